@@ -1726,6 +1726,32 @@ HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
    without /proc. */
 HFSB_API size_t hfsb_proc_children(bool ended, long *list, size_t max);
 
+/* For a program whose commands all end with it: orphans of its descendants
+   become its children (Linux; elsewhere those of process 1), and SIGCHLD is
+   reset. Process-wide, and not inherited: call it in each process that serves.
+   */
+HFSB_API void hfsb_orphans_adopt(void);
+
+enum { HFSB_ORPHANS_LIST = 1024 };
+
+/* What hfsb_orphans_reap() knows; all zero at first, and private. */
+typedef struct hfsb_orphans {
+    long      list[HFSB_ORPHANS_LIST];
+    size_t    count;
+    long long since;
+} hfsb_orphans;
+
+/* Reaps orphans that have ended, but no command of the library; the program
+   may have no other children. Returns the ms until the next call is due; below
+   0: not before the next command. */
+HFSB_API long long hfsb_orphans_reap(hfsb_orphans *orphans);
+
+/* Ends all children of this process and what becomes its child meanwhile: TERM
+   and after grace_ms (0: at once) KILL, until none is left or limit_ms more
+   have passed. For the end of the program: commands that are open lose their
+   status. */
+HFSB_API void hfsb_orphans_kill(long long grace_ms, long long limit_ms);
+
 /* Frees the object; proc may be NULL. A command that still runs is killed at
    once, with its tree; this may wait up to a second for its end. Pipes that
    survivors hold are given to hfsb_proc_keep_pipes(), or closed with
@@ -1908,7 +1934,9 @@ typedef struct hfsb_tools_opts {
     const char *spill_dir;    /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
     bool        no_spill;     /* long output is not saved */
     size_t      max_spill;    /* bytes of one spill file (0: 64 MiB) */
-    size_t      max_spills;   /* spill files kept (0: 32) */
+    size_t      max_spills;   /* spill files kept (0: 32), with the bytes of
+                               eight of full size in all; of processes that
+                               have ended as many, for an hour */
     size_t      spill_over;   /* bytes of output: more of it is saved even if a
                                reply shows all (0: only what a reply cuts) */
     bool        drop_spills;  /* close() removes the spill files */
@@ -23371,9 +23399,15 @@ typedef struct hfsbi_process {
     unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
     long               pid, parent, group, session;
     char               state;
-    bool               env_read; /* private: job and owner are known */
-    unsigned char      kin;      /* private: result of the last match */
+    bool               env_read;       /* private: job and owner are known */
+    unsigned char      kin;            /* private: result of the last match */
+    unsigned           child, sibling; /* private: indexes in the snapshot */
+    unsigned           rest;           /* private: of a match */
 } hfsbi_process;
+
+/* When a process was started, in ticks since boot; 0: unknown, or it has
+   ended. */
+HFSBI_FN unsigned long long hfsbi_process_start(long pid);
 
 /* A snapshot of /proc, to be matched with any number of trees. Has room for
    some processes in itself, so that a search works without memory. */
@@ -23396,14 +23430,8 @@ HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
 
-/* Lists processes from these ticks on, or from earlier ones when an earlier
-   call asked for that. */
-HFSBI_FN void hfsbi_snapshot_cover(hfsbi_snapshot    *snap,
-                                   unsigned long long since);
-
-/* Reads /proc unless the snapshot began at `need`, on hfsb_clock_ms(), or
-   later. */
-HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need);
+/* Reads /proc, in this thread. */
+HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap);
 
 /* A command's session, and the ticks between which its number was certainly
    that command's: a process of the session that was started then was born into
@@ -23441,7 +23469,7 @@ typedef struct hfsbi_tree {
     unsigned long long leader_start; /* without pidfd: to recognise it */
     unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
     bool               empty; /* the last find saw no process: none can come */
-    hfsbi_process     *known; /* members that a signal to the group misses */
+    hfsbi_process     *known; /* members that the last find found */
     size_t             known_count, known_cap;
     hfsb_alloc         alloc;
 } hfsbi_tree;
@@ -23467,18 +23495,24 @@ HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
 /* The span of a tree whose leader is still held; else an empty one. */
 HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
 
-/* Matches the tree with a snapshot and returns how many of its processes run;
+/* Matches the tree with a snapshot, remembers its processes and returns how
+   many of them run;
    zombies do not. When the snapshot is blind: 1 if the group may have members.
    */
 HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
 
-/* Signals the group, and the other members that the last find knew of. */
+/* Signals the group, and the other members that the last find found. */
 HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
 
 /* Lists the members that run, except the leader, at most max. ran_ms is the
    time since the leader was started: the search is cheaper for young ones. */
 HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max);
+/* True when that would read more than a few files of /proc. */
+HFSBI_FN bool hfsbi_tree_list_takes_long(hfsbi_tree *tree, long long ran_ms);
+/* The same list, of the members that the last find found. */
+HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
+                                      hfsb_proc_entry *list, size_t max);
 
 /* ---- sockets, and the kernel's ways to wait for many descriptors ---- */
 
@@ -23583,6 +23617,8 @@ typedef struct hfsbi_task {
     struct hfsbi_task *next;               /* private */
     void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
+    bool urgent; /* does not wait for threads that are busy: one is kept for
+                    such tasks */
 } hfsbi_task;
 
 /* Calls task->run in a thread, then task->done in the loop. Without threads
@@ -23591,6 +23627,8 @@ typedef struct hfsbi_task {
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
 /* Calls task->done in the next turn of the loop. From any thread. */
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
+/* False when the loop was opened without threads. */
+HFSBI_FN bool hfsbi_loop_has_threads(const hfsbi_loop *loop);
 /* Ends that: done of a task that was posted is not called any more. */
 HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task);
 /* The number of tasks whose done was not called yet. */
@@ -23599,8 +23637,9 @@ HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
 /* Ends the wait of a turn. From any thread or signal handler. */
 HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
 
-/* The snapshot that the commands attached to this loop share. */
-HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop);
+/* The scan that the commands attached to this loop share, see below. */
+struct hfsbi_scanner;
+HFSBI_FN struct hfsbi_scanner *hfsbi_loop_scanner(hfsbi_loop *loop);
 
 /* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
    turn with wait_ms 0. While a thread waits in a turn there is nothing to
@@ -23608,6 +23647,45 @@ HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop);
 HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
+
+/* ---- tree.c: snapshots that a thread of a loop takes ---- */
+
+/* Somebody who waits for a snapshot. */
+typedef struct hfsbi_look {
+    struct hfsbi_look *next;  /* private */
+    hfsbi_timer       *timer; /* due when there is a new snapshot */
+    bool               waits;
+} hfsbi_look;
+
+/* All private. */
+typedef struct hfsbi_scanner {
+    hfsbi_task         task; /* first */
+    hfsbi_loop        *loop;
+    hfsbi_look        *looks;
+    unsigned long long since; /* ticks: lists no process that is older */
+    bool               busy;  /* a thread reads the other one of the pair */
+    unsigned           last;  /* the newest of the pair that is complete */
+    hfsbi_snapshot     pair[2];
+} hfsbi_scanner;
+
+HFSBI_FN void hfsbi_scanner_init(hfsbi_scanner *scan, hfsbi_loop *loop,
+                                 const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_scanner_free(hfsbi_scanner *scan);
+
+/* Lists processes from these ticks on, or from earlier ones when an earlier
+   call asked for that. */
+HFSBI_FN void hfsbi_scanner_cover(hfsbi_scanner     *scan,
+                                  unsigned long long since);
+
+/* The newest snapshot, if it began at `need`, on hfsb_clock_ms(), or later;
+   valid in this turn. Else NULL: a thread takes another one, and the look's
+   timer is due when it is there. A loop without threads takes it at once. */
+HFSBI_FN hfsbi_snapshot *hfsbi_scanner_get(hfsbi_scanner *scan,
+                                           hfsbi_look *look, long long need);
+/* How long the newest snapshot took, in ms. */
+HFSBI_FN long long hfsbi_scanner_cost(const hfsbi_scanner *scan);
+/* Ends that wait, if there is one. */
+HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look);
 
 /* ---- proc.c: a command for the rooms below ---- */
 
@@ -23648,19 +23726,34 @@ HFSBI_FN bool hfsbi_pipe_ended(int fd);
 
 /* ---- record.c: the output of a command, and spill files ---- */
 
-/* The spill files of one tools object. At most `max` exist; a new one removes
-   the oldest. Files made elsewhere are never removed. */
+typedef struct hfsbi_spill {
+    char                      *path;
+    const struct hfsbi_spills *owner; /* who may read it; NULL: is gone */
+    unsigned long long         bytes;
+} hfsbi_spill;
+
+/* The spill files of a tools object and of those opened like it. At most `max`
+   exist, with max_bytes in all; a new one removes the oldest. */
+typedef struct hfsbi_spill_store {
+    pthread_mutex_t    lock; /* protects all below but max and max_bytes */
+    size_t             users;
+    hfsbi_spill       *list; /* oldest first */
+    size_t             count, max;
+    unsigned long long bytes, max_bytes;
+    bool               swept; /* what ended processes left was removed */
+    hfsb_alloc         alloc;
+} hfsbi_spill_store;
+
+/* The spill files of one tools object. */
 typedef struct hfsbi_spills {
-    char          **paths; /* a ring, oldest at `first` */
-    size_t          first, count, max;
-    size_t          max_bytes; /* of one file */
-    size_t          over;      /* bytes of a log that is saved in any case (0:
-                                  when a reply cuts it) */
-    bool            none;      /* make no files */
-    bool            dropped;   /* remove the files with the object */
-    char           *dir;       /* absolute where possible */
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock; /* protects paths, first and count */
+    hfsbi_spill_store *store;
+    size_t             max_bytes; /* of one file */
+    size_t             over; /* bytes of a log that is saved in any case (0:
+                                when a reply cuts it) */
+    bool               none; /* make no files */
+    bool               dropped; /* remove the files with the object */
+    char              *dir;     /* absolute where possible */
+    hfsb_alloc         alloc;
 } hfsbi_spills;
 
 /* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
@@ -23668,6 +23761,10 @@ typedef struct hfsbi_spills {
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
                                 size_t max, size_t max_bytes,
                                 const hfsb_alloc *alloc);
+/* Counts the files with those of another object from now on; `spills` is new.
+   */
+HFSBI_FN void hfsbi_spills_share(hfsbi_spills       *spills,
+                                 const hfsbi_spills *with);
 /* Frees the memory, and with `dropped` removes the files. */
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
 /* True when path is a spill file that still counts among these. */
@@ -24891,9 +24988,11 @@ typedef struct hfsbi_worker {
 typedef struct hfsbi_pool {
     pthread_cond_t more;    /* a task came or may run now, or the end */
     hfsbi_queue    waiting; /* for a thread */
-    size_t         length;  /* of the queue */
+    hfsbi_queue    urgent;  /* the same; these go first */
+    size_t         length;  /* of both queues */
     size_t         idle;    /* threads that wait for a task */
-    hfsbi_worker  *workers; /* `most` of them, `count` have a thread */
+    hfsbi_worker  *workers; /* `most` of them, `count` have a thread; one
+                               of them is for an urgent task */
     size_t         count, max, most;
     bool           ending;
     hfsbi_timer    timer; /* looks at a full pool; of the loop's lock */
@@ -24907,12 +25006,12 @@ struct hfsbi_loop {
     hfsbi_timer     heap; /* its child is the root */
     hfsbi_timer     due;  /* its child is the first of those that run now */
     long long       now;
-    bool            waiting;  /* a turn waits, without the lock */
-    bool            stale;    /* meanwhile an io was forgotten: the events that
+    bool            waiting; /* a turn waits, without the lock */
+    bool            stale;   /* meanwhile an io was forgotten: the events that
                                 the wait finds may be those of a freed object */
-    bool            hosted;   /* a host waits in its own way */
-    long long       until;    /* end of that wait; -1: without limit */
-    hfsbi_snapshot  snapshot; /* of the commands that are attached */
+    bool            hosted;  /* a host waits in its own way */
+    long long       until;   /* end of that wait; -1: without limit */
+    hfsbi_scanner   scan;    /* of the commands that are attached */
     hfsbi_io        wake;
     int             wake_fds[2];
 
@@ -24932,6 +25031,15 @@ static void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task) {
     task->next = NULL;
     *queue->last = task;
     queue->last = &task->next;
+}
+
+/* Takes the first task, or NULL. */
+static hfsbi_task *hfsbi_queue_take(hfsbi_queue *queue) {
+    hfsbi_task *task = queue->first;
+    if (!task) return NULL;
+    queue->first = task->next;
+    if (!task->next) hfsbi_queue_init(queue);
+    return task;
 }
 
 /* ---- the lock ---- */
@@ -25066,8 +25174,8 @@ HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop) {
     return loop->now;
 }
 
-HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop) {
-    return &loop->snapshot;
+HFSBI_FN hfsbi_scanner *hfsbi_loop_scanner(hfsbi_loop *loop) {
+    return &loop->scan;
 }
 
 /* ---- tasks ---- */
@@ -25090,18 +25198,24 @@ static size_t hfsbi_pool_quick(const hfsbi_pool *pool) {
     return n;
 }
 
+/* Takes the next task for a thread, or NULL. Under the lock of the queue. */
+static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
+    hfsbi_task *task = hfsbi_queue_take(&pool->urgent);
+    if (!task && (pool->ending || hfsbi_pool_quick(pool) < pool->max))
+        task = hfsbi_queue_take(&pool->waiting);
+    if (task) pool->length--;
+    return task;
+}
+
 static void *hfsbi_pool_thread(void *arg) {
     hfsbi_worker *self = (hfsbi_worker *)arg;
     hfsbi_loop   *loop = self->loop;
     hfsbi_pool   *pool = &loop->pool;
     pthread_mutex_lock(&loop->queue_lock);
     for (;;) {
-        hfsbi_task *task = pool->waiting.first;
-        if (task && (pool->ending || hfsbi_pool_quick(pool) < pool->max)) {
-            pool->waiting.first = task->next;
-            if (!task->next) hfsbi_queue_init(&pool->waiting);
-            pool->length--;
-            self->began = hfsb_clock_ms();
+        hfsbi_task *task = hfsbi_pool_next(pool);
+        if (task) {
+            if (!task->urgent) self->began = hfsb_clock_ms();
             pthread_mutex_unlock(&loop->queue_lock);
             task->run(task);
             pthread_mutex_lock(&loop->queue_lock);
@@ -25119,16 +25233,17 @@ static void *hfsbi_pool_thread(void *arg) {
     return NULL;
 }
 
-/* Starts threads for `length` tasks, as many as may run now. Under the lock of
+/* Starts threads for `length` tasks, as many as may run now: max of them, which
+   may be one more than usual for an urgent task. Under the lock of
    the queue. Threads that were woken but do not have the lock yet still count
    as idle, and their tasks as waiting. */
-static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length) {
+static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length, size_t max) {
     hfsbi_pool *pool = &loop->pool;
     size_t      n = pool->idle, quick;
-    if (pool->ending || n >= length || pool->count == pool->most) return;
+    size_t      most = pool->most - (max == pool->max);
+    if (pool->ending || n >= length || pool->count >= most) return;
     quick = hfsbi_pool_quick(pool);
-    for (; n < length && quick + n < pool->max && pool->count < pool->most;
-         n++) {
+    for (; n < length && quick + n < max && pool->count < most; n++) {
         hfsbi_worker *worker = &pool->workers[pool->count];
         worker->loop = loop;
         worker->began = -1;
@@ -25143,9 +25258,11 @@ static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length) {
    the queue. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_pool *pool = &loop->pool;
-    if (pool->length >= pool->idle) hfsbi_pool_grow(loop, pool->length + 1);
+    size_t      max = pool->max + (pool->max && task->urgent);
+    if (pool->length >= pool->idle)
+        hfsbi_pool_grow(loop, pool->length + 1, max);
     if (pool->count == 0) return false;
-    hfsbi_queue_add(&pool->waiting, task);
+    hfsbi_queue_add(task->urgent ? &pool->urgent : &pool->waiting, task);
     pool->length++;
     (void)pthread_cond_signal(&pool->more);
     return true;
@@ -25187,7 +25304,7 @@ static void hfsbi_pool_look(hfsbi_timer *timer) {
         (hfsbi_loop *)(void *)((char *)timer -
                                offsetof(hfsbi_loop, pool.timer));
     pthread_mutex_lock(&loop->queue_lock);
-    hfsbi_pool_grow(loop, loop->pool.length);
+    hfsbi_pool_grow(loop, loop->pool.length, loop->pool.max);
     (void)pthread_cond_broadcast(&loop->pool.more);
     hfsbi_pool_watch(loop);
     pthread_mutex_unlock(&loop->queue_lock);
@@ -25205,6 +25322,10 @@ HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
     if (given) return;
     task->run(task);
     hfsbi_loop_post(loop, task);
+}
+
+HFSBI_FN bool hfsbi_loop_has_threads(const hfsbi_loop *loop) {
+    return loop->pool.max > 0;
 }
 
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
@@ -25232,12 +25353,8 @@ HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task) {
 static hfsbi_task *hfsbi_loop_next_posted(hfsbi_loop *loop) {
     hfsbi_task *task;
     pthread_mutex_lock(&loop->queue_lock);
-    task = loop->posted.first;
-    if (task) {
-        loop->posted.first = task->next;
-        if (!task->next) hfsbi_queue_init(&loop->posted);
-        loop->pending--;
-    }
+    task = hfsbi_queue_take(&loop->posted);
+    if (task) loop->pending--;
     pthread_mutex_unlock(&loop->queue_lock);
     return task;
 }
@@ -25270,7 +25387,7 @@ static void hfsbi_loop_free(hfsbi_loop *loop) {
     hfsbi_poller_close(&loop->poller);
     hfsbi_close(&loop->wake_fds[0]);
     hfsbi_close(&loop->wake_fds[1]);
-    hfsbi_snapshot_free(&loop->snapshot);
+    hfsbi_scanner_free(&loop->scan);
     hfsbi_array_free(&alloc, loop->pool.workers, loop->pool.most,
                      sizeof *loop->pool.workers);
     (void)pthread_cond_destroy(&loop->pool.more);
@@ -25286,7 +25403,7 @@ static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
         !hfsbi_wake_open(loop->wake_fds))
         return false;
     if (max_threads) {
-        size_t most = HFSBI_POOL_MORE * max_threads;
+        size_t most = HFSBI_POOL_MORE * max_threads + 1;
         loop->pool.workers = (hfsbi_worker *)hfsbi_array(
             &loop->alloc, most, sizeof *loop->pool.workers);
         errno = ENOMEM;
@@ -25310,8 +25427,9 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
     memset(loop, 0, sizeof *loop);
     loop->alloc = *alloc;
     loop->wake_fds[0] = loop->wake_fds[1] = -1;
-    hfsbi_snapshot_init(&loop->snapshot, alloc);
+    hfsbi_scanner_init(&loop->scan, loop, alloc);
     hfsbi_queue_init(&loop->pool.waiting);
+    hfsbi_queue_init(&loop->pool.urgent);
     hfsbi_queue_init(&loop->posted);
     loop->now = hfsb_clock_ms();
     hfsbi_mutex_init_recursive(&loop->lock);
@@ -28074,6 +28192,7 @@ struct hfsbi_finder_level {
     size_t             count, cap, next;
     size_t             path;   /* length of its path in f->at.path */
     bool               pushed; /* its rules were pushed */
+    dev_t              device; /* its file system */
 };
 
 static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
@@ -28175,23 +28294,70 @@ static void hfsbi_finder_leave(hfsbi_finder *f) {
     hfsb_buf_truncate(&level->names, 0);
 }
 
+/* True for a file system that shows the state of the kernel, such as /proc:
+   reading its files may have effects, and none of them is a user's. */
+static bool hfsbi_is_pseudo(int fd) {
+#ifdef HFSBI_LINUX
+    static const unsigned long types[] = {0x9FA0ul /* proc */,
+                                          0x62656572ul /* sysfs */,
+                                          0x64626720ul /* debugfs */,
+                                          0x74726163ul /* tracefs */,
+                                          0x27E0EBul /* cgroup */,
+                                          0x63677270ul /* cgroup2 */,
+                                          0x73636673ul /* securityfs */,
+                                          0x62656570ul /* configfs */,
+                                          0xCAFE4A11ul /* bpf */,
+                                          0x6165676Cul /* pstore */,
+                                          0xDE5E81E4ul /* efivarfs */,
+                                          0xF97CFF8Cul /* selinuxfs */,
+                                          0x1CD1ul /* devpts */,
+                                          0x19800202ul /* mqueue */,
+                                          0x42494E4Dul /* binfmt_misc */,
+                                          0x65735543ul /* fusectl */};
+    struct statfs              at;
+    size_t                     i;
+    if (fstatfs(fd, &at) != 0) return false;
+    for (i = 0; i < sizeof types / sizeof *types; i++)
+        if (((unsigned long)at.f_type & 0xFFFFFFFFul) == types[i]) return true;
+#else
+    (void)fd;
+#endif
+    return false;
+}
+
+/* True if a folder in the walk is where another file system begins, one that
+   the kernel makes up. Where a walk begins is the caller's choice. */
+static bool hfsbi_level_is_pseudo(const hfsbi_finder *f, int fd,
+                                  dev_t device) {
+    return f->at.depth > 0 && f->at.levels[f->at.depth - 1].device != device &&
+           hfsbi_is_pseudo(fd);
+}
+
 /* Opens the folder `name` in dir as the next level; its path is f->at.path. dir
    stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
-   errno and the depth does not change. HFSB_NOMEM leaves the level open. */
+   errno and the depth does not change; EXDEV: it is not to be walked.
+   HFSB_NOMEM leaves the level open. */
 static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
                                       const char *name, int *code) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
     hfsbi_finder_level *level = &f->at.levels[f->at.depth];
     int                 fd = hfsbi_openat(dir, name, flags, 0);
+    struct stat         at = HFSB_INIT;
     bool                rules;
     hfsb_status         st;
     *code = 0;
+    if (fd >= 0) (void)fstat(fd, &at);
+    if (fd >= 0 && hfsbi_level_is_pseudo(f, fd, at.st_dev)) {
+        hfsbi_close(&fd);
+        errno = EXDEV;
+    }
     if (fd >= 0) level->dir = fdopendir(fd);
     if (fd < 0 || !level->dir) {
         *code = errno;
         hfsbi_close(&fd);
         return HFSB_OK;
     }
+    level->device = at.st_dev;
     level->names.alloc = f->alloc;
     level->path = f->at.path.len;
     f->at.depth++;
@@ -28220,6 +28386,10 @@ static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
     st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
     if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
     if (code == ENOMEM) return HFSB_NOMEM;
+    if (code == EXDEV)
+        return hfsbi_finder_warn(
+            f, "a file system of the kernel, left out; a path that names it "
+               "is searched");
     return hfsbi_finder_warn(f, hfsbi_os_text(code));
 }
 
@@ -30155,8 +30325,12 @@ HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine) {
 
    There is one search. A snapshot reads each process of /proc once; any number
    of trees, each the processes of one command, and the sweep of a tools object
-   are then matched against that snapshot. Commands that are killed at the same
-   time share it: the cost is one pass over /proc however many they are.
+   are then matched against that snapshot: members by themselves first, then
+   the descendants of those.
+
+   Commands that a loop drives share the snapshots of its scan, which a thread
+   of the loop reads. While thousands of processes are killed, a pass over /proc
+   takes long, and the loop must go on serving.
 
    A number alone never decides who gets a signal: pids and session numbers are
    reused. A session number counts for processes that were started while it was
@@ -30165,8 +30339,11 @@ HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine) {
 
    Where /proc cannot be read (other systems, no descriptors left) a snapshot
    is blind: then only the command's process group is signalled. */
-/* A chain of parents longer than this is not followed. */
-#define HFSBI_TREE_DEPTH 128
+#define HFSBI_NO_PROCESS UINT_MAX /* an index that is none */
+
+/* With more threads on the system even a pass over /proc that reads only a few
+   processes takes a millisecond. */
+#define HFSBI_TREE_MANY 1000
 
 /* What a match found out about a process. */
 enum {
@@ -30298,17 +30475,22 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
     return true;
 }
 
-/* The pid that the newest process of the system got; 0: unknown. */
-static long hfsbi_last_pid(void) {
+/* The pid that the newest process got, 0 when unknown, and the number of
+   threads of the system, LONG_MAX when unknown. The line ends in
+   "running/threads pid". */
+static long hfsbi_last_pid(long *threads) {
     char        line[128];
     const char *at;
     ssize_t     n;
     int         fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    *threads = LONG_MAX;
     if (fd < 0) return 0;
     n = hfsbi_read(fd, line, sizeof line - 1);
     hfsbi_close(&fd);
     if (n <= 0) return 0;
     line[n] = '\0';
+    at = strchr(line, '/');
+    if (at) *threads = strtol(at + 1, NULL, 10);
     at = strrchr(line, ' ');
     return at ? strtol(at + 1, NULL, 10) : 0;
 }
@@ -30376,7 +30558,8 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
     return true;
 }
 
-static long hfsbi_last_pid(void) {
+static long hfsbi_last_pid(long *threads) {
+    *threads = 0;
     return 0;
 }
 
@@ -30389,6 +30572,11 @@ static void hfsbi_process_signal(const hfsbi_process *p, int number) {
 }
 
 #endif
+
+HFSBI_FN unsigned long long hfsbi_process_start(long pid) {
+    hfsbi_process p;
+    return hfsbi_process_read(pid, &p) ? p.start : 0;
+}
 
 /* A zombie has ended, though its pid is still in use. */
 static bool hfsbi_process_ended(const hfsbi_process *p) {
@@ -30414,13 +30602,6 @@ HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap) {
         hfsbi_array_free(&snap->alloc, snap->list, snap->cap,
                          sizeof *snap->list);
     hfsbi_snapshot_init(snap, &snap->alloc);
-}
-
-HFSBI_FN void hfsbi_snapshot_cover(hfsbi_snapshot    *snap,
-                                   unsigned long long since) {
-    if (snap->since && snap->since <= since) return;
-    snap->since = since;
-    snap->at = -1; /* what it has may lack older processes */
 }
 
 /* Appends a process. Without memory the snapshot keeps those that fit. */
@@ -30464,6 +30645,32 @@ static long hfsbi_pid_of_name(const char *name) {
     return *name ? 0 : pid;
 }
 
+static hfsbi_process *hfsbi_snapshot_find(const hfsbi_snapshot *snap,
+                                          long                  pid) {
+    size_t low = 0, high = snap->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (snap->list[middle].pid < pid) low = middle + 1;
+        else high = middle;
+    }
+    return low < snap->count && snap->list[low].pid == pid ? &snap->list[low]
+                                                           : NULL;
+}
+
+/* Links each process to its parent, if that is listed. */
+static void hfsbi_snapshot_link(hfsbi_snapshot *snap) {
+    size_t i;
+    for (i = 0; i < snap->count; i++) snap->list[i].child = HFSBI_NO_PROCESS;
+    for (i = 0; i < snap->count; i++) {
+        hfsbi_process *p = &snap->list[i];
+        hfsbi_process *parent = hfsbi_snapshot_find(snap, p->parent);
+        p->sibling = HFSBI_NO_PROCESS;
+        if (!parent || parent == p) continue;
+        p->sibling = parent->child;
+        parent->child = (unsigned)i;
+    }
+}
+
 /* Reads the processes from the pid `first` on. A /proc that does not list this
    process is not one, or hides too much to rely on. */
 static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
@@ -30486,23 +30693,117 @@ static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
     if (self) snap->blind = true;
     hfsbi_sort(snap->list, snap->count, sizeof *snap->list,
                hfsbi_process_order);
+    hfsbi_snapshot_link(snap);
     snap->cost_ms = hfsb_clock_ms() - snap->at;
 }
 
-HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need) {
-    if (snap->at < 0 || snap->at < need) hfsbi_snapshot_read(snap, 1);
+HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap) {
+    hfsbi_snapshot_read(snap, 1);
 }
 
-static hfsbi_process *hfsbi_snapshot_find(const hfsbi_snapshot *snap,
-                                          long                  pid) {
-    size_t low = 0, high = snap->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (snap->list[middle].pid < pid) low = middle + 1;
-        else high = middle;
+/* ---- scans: snapshots that a thread takes ---- */
+
+/* Takes over what an earlier snapshot knows of the same processes, and reads
+   the environments of the others. A marker that a process once had counts,
+   whatever it executes later. */
+static void hfsbi_snapshot_read_jobs(hfsbi_snapshot       *snap,
+                                     const hfsbi_snapshot *before) {
+    size_t i;
+    for (i = 0; i < snap->count; i++) {
+        hfsbi_process       *p = &snap->list[i];
+        const hfsbi_process *old = hfsbi_snapshot_find(before, p->pid);
+        if (old && old->start == p->start && old->env_read) {
+            p->job = old->job;
+            p->owner = old->owner;
+            p->env_read = true;
+            continue;
+        }
+        errno = 0;
+        if (!hfsbi_process_read_job(p)) hfsbi_snapshot_note_errno(snap);
     }
-    return low < snap->count && snap->list[low].pid == pid ? &snap->list[low]
-                                                           : NULL;
+}
+
+/* In a thread. The loop may match `before` meanwhile: that only writes what
+   this does not read. */
+static void hfsbi_scanner_run(hfsbi_task *task) {
+    hfsbi_scanner  *scan = (hfsbi_scanner *)(void *)task;
+    hfsbi_snapshot *snap = &scan->pair[1 - scan->last];
+    hfsbi_snapshot_read(snap, 1);
+    hfsbi_snapshot_read_jobs(snap, &scan->pair[scan->last]);
+    snap->cost_ms = hfsb_clock_ms() - snap->at;
+}
+
+/* In the loop: all that wait look at the new snapshot. Those that need a newer
+   one ask again. */
+static void hfsbi_scanner_done(hfsbi_task *task) {
+    hfsbi_scanner *scan = (hfsbi_scanner *)(void *)task;
+    hfsbi_look    *look;
+    scan->last = 1 - scan->last;
+    scan->busy = false;
+    if (scan->pair[scan->last].since > scan->since)
+        scan->pair[scan->last].at = -1; /* may lack older processes */
+    while ((look = scan->looks) != NULL) {
+        scan->looks = look->next;
+        look->waits = false;
+        hfsbi_loop_timer(scan->loop, look->timer, 0);
+    }
+}
+
+HFSBI_FN void hfsbi_scanner_init(hfsbi_scanner *scan, hfsbi_loop *loop,
+                                 const hfsb_alloc *alloc) {
+    memset(scan, 0, offsetof(hfsbi_scanner, pair));
+    scan->task.run = hfsbi_scanner_run;
+    scan->task.done = hfsbi_scanner_done;
+    scan->task.urgent = true;
+    scan->loop = loop;
+    hfsbi_snapshot_init(&scan->pair[0], alloc);
+    hfsbi_snapshot_init(&scan->pair[1], alloc);
+}
+
+HFSBI_FN void hfsbi_scanner_free(hfsbi_scanner *scan) {
+    hfsbi_snapshot_free(&scan->pair[0]);
+    hfsbi_snapshot_free(&scan->pair[1]);
+}
+
+HFSBI_FN void hfsbi_scanner_cover(hfsbi_scanner     *scan,
+                                  unsigned long long since) {
+    if (scan->since && scan->since <= since) return;
+    scan->since = since;
+    scan->pair[scan->last].at = -1; /* may lack older processes */
+}
+
+HFSBI_FN hfsbi_snapshot *hfsbi_scanner_get(hfsbi_scanner *scan,
+                                           hfsbi_look *look, long long need) {
+    hfsbi_snapshot *last = &scan->pair[scan->last];
+    if (last->at >= 0 && last->at >= need) return last;
+    if (!scan->busy) scan->pair[1 - scan->last].since = scan->since;
+    if (!hfsbi_loop_has_threads(scan->loop)) {
+        hfsbi_scanner_run(&scan->task);
+        hfsbi_scanner_done(&scan->task);
+        return &scan->pair[scan->last];
+    }
+    if (!look->waits) {
+        look->waits = true;
+        look->next = scan->looks;
+        scan->looks = look;
+    }
+    if (!scan->busy) {
+        scan->busy = true;
+        hfsbi_loop_work(scan->loop, &scan->task);
+    }
+    return NULL;
+}
+
+HFSBI_FN long long hfsbi_scanner_cost(const hfsbi_scanner *scan) {
+    return scan->pair[scan->last].cost_ms;
+}
+
+HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look) {
+    hfsbi_look **link = &scan->looks;
+    if (!look->waits) return;
+    while (*link != look) link = &(*link)->next;
+    *link = look->next;
+    look->waits = false;
 }
 
 /* ---- matching a snapshot with a family ---- */
@@ -30542,7 +30843,6 @@ static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
                                         const hfsbi_family *family,
                                         hfsbi_process      *p) {
     const hfsbi_session_span *span;
-    if (p->kin != HFSBI_KIN_OPEN) return p->kin;
     if (p->start < family->since) return HFSBI_KIN_STRANGER;
     span = hfsbi_family_span(family, p);
     if (span) return span->running ? HFSBI_KIN_HELD : HFSBI_KIN_MEMBER;
@@ -30553,51 +30853,63 @@ static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
     if ((family->job && p->job == family->job) ||
         (family->owner && p->owner == family->owner))
         return HFSBI_KIN_MEMBER;
-    return p->parent <= 1 ? HFSBI_KIN_STRANGER : HFSBI_KIN_OPEN;
+    return HFSBI_KIN_OPEN;
 }
 
-/* Decides about p, and about the ancestors that were asked on the way: none of
-   them belonged to the family by itself. */
-static void hfsbi_family_decide(hfsbi_snapshot     *snap,
-                                const hfsbi_family *family, hfsbi_process *p) {
-    hfsbi_process *at = p;
-    unsigned char  kin = HFSBI_KIN_OPEN;
-    int            depth;
-    for (depth = 0; at && depth < HFSBI_TREE_DEPTH; depth++) {
-        kin = hfsbi_family_judge(snap, family, at);
-        if (kin != HFSBI_KIN_OPEN) break;
-        at = hfsbi_snapshot_find(snap, at->parent);
-    }
-    if (kin != HFSBI_KIN_OPEN) at->kin = kin;
-    else kin = HFSBI_KIN_STRANGER;
-    /* the children of a known process are new to the family */
-    if (kin == HFSBI_KIN_KNOWN) kin = HFSBI_KIN_MEMBER;
-    for (; p != at; p = hfsbi_snapshot_find(snap, p->parent)) p->kin = kin;
-}
-
-static bool hfsbi_process_is_kin(const hfsbi_process *p) {
-    return p->kin >= HFSBI_KIN_MEMBER && !hfsbi_process_ended(p);
-}
-
-/* Sets `kin` of every process; returns how many belong to the family and run.
-   This process and what it is a child of never do. */
-static size_t hfsbi_snapshot_match(hfsbi_snapshot     *snap,
-                                   const hfsbi_family *family) {
+/* Judges every process by itself. This process never belongs to a family, nor
+   do its children by descent. */
+static void hfsbi_snapshot_judge(hfsbi_snapshot     *snap,
+                                 const hfsbi_family *family) {
     hfsbi_process *p;
-    size_t         i, count = 0;
-    hfsbi_family_extend_spans(snap, family);
-    for (i = 0; i < snap->count; i++) snap->list[i].kin = HFSBI_KIN_OPEN;
+    size_t         i;
+    for (i = 0; i < snap->count; i++)
+        snap->list[i].kin = hfsbi_family_judge(snap, family, &snap->list[i]);
     for (i = 0; i < family->known_count; i++) {
         p = hfsbi_snapshot_find(snap, family->known[i].pid);
         if (p && p->start == family->known[i].start) p->kin = HFSBI_KIN_KNOWN;
     }
     p = hfsbi_snapshot_find(snap, (long)getpid());
     if (p) p->kin = HFSBI_KIN_STRANGER;
-    for (i = 0; i < snap->count; i++) {
-        p = &snap->list[i];
-        if (p->kin == HFSBI_KIN_OPEN) hfsbi_family_decide(snap, family, p);
-        count += hfsbi_process_is_kin(p);
+}
+
+static bool hfsbi_process_is_kin(const hfsbi_process *p) {
+    return p->kin >= HFSBI_KIN_MEMBER && !hfsbi_process_ended(p);
+}
+
+/* Adds the descendants of `from` to its family. `rest` are the members whose
+   children were not looked at yet. A process is added once, so a parent that
+   was replaced during the reading, and now looks like a descendant, does no
+   harm. */
+static void hfsbi_snapshot_descend(hfsbi_snapshot *snap, unsigned from) {
+    unsigned rest = from, i;
+    snap->list[from].rest = HFSBI_NO_PROCESS;
+    while (rest != HFSBI_NO_PROCESS) {
+        const hfsbi_process *p = &snap->list[rest];
+        rest = p->rest;
+        for (i = p->child; i != HFSBI_NO_PROCESS; i = snap->list[i].sibling) {
+            if (snap->list[i].kin != HFSBI_KIN_OPEN) continue;
+            /* the children of a known process are new to the family */
+            snap->list[i].kin = p->kin == HFSBI_KIN_KNOWN
+                                    ? (unsigned char)HFSBI_KIN_MEMBER
+                                    : p->kin;
+            snap->list[i].rest = rest;
+            rest = i;
+        }
     }
+}
+
+/* Sets `kin` of every process; returns how many belong to the family and
+   run. */
+static size_t hfsbi_snapshot_match(hfsbi_snapshot     *snap,
+                                   const hfsbi_family *family) {
+    size_t i, count = 0;
+    hfsbi_family_extend_spans(snap, family);
+    hfsbi_snapshot_judge(snap, family);
+    for (i = 0; i < snap->count; i++)
+        if (snap->list[i].kin >= HFSBI_KIN_MEMBER)
+            hfsbi_snapshot_descend(snap, (unsigned)i);
+    for (i = 0; i < snap->count; i++)
+        count += hfsbi_process_is_kin(&snap->list[i]);
     return count;
 }
 
@@ -30749,8 +31061,8 @@ static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
     return hfsbi_snapshot_match(snap, &family);
 }
 
-/* Keeps the members that a signal to the group misses. The next signal may
-   kill their parents, which ends their descent. After a blind snapshot those
+/* Keeps the members. The next signal may kill their parents, which ends their
+   descent. After a blind snapshot those
    known before are kept as well. Without memory it keeps those that fit: the
    next search finds the others again. */
 static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
@@ -30758,7 +31070,6 @@ static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
     for (i = 0; i < snap->count; i++) {
         const hfsbi_process *p = &snap->list[i];
         if (!hfsbi_process_is_kin(p) ||
-            (tree->span.running && p->group == tree->span.session) ||
             (snap->blind && p->kin == HFSBI_KIN_KNOWN))
             continue;
         if (n == tree->known_cap) {
@@ -30784,26 +31095,51 @@ HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap) {
 }
 
 HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
+    bool   held = hfsbi_tree_holds(tree);
     size_t i;
-    if (hfsbi_tree_holds(tree)) (void)kill(-(pid_t)tree->span.session, number);
+    if (held) (void)kill(-(pid_t)tree->span.session, number);
     for (i = 0; i < tree->known_count; i++)
-        hfsbi_process_signal(&tree->known[i], number);
+        if (!held || tree->known[i].group != tree->span.session)
+            hfsbi_process_signal(&tree->known[i], number);
+}
+
+/* Pids rise until they wrap, which takes longer than a second: no process of a
+   young command has a lower one than its leader. */
+static bool hfsbi_tree_is_young(hfsbi_tree *tree, long long ran_ms,
+                                long last) {
+    return last > tree->span.session && ran_ms < 1000 &&
+           hfsbi_tree_holds(tree);
+}
+
+HFSBI_FN bool hfsbi_tree_list_takes_long(hfsbi_tree *tree, long long ran_ms) {
+    long threads, last = hfsbi_last_pid(&threads);
+    if (last == tree->span.session || tree->empty) return false;
+    return threads > HFSBI_TREE_MANY ||
+           !hfsbi_tree_is_young(tree, ran_ms, last);
+}
+
+HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
+                                      hfsb_proc_entry *list, size_t max) {
+    size_t i, n = 0;
+    for (i = 0; i < tree->known_count && n < max; i++)
+        if (tree->known[i].pid != tree->span.session)
+            hfsbi_entry_fill(&list[n++], tree->known[i].pid);
+    return n;
 }
 
 HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max) {
     hfsbi_tree     copy = *tree; /* matched with, but not changed */
-    long           leader = tree->span.session, last = hfsbi_last_pid();
+    long           leader = tree->span.session, threads;
+    long           last = hfsbi_last_pid(&threads);
     hfsbi_snapshot snap;
     size_t         i, n = 0;
-    bool           young;
-    /* Most commands leave nothing: no process is newer than the leader. Pids
-       rise until they wrap, which takes longer than a second. */
+    /* most commands leave nothing: no process is newer than the leader */
     if (last == leader || tree->empty) return 0;
     hfsbi_snapshot_init(&snap, &tree->alloc);
-    hfsbi_snapshot_cover(&snap, tree->span.since);
-    young = last > leader && ran_ms < 1000 && hfsbi_tree_holds(&copy);
-    hfsbi_snapshot_read(&snap, young ? leader : 1);
+    snap.since = tree->span.since;
+    hfsbi_snapshot_read(&snap,
+                        hfsbi_tree_is_young(&copy, ran_ms, last) ? leader : 1);
     (void)hfsbi_tree_match(&copy, &snap);
     for (i = 0; i < snap.count && n < max; i++)
         if (hfsbi_process_is_kin(&snap.list[i]) && snap.list[i].pid != leader)
@@ -30820,8 +31156,8 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
    child has only to
 
        move its descriptors to 0, 1 and 2
-       begin a session, confine itself, close all other descriptors
-       reset all signals, change the directory
+       begin a session, adopt orphans, confine itself
+       close all other descriptors, reset all signals, change the directory
        execve()
 
    and it does so with system calls alone. A child that fails writes the stage
@@ -30980,11 +31316,21 @@ static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
     *report = last;
 }
 
+/* The command adopts the orphans among its descendants, whatever session or
+   environment they have: so all of them are found by ancestry while it runs.
+   The setting survives exec and is not inherited. */
+static void hfsbi_child_adopt_orphans(void) {
+#if defined(HFSBI_LINUX) && defined(PR_SET_CHILD_SUBREAPER)
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+#endif
+}
+
 static void hfsbi_child_main(hfsbi_child *child) {
     int report = child->report;
     child->shared_memory = true;
     hfsbi_child_descriptors(child, &report);
     if (setsid() < 0) hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
+    hfsbi_child_adopt_orphans();
     if (child->confine && !hfsbi_confine_enter(child->confine))
         hfsbi_child_fail(report, HFSBI_STAGE_CONFINE);
     hfsbi_child_close(report + 1);
@@ -31441,17 +31787,25 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
      RUNNING --- the leader exits --------------------------> DRAIN
         | timeout or kill
         v
+     FIND        a snapshot shows which processes to signal
+        |
+        v
      TERM ------ the tree is gone --------------------------> DRAIN
         | the grace is over (at once when it is negative)
         v
      KILL ------ the tree is gone, or cannot be killed -----> DRAIN
 
-     DRAIN ----- the pipes are closed, or quiet ------------> DONE
+     DRAIN ----- the pipes are closed, or quiet ------------> LIST
         | quiet, but a pipe is open though no process runs
         v
-     LINGER ---- the pipes are closed, or quiet for longer -> DONE
+     LINGER ---- the pipes are closed, or quiet for longer -> LIST
 
-     DRAIN, LINGER --- the first kill ----------------------> TERM
+     LIST        a snapshot shows the survivors ------------> DONE
+
+     DRAIN, LINGER, LIST --- the first kill ----------------> FIND
+
+   A search for processes needs a snapshot of /proc. Where a loop drives the
+   command, a thread takes it, and the command stays in its state until then.
 
    The leader stays a zombie until close, so that its pid and the number of its
    session are not reused while they may be signalled. The leader's status is
@@ -31468,10 +31822,12 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
 
 typedef enum hfsbi_proc_state {
     HFSBI_PROC_RUNNING,
+    HFSBI_PROC_FIND,   /* is to be killed once its tree is known */
     HFSBI_PROC_TERM,   /* TERM was sent to the tree */
     HFSBI_PROC_KILL,   /* KILL is sent until the tree is gone */
     HFSBI_PROC_DRAIN,  /* takes the rest of the output */
     HFSBI_PROC_LINGER, /* does so five times as long: see proc_drain() */
+    HFSBI_PROC_LIST,   /* has ended but for the list of survivors */
     HFSBI_PROC_DONE
 } hfsbi_proc_state;
 
@@ -31536,7 +31892,8 @@ struct hfsb_proc {
     hfsbi_proc_input    input;
     hfsbi_proc_rest     rest[2];
     hfsbi_tree          tree;
-    hfsbi_snapshot     *snapshot; /* shared; NULL: none */
+    bool                listed; /* in LIST the tree has found the survivors */
+    hfsbi_look          look;   /* waits for a snapshot of the loop */
     hfsbi_proc_driver   driver;
     char                block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
 };
@@ -31551,7 +31908,8 @@ static bool hfsbi_proc_exited(const hfsb_proc *proc) {
 }
 
 static bool hfsbi_proc_is_hunted(const hfsb_proc *proc) {
-    return proc->state == HFSBI_PROC_TERM || proc->state == HFSBI_PROC_KILL;
+    return proc->state == HFSBI_PROC_FIND || proc->state == HFSBI_PROC_TERM ||
+           proc->state == HFSBI_PROC_KILL;
 }
 
 static void hfsbi_proc_enter(hfsb_proc *proc, hfsbi_proc_state state) {
@@ -31605,14 +31963,17 @@ size_t hfsb_proc_watch(const hfsb_proc *proc,
 }
 
 long long hfsb_proc_deadline(const hfsb_proc *proc) {
+    if (proc->look.waits) return -1; /* its timer comes with the snapshot */
     switch (proc->state) {
     case HFSBI_PROC_RUNNING:
         if (proc->tree.pidfd >= 0) return proc->times.timeout_at;
         return hfsbi_earlier(proc->times.timeout_at, proc->times.check_at);
+    case HFSBI_PROC_FIND:
     case HFSBI_PROC_TERM:
     case HFSBI_PROC_KILL: return proc->times.check_at;
     case HFSBI_PROC_DRAIN:
     case HFSBI_PROC_LINGER: return hfsbi_quiet_at(proc);
+    case HFSBI_PROC_LIST: return proc->times.drain_at;
     case HFSBI_PROC_DONE: break;
     }
     return -1;
@@ -31660,14 +32021,6 @@ static void hfsbi_proc_timer_due(hfsbi_timer *timer) {
     hfsbi_proc_drive(((hfsbi_proc_driver *)(void *)timer)->proc);
 }
 
-/* Lets the command search for its processes in the snapshot of a loop: those
-   that are killed at the same time then cost one pass over /proc. NULL: a
-   snapshot of its own. */
-static void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap) {
-    proc->snapshot = snap;
-    if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
-}
-
 HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
                                 void (*on_change)(void *user, hfsb_proc *proc,
                                                   bool done),
@@ -31676,7 +32029,7 @@ HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
     proc->driver.loop = loop;
     proc->driver.on_change = on_change;
     proc->driver.user = user;
-    hfsbi_proc_share_snapshot(proc, hfsbi_loop_snapshot(loop));
+    hfsbi_scanner_cover(hfsbi_loop_scanner(loop), proc->tree.span.since);
     hfsbi_proc_follow(proc);
     if (proc->state == HFSBI_PROC_DONE) /* is reported in the next turn */
         hfsbi_loop_timer(loop, &proc->driver.timer, 0);
@@ -31688,9 +32041,9 @@ HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc) {
     if (!loop) return;
     for (slot = 0; slot < HFSBI_SLOTS; slot++)
         hfsbi_loop_io_forget(loop, &proc->io[slot].io);
+    hfsbi_scanner_leave(hfsbi_loop_scanner(loop), &proc->look);
     hfsbi_loop_timer_clear(loop, &proc->driver.timer);
     proc->driver.loop = NULL;
-    hfsbi_proc_share_snapshot(proc, NULL);
 }
 
 /* A loop must forget a descriptor before it is closed. */
@@ -31718,6 +32071,7 @@ static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
     }
     proc->driver.timer.fn = hfsbi_proc_timer_due;
     proc->driver.proc = proc;
+    proc->look.timer = &proc->driver.timer;
     t->started = hfsb_clock_ms();
     t->timeout_at =
         o->timeout_ms > 0 ? hfsbi_later(t->started, o->timeout_ms) : -1;
@@ -31782,15 +32136,26 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
 
 /* ---- the exit of the leader ---- */
 
+/* How long the last snapshot of the loop took. */
+static long long hfsbi_hunt_cost(const hfsb_proc *proc) {
+    const hfsbi_loop *loop = proc->driver.loop;
+    return loop ? hfsbi_scanner_cost(hfsbi_loop_scanner(proc->driver.loop))
+                : 0;
+}
+
 /* Sets the next look at the tree, in at most `wait` ms. The times are
    multiples of `wait`, so that commands that are killed at about the same time
-   look at the same snapshot. Snapshots that take long become rare. */
+   look at the same snapshot. Snapshots that take long become rare. While the
+   leader lives the tree is not gone, and its exit is an event. */
 static void hfsbi_hunt_check_in(hfsb_proc *proc, long long wait) {
     hfsbi_proc_times *t = &proc->times;
-    long long         cost = proc->snapshot ? proc->snapshot->cost_ms : 0, at;
+    long long         cost = hfsbi_hunt_cost(proc), at;
     if (wait < 4 * cost) wait = 4 * cost;
     if (wait > 200) wait = 200;
     at = (hfsb_clock_ms() / wait + 1) * wait;
+    if (proc->state == HFSBI_PROC_TERM && proc->tree.pidfd >= 0 &&
+        !hfsbi_proc_exited(proc))
+        at = t->hunt_ends;
     t->check_at = at < t->hunt_ends ? at : t->hunt_ends;
 }
 
@@ -31824,36 +32189,60 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
         (void)hfsbi_tree_usage(&proc->tree, &r->cpu_ms, &r->peak_bytes);
     proc->changes++;
     if (proc->state == HFSBI_PROC_RUNNING) hfsbi_proc_begin_drain(proc, now);
-    else if (hfsbi_proc_is_hunted(proc)) hfsbi_hunt_check_in(proc, 5);
+    else if (hfsbi_proc_is_hunted(proc) && proc->state != HFSBI_PROC_FIND)
+        hfsbi_hunt_check_in(proc, 5);
 }
 
 /* ---- the end of the tree ---- */
 
-/* Searches the tree in a snapshot that began at `need` or later. Returns how
-   many of its processes run; *blind: the snapshot may lack some. */
-static size_t hfsbi_proc_search(hfsb_proc *proc, long long need, bool *blind) {
-    hfsbi_snapshot own, *snap = proc->snapshot;
-    size_t         left;
-    if (!snap) {
-        snap = &own;
-        hfsbi_snapshot_init(snap, &proc->alloc);
-        hfsbi_snapshot_cover(snap, proc->tree.span.since);
+/* What a search found: how many processes of the tree run; blind: the snapshot
+   may lack some. */
+typedef struct hfsbi_sighting {
+    size_t left;
+    bool   blind;
+} hfsbi_sighting;
+
+/* Searches the tree now, which takes as long as a pass over /proc. */
+static hfsbi_sighting hfsbi_proc_search_now(hfsb_proc *proc) {
+    hfsbi_sighting found;
+    hfsbi_snapshot snap;
+    hfsbi_snapshot_init(&snap, &proc->alloc);
+    snap.since = proc->tree.span.since;
+    hfsbi_snapshot_take(&snap);
+    found.left = hfsbi_tree_find(&proc->tree, &snap);
+    found.blind = snap.blind;
+    hfsbi_snapshot_free(&snap);
+    return found;
+}
+
+/* Searches the tree in a snapshot that began at `need` or later. False: the
+   loop has none yet, and drives the command again when it has. */
+static bool hfsbi_proc_search(hfsb_proc *proc, long long need,
+                              hfsbi_sighting *found) {
+    hfsbi_loop     *loop = proc->driver.loop;
+    hfsbi_snapshot *snap;
+    if (!loop) {
+        *found = hfsbi_proc_search_now(proc);
+        return true;
     }
-    hfsbi_snapshot_renew(snap, need);
-    left = hfsbi_tree_find(&proc->tree, snap);
-    *blind = snap->blind;
-    if (snap == &own) hfsbi_snapshot_free(snap);
-    return left;
+    snap = hfsbi_scanner_get(hfsbi_loop_scanner(loop), &proc->look, need);
+    if (!snap) return false;
+    hfsbi_scanner_leave(hfsbi_loop_scanner(loop), &proc->look);
+    found->left = hfsbi_tree_find(&proc->tree, snap);
+    found->blind = snap->blind;
+    return true;
 }
 
 /* Scans before signalling: once a parent dies its children are reparented and
-   can no longer be found by ancestry. A snapshot of a moment ago will do: the
-   group, in which nearly all processes are, is signalled now in any case. */
+   can no longer be found by ancestry. */
 static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
-    bool      gently = proc->times.grace_ms >= 0, blind;
-    long long fresh = 20;
-    if (proc->snapshot) fresh += proc->snapshot->cost_ms;
-    (void)hfsbi_proc_search(proc, now - fresh, &blind);
+    hfsbi_proc_enter(proc, HFSBI_PROC_FIND);
+    proc->times.check_at = now;
+}
+
+/* The tree is known: sends the first signal. */
+static void hfsbi_hunt_start(hfsb_proc *proc, long long now) {
+    bool gently = proc->times.grace_ms >= 0;
     hfsbi_proc_enter(proc, gently ? HFSBI_PROC_TERM : HFSBI_PROC_KILL);
     hfsbi_tree_signal(&proc->tree, gently ? SIGTERM : SIGKILL);
     if (gently) hfsbi_tree_signal(&proc->tree, SIGCONT); /* the stopped */
@@ -31863,16 +32252,16 @@ static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
     hfsbi_hunt_check_in(proc, 5);
 }
 
-/* TERM is sent once, so that a trap can finish its work. KILL is sent whenever
-   a snapshot shows a process. A blind one cannot tell a dead group from one
-   whose leader is a zombie, so it relies on KILL. */
-static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
+/* Looks at the tree and sends the next signal. TERM is sent once, so that a
+   trap can finish its work. KILL is sent whenever a snapshot shows a process.
+   A blind one cannot tell a dead group from one whose leader is a zombie, so
+   it relies on KILL. */
+static void hfsbi_hunt_check(hfsb_proc *proc, long long now,
+                             hfsbi_sighting found) {
     hfsbi_proc_times *t = &proc->times;
     long long         wait = t->check_wait < 20 ? t->check_wait * 2 : 50;
-    bool              late = now >= t->hunt_ends, blind, gone;
-    if (!hfsbi_proc_is_hunted(proc) || now < t->check_at) return;
-    gone = hfsbi_proc_search(proc, t->check_at, &blind) == 0;
-    if (blind && proc->state == HFSBI_PROC_KILL) gone = true;
+    bool              late = now >= t->hunt_ends, gone = found.left == 0;
+    if (found.blind && proc->state == HFSBI_PROC_KILL) gone = true;
     if (hfsbi_proc_exited(proc) && gone) {
         hfsbi_proc_begin_drain(proc, now);
         return;
@@ -31891,6 +32280,19 @@ static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
         hfsbi_tree_signal(&proc->tree, SIGKILL);
     t->check_wait = wait;
     hfsbi_hunt_check_in(proc, wait);
+}
+
+/* For the first signal a snapshot of a moment ago will do: the group, in which
+   nearly all processes are, is signalled in any case. */
+static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
+    bool           first = proc->state == HFSBI_PROC_FIND;
+    long long      need = proc->times.check_at;
+    hfsbi_sighting found;
+    if (!hfsbi_proc_is_hunted(proc) || now < proc->times.check_at) return;
+    if (first) need -= 20 + hfsbi_hunt_cost(proc);
+    if (!hfsbi_proc_search(proc, need, &found)) return;
+    if (first) hfsbi_hunt_start(proc, now);
+    else hfsbi_hunt_check(proc, now, found);
 }
 
 /* ---- input and output ---- */
@@ -31989,8 +32391,9 @@ static void hfsbi_proc_finish(hfsb_proc *proc) {
    is most likely a child that another thread of the host is just starting: it
    has copies of all pipes until its exec. That is worth some more patience. */
 static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
-    bool open = false, blind;
-    int  i;
+    hfsbi_sighting found;
+    bool           open = false;
+    int            i;
     if (proc->state != HFSBI_PROC_DRAIN && proc->state != HFSBI_PROC_LINGER)
         return;
     for (i = 0; i < 2; i++) {
@@ -32000,13 +32403,27 @@ static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
             return;
     }
     if (open && now < hfsbi_quiet_at(proc)) return;
-    if (open && proc->state == HFSBI_PROC_DRAIN &&
-        hfsbi_proc_search(proc, proc->times.drain_at + 1, &blind) == 0 &&
-        !blind) {
-        hfsbi_proc_enter(proc, HFSBI_PROC_LINGER);
-        if (now < hfsbi_quiet_at(proc)) return;
+    if (open && proc->state == HFSBI_PROC_DRAIN) {
+        if (!hfsbi_proc_search(proc, proc->times.drain_at + 1, &found)) return;
+        if (found.left == 0 && !found.blind) {
+            hfsbi_proc_enter(proc, HFSBI_PROC_LINGER);
+            if (now < hfsbi_quiet_at(proc)) return;
+        }
     }
     if (open) proc->result.incomplete = true;
+    hfsbi_proc_enter(proc, HFSBI_PROC_LIST);
+}
+
+/* Lists the survivors here where hfsb_proc_survivors() would hold up the
+   loop. */
+static void hfsbi_proc_list(hfsb_proc *proc, long long now) {
+    hfsbi_sighting found;
+    if (proc->state != HFSBI_PROC_LIST) return;
+    if (proc->driver.loop &&
+        hfsbi_tree_list_takes_long(&proc->tree, now - proc->times.started)) {
+        if (!hfsbi_proc_search(proc, proc->times.drain_at + 1, &found)) return;
+        proc->listed = true;
+    }
     hfsbi_proc_finish(proc);
 }
 
@@ -32024,6 +32441,7 @@ bool hfsb_proc_step(hfsb_proc *proc) {
     hfsbi_proc_take(proc, HFSB_PROC_STDOUT);
     hfsbi_proc_take(proc, HFSB_PROC_STDERR);
     hfsbi_proc_drain(proc, now);
+    hfsbi_proc_list(proc, now);
     return proc->state == HFSBI_PROC_DONE;
 }
 
@@ -32035,11 +32453,14 @@ hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc) {
 }
 
 void hfsb_proc_kill(hfsb_proc *proc) {
-    bool before = proc->result.killed || proc->result.timed_out;
+    bool      before = proc->result.killed || proc->result.timed_out;
+    long long now;
     if (proc->state == HFSBI_PROC_DONE) return;
     proc->result.killed = true;
     if (before) return;
-    hfsbi_hunt_begin(proc, hfsb_clock_ms());
+    now = hfsb_clock_ms();
+    hfsbi_hunt_begin(proc, now);
+    hfsbi_hunt_step(proc, now);
     hfsbi_proc_follow(proc);
 }
 
@@ -32088,6 +32509,7 @@ HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
 
 size_t hfsb_proc_survivors(const hfsb_proc *proc, hfsb_proc_entry *list,
                            size_t max) {
+    if (proc->listed) return hfsbi_tree_list_known(&proc->tree, list, max);
     return hfsbi_tree_list(&proc->tree, hfsb_clock_ms() - proc->times.started,
                            list, max);
 }
@@ -32183,12 +32605,11 @@ void hfsb_proc_keep_pipes(const int *fds, size_t count) {
 static void hfsbi_proc_destroy(hfsb_proc *proc) {
     long long end = hfsb_clock_ms() + 1000;
     for (;;) {
-        bool   blind;
-        size_t left = hfsbi_proc_search(proc, LLONG_MAX, &blind);
+        hfsbi_sighting found = hfsbi_proc_search_now(proc);
         hfsbi_proc_note_exit(proc, hfsb_clock_ms());
-        if (hfsbi_proc_exited(proc) && left == 0) return;
+        if (hfsbi_proc_exited(proc) && found.left == 0) return;
         hfsbi_tree_signal(&proc->tree, SIGKILL);
-        if (hfsbi_proc_exited(proc) && blind) return;
+        if (hfsbi_proc_exited(proc) && found.blind) return;
         if (hfsb_clock_ms() >= end) return;
         (void)poll(NULL, 0, 2);
     }
@@ -32299,6 +32720,99 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     return HFSB_OK;
 }
 
+/* ---- src/os/orphans.c ---- */
+/* orphans.c - the processes that commands leave, in a program of ours.
+
+   A process whose parent ends becomes a child of process 1, or of the nearest
+   ancestor that adopts orphans. A program that runs commands adopts them, so
+   that it can end what its commands started, also a daemon that left their
+   sessions and cleared its environment:
+
+       adopt    once, at the start
+       reap     now and then, while it serves
+       kill     at the end: nothing outlives the program
+
+   Only the library may reap its own children: the leaders of commands stay
+   zombies until their trees are gone. An orphan is known by its session: a
+   command leads one, or is in ours until it does. A daemon looks the same; it
+   is recognised because nobody reaps it for seconds.
+
+   This is process-wide, so nothing in the library does it by itself. */
+enum {
+    HFSBI_ORPHANS_STALE = 10000, /* ms that no zombie of ours stays */
+    HFSBI_ORPHANS_ROUND = 256,   /* reaped in one call */
+    HFSBI_ORPHANS_NAP = 5        /* ms between two rounds of killing */
+};
+
+void hfsb_orphans_adopt(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = SIG_DFL; /* ignored, the kernel would reap for us */
+    (void)sigaction(SIGCHLD, &action, NULL);
+#if defined(HFSBI_LINUX) && defined(PR_SET_CHILD_SUBREAPER)
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+#endif
+}
+
+static bool hfsbi_is_orphan(pid_t pid) {
+    pid_t session = getsid(pid);
+    return session != pid && session != getsid(0);
+}
+
+/* Reaps all zombies that were there a while ago: all at once, because a
+   command can leave them faster than one per call. first: one zombie, or
+   0. */
+static void hfsbi_orphans_reap_stale(hfsb_orphans *orphans, pid_t first) {
+    long long now = hfsb_clock_ms();
+    if (!first) orphans->count = 0; /* the pids may be reused */
+    if (!first ||
+        (orphans->count && now - orphans->since < HFSBI_ORPHANS_STALE))
+        return;
+    while (orphans->count)
+        (void)waitpid((pid_t)orphans->list[--orphans->count], NULL, WNOHANG);
+    orphans->count =
+        hfsb_proc_children(true, orphans->list, HFSB_ORPHANS_LIST);
+    if (!orphans->count) /* without /proc */
+        orphans->list[orphans->count++] = (long)first;
+    orphans->since = now;
+}
+
+long long hfsb_orphans_reap(hfsb_orphans *orphans) {
+    siginfo_t info;
+    int       i, rc = 0;
+    for (i = 0; i < HFSBI_ORPHANS_ROUND; i++) {
+        memset(&info, 0, sizeof info);
+        rc = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+        if (rc != 0 || !info.si_pid || !hfsbi_is_orphan(info.si_pid)) break;
+        (void)waitpid(info.si_pid, NULL, WNOHANG);
+    }
+    if (i == HFSBI_ORPHANS_ROUND) return HFSBI_ORPHANS_NAP;
+    hfsbi_orphans_reap_stale(orphans, rc == 0 ? info.si_pid : 0);
+    return rc != 0 && errno == ECHILD ? -1 : 1000;
+}
+
+static void hfsbi_children_signal(int number) {
+    long   list[HFSB_ORPHANS_LIST];
+    size_t n = hfsb_proc_children(false, list, HFSB_ORPHANS_LIST);
+    while (n) (void)kill((pid_t)list[--n], number);
+}
+
+void hfsb_orphans_kill(long long grace_ms, long long limit_ms) {
+    long long begin = hfsb_clock_ms(), now = begin;
+    if (grace_ms > 0) {
+        hfsbi_children_signal(SIGTERM);
+        hfsbi_children_signal(SIGCONT);
+    }
+    for (; now - begin <= grace_ms + limit_ms; now = hfsb_clock_ms()) {
+        pid_t pid;
+        do pid = waitpid(-1, NULL, WNOHANG);
+        while (pid > 0 || (pid < 0 && errno == EINTR));
+        if (pid < 0) return; /* no children left */
+        if (now - begin >= grace_ms) hfsbi_children_signal(SIGKILL);
+        (void)poll(NULL, 0, HFSBI_ORPHANS_NAP);
+    }
+}
+
 /* ---- src/os/record.c ---- */
 /* record.c - the output of a command, kept in bounded memory.
 
@@ -32320,7 +32834,8 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
    a file loses old output, but never fails the command.
 
    Spill files outlive their command. The oldest is removed when there are too
-   many; only files created here are ever removed. */
+   many, or too many bytes in all of them, of this object and those that share
+   its store; only files created by hfsb are ever removed. */
 enum {
     HFSBI_REPLY_CHARS = 25000, /* longest text that a reply shows whole */
     /* characters of the end that a reply to longer output shows */
@@ -32328,8 +32843,12 @@ enum {
     HFSBI_LOG_KEEP = 48 * 1024, /* bytes kept in memory after a trim */
     /* bytes in memory that cause a trim: a whole reply fits */
     HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096,
-    HFSBI_RECORD_BLOCK = 32 * 1024 /* bytes cleaned at a time: more than the
+    HFSBI_RECORD_BLOCK = 32 * 1024, /* bytes cleaned at a time: more than the
                                       tail of a reply, for speed */
+    HFSBI_SPILLS_SHARE = 8,     /* spill files of full size that may exist */
+    HFSBI_SPILLS_NAMES = 10000, /* of a directory that are looked at */
+    HFSBI_SPILLS_SWEEP = 1024,  /* files that others left, looked at */
+    HFSBI_SPILLS_AGE = 3600     /* seconds that these are kept */
 };
 
 /* ---- spill files ---- */
@@ -32348,80 +32867,236 @@ static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
     return copy;
 }
 
+/* A store serves one object, and those that were opened like it. */
+static hfsbi_spill_store *hfsbi_spill_store_open(size_t max, size_t max_bytes,
+                                                 const hfsb_alloc *alloc) {
+    hfsbi_spill_store *store =
+        (hfsbi_spill_store *)hfsbi_array(alloc, 1, sizeof *store);
+    if (!store) return NULL;
+    memset(store, 0, sizeof *store);
+    store->list = (hfsbi_spill *)hfsbi_array(alloc, max, sizeof *store->list);
+    if (!store->list) {
+        hfsbi_array_free(alloc, store, 1, sizeof *store);
+        return NULL;
+    }
+    store->alloc = *alloc;
+    store->max = max;
+    store->max_bytes = (unsigned long long)max_bytes;
+    if (store->max_bytes < ULLONG_MAX / HFSBI_SPILLS_SHARE)
+        store->max_bytes *= HFSBI_SPILLS_SHARE;
+    (void)pthread_mutex_init(&store->lock, NULL);
+    return store;
+}
+
+/* Forgets one file, and removes it with `unlinks`. */
+static void hfsbi_spill_drop(hfsbi_spill_store *store, size_t i,
+                             bool unlinks) {
+    hfsbi_spill *spill = &store->list[i];
+    if (unlinks) (void)unlink(spill->path);
+    store->bytes -= spill->bytes;
+    hfsbi_array_free(&store->alloc, spill->path, strlen(spill->path) + 1, 1);
+    store->count--;
+    memmove(spill, spill + 1, (store->count - i) * sizeof *spill);
+}
+
+static void hfsbi_spill_store_close(hfsbi_spill_store *store) {
+    hfsb_alloc alloc = store->alloc;
+    while (store->count) hfsbi_spill_drop(store, store->count - 1, false);
+    hfsbi_array_free(&alloc, store->list, store->max, sizeof *store->list);
+    (void)pthread_mutex_destroy(&store->lock);
+    hfsbi_array_free(&alloc, store, 1, sizeof *store);
+}
+
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
                                 size_t max, size_t max_bytes,
                                 const hfsb_alloc *alloc) {
     memset(spills, 0, sizeof *spills);
     if (!dir) dir = getenv("TMPDIR");
     if (!dir || !*dir) dir = "/tmp";
-    (void)pthread_mutex_init(&spills->lock, NULL);
     spills->alloc = *alloc;
-    spills->max = max ? max : 32;
     spills->max_bytes = max_bytes ? max_bytes : (size_t)64 << 20;
-    spills->paths = (char **)hfsbi_array(alloc, spills->max, sizeof(char *));
     spills->dir = hfsbi_spills_dir(dir, alloc);
-    if (spills->paths && spills->dir) return true;
+    spills->store =
+        hfsbi_spill_store_open(max ? max : 32, spills->max_bytes, alloc);
+    if (spills->store) spills->store->users = 1;
+    if (spills->dir && spills->store) return true;
     hfsbi_spills_free(spills);
     return false;
 }
 
-static void hfsbi_spill_path_free(hfsbi_spills *spills, char *path) {
-    hfsbi_array_free(&spills->alloc, path, strlen(path) + 1, 1);
+HFSBI_FN void hfsbi_spills_share(hfsbi_spills       *spills,
+                                 const hfsbi_spills *with) {
+    hfsbi_spill_store_close(spills->store);
+    spills->store = with->store;
+    pthread_mutex_lock(&spills->store->lock);
+    spills->store->users++;
+    pthread_mutex_unlock(&spills->store->lock);
 }
 
-static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
-    char *path = spills->paths[spills->first];
-    (void)unlink(path);
-    hfsbi_spill_path_free(spills, path);
-    spills->first = (spills->first + 1) % spills->max;
-    spills->count--;
+/* The files of an object that is freed still count for the others. */
+static void hfsbi_spills_leave(hfsbi_spills *spills) {
+    hfsbi_spill_store *store = spills->store;
+    size_t             i, users;
+    pthread_mutex_lock(&store->lock);
+    for (i = store->count; i-- > 0;) {
+        if (store->list[i].owner != spills) continue;
+        store->list[i].owner = NULL;
+        if (spills->dropped) hfsbi_spill_drop(store, i, true);
+    }
+    users = --store->users;
+    pthread_mutex_unlock(&store->lock);
+    if (users == 0) hfsbi_spill_store_close(store);
 }
 
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
-    size_t i;
-    if (!spills->max) return; /* was not opened */
-    while (spills->dropped && spills->count) hfsbi_spills_drop_oldest(spills);
-    for (i = 0; i < spills->count; i++)
-        hfsbi_spill_path_free(
-            spills, spills->paths[(spills->first + i) % spills->max]);
-    hfsbi_array_free(&spills->alloc, spills->paths, spills->max,
-                     sizeof(char *));
+    if (spills->store) hfsbi_spills_leave(spills);
     if (spills->dir)
         hfsbi_array_free(&spills->alloc, spills->dir, strlen(spills->dir) + 1,
                          1);
-    (void)pthread_mutex_destroy(&spills->lock);
     memset(spills, 0, sizeof *spills);
 }
 
+/* The file at path of this object, or NULL. Under the lock. */
+static hfsbi_spill *hfsbi_spills_find(const hfsbi_spills *spills,
+                                      hfsb_str            path) {
+    hfsbi_spill_store *store = spills->store;
+    size_t             i;
+    for (i = 0; i < store->count; i++)
+        if (store->list[i].owner == spills &&
+            hfsb_str_equal(path, hfsb_cstr(store->list[i].path)))
+            return &store->list[i];
+    return NULL;
+}
+
 HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path) {
-    bool   has = false;
-    size_t i;
-    pthread_mutex_lock(&spills->lock);
-    for (i = 0; !has && i < spills->count; i++)
-        has = hfsb_str_equal(
-            path, hfsb_cstr(spills->paths[(spills->first + i) % spills->max]));
-    pthread_mutex_unlock(&spills->lock);
+    bool has;
+    pthread_mutex_lock(&spills->store->lock);
+    has = hfsbi_spills_find(spills, path) != NULL;
+    pthread_mutex_unlock(&spills->store->lock);
     return has;
+}
+
+/* Counts bytes that were written to a file. Removes the oldest others while
+   all have too many. */
+static void hfsbi_spills_count(hfsbi_spills *spills, hfsb_str path,
+                               unsigned long long bytes) {
+    hfsbi_spill_store *store = spills->store;
+    hfsbi_spill       *spill;
+    pthread_mutex_lock(&store->lock);
+    spill = hfsbi_spills_find(spills, path);
+    if (spill) {
+        spill->bytes += bytes;
+        store->bytes += bytes;
+    }
+    while (store->bytes > store->max_bytes && store->count > 1 &&
+           &store->list[0] != spill) {
+        hfsbi_spill_drop(store, 0, true);
+        if (spill) spill--;
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- spill files that others left ----
+
+   The name tells whose file it is: bash_output_{pid}-{start}_{random}.txt. Of
+   processes that have ended, the newest files of the last hour stay, as many
+   as one object keeps: who called a program once may still read them. */
+
+typedef struct hfsbi_leftover {
+    time_t at;
+    char   name[96];
+} hfsbi_leftover;
+
+/* True for the name of a spill file whose process has ended. */
+static bool hfsbi_spill_is_left(const char *name) {
+    static const char  front[] = "bash_output_";
+    char              *at;
+    long               pid;
+    unsigned long long start, now;
+    if (strncmp(name, front, sizeof front - 1) != 0 ||
+        strlen(name) >= sizeof((hfsbi_leftover *)0)->name)
+        return false;
+    pid = strtol(name + sizeof front - 1, &at, 10);
+    if (pid <= 0 || *at != '-' || !hfsbi_is_digit(at[1])) return false;
+    start = strtoull(at + 1, &at, 10);
+    if (*at != '_' || strlen(at) != 1 + 16 + 4) return false;
+    now = hfsbi_process_start(pid);
+    if (now || start) return now != start;
+    return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+static int hfsbi_leftover_order(const void *a, const void *b) {
+    const hfsbi_leftover *x = (const hfsbi_leftover *)a;
+    const hfsbi_leftover *y = (const hfsbi_leftover *)b;
+    return x->at > y->at ? -1 : x->at < y->at;
+}
+
+/* Lists files that were left in a directory, at most max. */
+static size_t hfsbi_spills_list_left(DIR *dir, hfsbi_leftover *list,
+                                     size_t max) {
+    struct dirent *entry;
+    struct stat    st;
+    size_t         n = 0, names = 0;
+    while (n < max && names++ < HFSBI_SPILLS_NAMES &&
+           (entry = readdir(dir)) != NULL) {
+        if (!hfsbi_spill_is_left(entry->d_name) ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+            !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+            continue;
+        list[n].at = st.st_mtime;
+        memcpy(list[n++].name, entry->d_name, strlen(entry->d_name) + 1);
+    }
+    return n;
+}
+
+static void hfsbi_spills_sweep(const hfsbi_spills *spills) {
+    struct timespec now = HFSB_INIT;
+    DIR            *dir = opendir(spills->dir);
+    hfsbi_leftover *list;
+    size_t          i, n;
+    if (!dir) return;
+    list = (hfsbi_leftover *)hfsbi_array(&spills->alloc, HFSBI_SPILLS_SWEEP,
+                                         sizeof *list);
+    n = list ? hfsbi_spills_list_left(dir, list, HFSBI_SPILLS_SWEEP) : 0;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (n) hfsbi_sort(list, n, sizeof *list, hfsbi_leftover_order);
+    for (i = 0; i < n; i++)
+        if (i >= spills->store->max ||
+            now.tv_sec - list[i].at > HFSBI_SPILLS_AGE)
+            (void)unlinkat(dirfd(dir), list[i].name, 0);
+    if (list)
+        hfsbi_array_free(&spills->alloc, list, HFSBI_SPILLS_SWEEP,
+                         sizeof *list);
+    (void)closedir(dir);
+}
+
+/* Opens a new file; -1 with *name empty. */
+static int hfsbi_spill_open(const hfsbi_spills *spills, hfsb_buf *name) {
+    long pid = (long)getpid();
+    char id[17];
+    int  fd = -1, tries;
+    for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
+        hfsb_buf_truncate(name, 0);
+        hfsbi_random_hex(id, sizeof id - 1);
+        if (hfsb_buf_printf(name, "%s/bash_output_%ld-%llu_%s.txt",
+                            spills->dir, pid, hfsbi_process_start(pid),
+                            id) != HFSB_OK)
+            break;
+        fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST && errno != EINTR) break;
+    }
+    return hfsbi_fd_above_2(fd);
 }
 
 /* Creates a spill file, and removes the oldest if there are too many. Returns
    its descriptor with the path in *name, or -1 with *name empty. */
 static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
-    char  id[17];
-    int   fd = -1, tries;
-    char *copy;
-    for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
-        hfsb_buf_truncate(name, 0);
-        hfsbi_random_hex(id, sizeof id - 1);
-        if (hfsb_buf_printf(name, "%s/bash_output_%s.txt", spills->dir, id) !=
-            HFSB_OK)
-            break;
-        fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST && errno != EINTR) break;
-    }
-    fd = hfsbi_fd_above_2(fd);
-    copy = fd < 0 ? NULL : hfsbi_cstr_copy(&spills->alloc, hfsb_buf_str(name));
-    if (fd >= 0 && !copy) {
+    hfsbi_spill_store *store = spills->store;
+    hfsbi_spill        spill = HFSB_INIT;
+    int                fd = hfsbi_spill_open(spills, name);
+    if (fd >= 0)
+        spill.path = hfsbi_cstr_copy(&store->alloc, hfsb_buf_str(name));
+    if (fd >= 0 && !spill.path) {
         (void)unlink(name->ptr);
         hfsbi_close(&fd);
     }
@@ -32429,10 +33104,13 @@ static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
         hfsb_buf_truncate(name, 0);
         return -1;
     }
-    pthread_mutex_lock(&spills->lock);
-    if (spills->count == spills->max) hfsbi_spills_drop_oldest(spills);
-    spills->paths[(spills->first + spills->count++) % spills->max] = copy;
-    pthread_mutex_unlock(&spills->lock);
+    spill.owner = spills;
+    pthread_mutex_lock(&store->lock);
+    if (!store->swept) hfsbi_spills_sweep(spills);
+    store->swept = true;
+    if (store->count == store->max) hfsbi_spill_drop(store, 0, true);
+    store->list[store->count++] = spill;
+    pthread_mutex_unlock(&store->lock);
     return fd;
 }
 
@@ -32497,9 +33175,12 @@ static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
 
 /* Appends text to the spill file, if there is one with room. */
 static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
-    if (r->spill.fd >= 0 && !r->spill.full)
-        r->spill.full = !hfsbi_write_capped(
-            r->spill.fd, text, r->spills->max_bytes, &r->spill.bytes);
+    unsigned long long before = r->spill.bytes;
+    if (r->spill.fd < 0 || r->spill.full) return;
+    r->spill.full = !hfsbi_write_capped(r->spill.fd, text,
+                                        r->spills->max_bytes, &r->spill.bytes);
+    hfsbi_spills_count(r->spills, hfsb_buf_str(&r->path),
+                       r->spill.bytes - before);
 }
 
 /* Creates the spill file. `memory` still contains the whole log, and goes into
@@ -37096,7 +37777,9 @@ enum {
     HFSBI_JOB_HOUR = 3600 * 1000,     /* ms that a finished job is kept */
     HFSBI_JOB_HELD = 8 * 1024 * 1024, /* bytes of text of all finished jobs */
     HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
-    HFSBI_DRAINS = 64                 /* pipes drained in this process */
+    HFSBI_DRAINS = 64,                /* pipes drained in this process */
+    HFSBI_START_MS = 20               /* of a server's turn: then the rest of
+                                         the commands start in the next one */
 };
 
 /* ---- the spec of a command ---- */
@@ -37616,6 +38299,15 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
     }
 }
 
+/* True when a server should serve others before it starts this job. Starting a
+   program takes milliseconds, and many requests may come at once. The reply to
+   a background job names its process, so that one starts now. */
+static bool hfsbi_job_is_put_off(const hfsb_tools *tools,
+                                 const hfsbi_job  *job) {
+    return !tools->own_loop && !job->spec.background &&
+           hfsb_clock_ms() - hfsbi_loop_now(tools->loop) > HFSBI_START_MS;
+}
+
 /* Returns the job that has waited longest and may start now, or NULL. The
    lists have the newest first. */
 static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
@@ -37636,8 +38328,14 @@ static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
 
 HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group) {
     hfsbi_job *job;
-    while ((job = hfsbi_jobs_oldest(group)) != NULL)
+    while ((job = hfsbi_jobs_oldest(group)) != NULL) {
+        if (hfsbi_job_is_put_off(job->tools, job)) {
+            job->tools->job_ended = true; /* looks again */
+            hfsbi_tools_stir(job->tools);
+            return;
+        }
         hfsbi_job_launch(job->tools, job);
+    }
 }
 
 /* Sets id and marker. Callers may give the same id to two tools objects, so
@@ -37735,23 +38433,26 @@ HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
    parent dies its children are reparented and can no longer be found by
    ancestry. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
-    hfsbi_snapshot *snapshot = hfsbi_loop_snapshot(tools->loop);
-    hfsbi_family    family = HFSB_INIT;
-    hfsbi_job      *job;
-    size_t          running = 0, all;
+    hfsbi_snapshot snapshot;
+    hfsbi_family   family = HFSB_INIT;
+    hfsbi_job     *job;
+    size_t         running = 0, all;
     hfsbi_loop_lock(tools->loop);
+    hfsbi_snapshot_init(&snapshot, &tools->alloc);
+    snapshot.since = tools->left.since;
     family.since = tools->left.since;
     family.owner = hfsb_fnv(hfsb_cstr(tools->prefix));
     family.spans = tools->left.spans;
     family.span_count = HFSBI_JOB_SPANS;
-    hfsbi_snapshot_renew(snapshot, hfsb_clock_ms() + 1);
-    all = hfsbi_snapshot_signal(snapshot, &family, !hard);
+    hfsbi_snapshot_take(&snapshot);
+    all = hfsbi_snapshot_signal(&snapshot, &family, !hard);
     for (job = tools->jobs; job; job = job->next) {
         if (job->state == HFSBI_JOB_RUNNING)
             running +=
-                hfsbi_proc_signal(job->proc, snapshot, hard ? SIGKILL : 0);
+                hfsbi_proc_signal(job->proc, &snapshot, hard ? SIGKILL : 0);
         (void)hfsbi_job_kill(tools, job);
     }
+    hfsbi_snapshot_free(&snapshot);
     hfsbi_loop_unlock(tools->loop);
     return all > running ? all : running;
 }
@@ -38541,7 +39242,8 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
                          tools->env.count + 1, sizeof(char *));
 }
 
-/* Replaces environment, root and confinement by those of `like`. */
+/* Replaces environment, root and confinement by those of `like`, and counts
+   spill files with its own. */
 static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
@@ -38557,6 +39259,7 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_confine_close(tools->confine);
     tools->confine = like->confine;
     tools->confine_borrowed = true;
+    hfsbi_spills_share(&tools->spills, &like->spills);
 }
 
 /* ---- confinement ---- */
@@ -38819,7 +39522,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.spill_dir = like->spills.dir;
     o.no_spill = like->spills.none;
     o.max_spill = like->spills.max_bytes;
-    o.max_spills = like->spills.max;
+    o.max_spills = like->spills.store->max;
     o.spill_over = like->spills.over;
     o.drop_spills = like->spills.dropped;
     o.max_page = like->limits.page;
@@ -45979,7 +46682,7 @@ static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
 /* ---- scanning ---- */
 
 /* A scan that is being made. */
-typedef struct hfsbi_scanner {
+typedef struct hfsbi_root_scanner {
     const hfsbi_scan_how *how;
     hfsbi_root_scan      *out;
     hfsbi_finder          finder;
@@ -45991,7 +46694,7 @@ typedef struct hfsbi_scanner {
     bool                  dry;    /* store nothing */
     hfsb_str              store;  /* path of the store in the root, or "" */
     hfsb_err             *err;
-} hfsbi_scanner;
+} hfsbi_root_scanner;
 
 static int64_t hfsbi_real_nanos(void) {
     struct timespec now = HFSB_INIT;
@@ -46033,7 +46736,8 @@ static bool hfsbi_item_is_racy(const hfsbi_item *item, int64_t now) {
 }
 
 /* The item of the last scan with this path, or NULL. Paths come in order. */
-static const hfsbi_item *hfsbi_scanner_last(hfsbi_scanner *s, hfsb_str path) {
+static const hfsbi_item *hfsbi_root_scanner_last(hfsbi_root_scanner *s,
+                                                 hfsb_str            path) {
     const hfsbi_root_scan *last = s->how->last;
     while (s->at < last->count) {
         const hfsbi_item *item = &last->items[s->at];
@@ -46045,7 +46749,7 @@ static const hfsbi_item *hfsbi_scanner_last(hfsbi_scanner *s, hfsb_str path) {
     return NULL;
 }
 
-static hfsb_status hfsbi_scanner_full(hfsbi_scanner *s) {
+static hfsb_status hfsbi_root_scanner_full(hfsbi_root_scanner *s) {
     return hfsbi_fail(s->err, HFSB_LIMIT, 0,
                       "the files beneath the root have more than %llu MiB",
                       s->how->max_bytes >> 20);
@@ -46053,16 +46757,17 @@ static hfsb_status hfsbi_scanner_full(hfsbi_scanner *s) {
 
 /* Reads and stores the content of a file. One that cannot be read, or is too
    large, has none. HFSB_OK; or the failure of the store. */
-static hfsb_status hfsbi_scanner_store(hfsbi_scanner     *s,
-                                       const hfsbi_entry *entry,
-                                       hfsbi_item        *item) {
+static hfsb_status hfsbi_root_scanner_store(hfsbi_root_scanner *s,
+                                            const hfsbi_entry  *entry,
+                                            hfsbi_item         *item) {
     struct stat st;
     int64_t     now = hfsbi_real_nanos();
     int         fd, code;
     if (item->size > HFSBI_SCAN_FILE) return HFSB_OK;
     s->bytes += item->size;
     if (s->dry)
-        return s->bytes > s->how->max_bytes ? hfsbi_scanner_full(s) : HFSB_OK;
+        return s->bytes > s->how->max_bytes ? hfsbi_root_scanner_full(s)
+                                            : HFSB_OK;
     fd = hfsbi_entry_open(entry->dir, entry->name, &st);
     if (fd < 0) return HFSB_OK;
     item->flags = 0;
@@ -46076,9 +46781,9 @@ static hfsb_status hfsbi_scanner_store(hfsbi_scanner     *s,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_scanner_link(hfsbi_scanner     *s,
-                                      const hfsbi_entry *entry,
-                                      hfsbi_item        *item) {
+static hfsb_status hfsbi_root_scanner_link(hfsbi_root_scanner *s,
+                                           const hfsbi_entry  *entry,
+                                           hfsbi_item         *item) {
     char    target[PATH_MAX];
     ssize_t n = readlinkat(entry->dir, entry->name, target, sizeof target);
     if (n < 0 || n == (ssize_t)sizeof target) n = 0;
@@ -46089,7 +46794,7 @@ static hfsb_status hfsbi_scanner_link(hfsbi_scanner     *s,
 }
 
 /* The folder that was visited last could not be read. */
-static void hfsbi_scanner_look(hfsbi_scanner *s) {
+static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
     if (s->finder.failed != s->failed && s->opened)
         s->out->items[s->opened - 1].flags |= HFSBI_ITEM_OPAQUE;
     s->failed = s->finder.failed;
@@ -46097,7 +46802,7 @@ static void hfsbi_scanner_look(hfsbi_scanner *s) {
 }
 
 /* Names can be read in the folder of this path, but nothing else. */
-static void hfsbi_scanner_close(hfsbi_scanner *s, hfsb_str path) {
+static void hfsbi_root_scanner_close(hfsbi_root_scanner *s, hfsb_str path) {
     size_t            end = path.len, i;
     const hfsbi_item *folder;
     while (end && path.ptr[end - 1] != '/') end--;
@@ -46109,20 +46814,20 @@ static void hfsbi_scanner_close(hfsbi_scanner *s, hfsb_str path) {
 }
 
 /* Fills an item; `was` is the same of the last scan, or NULL. */
-static hfsb_status hfsbi_scanner_fill(hfsbi_scanner     *s,
-                                      const hfsbi_entry *entry,
-                                      const hfsbi_item  *was,
-                                      hfsbi_item        *item) {
+static hfsb_status hfsbi_root_scanner_fill(hfsbi_root_scanner *s,
+                                           const hfsbi_entry  *entry,
+                                           const hfsbi_item   *was,
+                                           hfsbi_item         *item) {
     if (item->kind == HFSBI_ITEM_FOLDER) {
         s->opened = s->out->count;
         return HFSB_OK;
     }
     if (item->kind == HFSBI_ITEM_LINK)
-        return hfsbi_scanner_link(s, entry, item);
+        return hfsbi_root_scanner_link(s, entry, item);
     if (item->kind != HFSBI_ITEM_FILE) return HFSB_OK;
     if (!was || !hfsbi_item_untouched(was, item) ||
         (was->flags & HFSBI_ITEM_RACY))
-        return hfsbi_scanner_store(s, entry, item);
+        return hfsbi_root_scanner_store(s, entry, item);
     item->flags |= was->flags & HFSBI_ITEM_STORED;
     memcpy(item->digest, was->digest, sizeof item->digest);
     return HFSB_OK;
@@ -46130,18 +46835,19 @@ static hfsb_status hfsbi_scanner_fill(hfsbi_scanner     *s,
 
 /* Callback of the walk. A file stays in the scans when rules begin to ignore
    it, as in git. */
-static hfsb_status hfsbi_scanner_visit(void *user, const hfsbi_entry *entry) {
-    hfsbi_scanner    *s = (hfsbi_scanner *)user;
-    const hfsbi_item *was = hfsbi_scanner_last(s, entry->path);
-    bool              left_out = entry->ignored;
-    struct stat       st;
-    hfsbi_item       *item;
-    hfsbi_scanner_look(s);
+static hfsb_status hfsbi_root_scanner_visit(void              *user,
+                                            const hfsbi_entry *entry) {
+    hfsbi_root_scanner *s = (hfsbi_root_scanner *)user;
+    const hfsbi_item   *was = hfsbi_root_scanner_last(s, entry->path);
+    bool                left_out = entry->ignored;
+    struct stat         st;
+    hfsbi_item         *item;
+    hfsbi_root_scanner_look(s);
     if (!s->how->ignored && strcmp(entry->name, ".git") == 0) left_out = true;
     if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
     if (hfsb_str_equal(entry->path, s->store)) left_out = true;
     if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno != ENOENT) hfsbi_scanner_close(s, entry->path);
+        if (errno != ENOENT) hfsbi_root_scanner_close(s, entry->path);
         return HFSB_OK;
     }
     if (s->out->count >= s->how->max_files)
@@ -46153,13 +46859,13 @@ static hfsb_status hfsbi_scanner_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_item_set(item, &st);
     if (left_out && S_ISDIR(st.st_mode)) item->identity = 0;
     if (left_out) item->kind = HFSBI_ITEM_IGNORED;
-    return hfsbi_scanner_fill(s, entry, was, item);
+    return hfsbi_root_scanner_fill(s, entry, was, item);
 }
 
 /* Leaves out the temporaries of writes, and what is in the store. */
-static bool hfsbi_scanner_wants(void *user, const hfsbi_entry *entry) {
-    const hfsbi_scanner *s = (const hfsbi_scanner *)user;
-    size_t               n = s->store.len;
+static bool hfsbi_root_scanner_wants(void *user, const hfsbi_entry *entry) {
+    const hfsbi_root_scanner *s = (const hfsbi_root_scanner *)user;
+    size_t                    n = s->store.len;
     if (entry->name[0] == '.' && hfsbi_temp_pid(hfsb_cstr(entry->name)))
         return false;
     return !n || entry->path.len <= n || entry->path.ptr[n] != '/' ||
@@ -46167,7 +46873,8 @@ static bool hfsbi_scanner_wants(void *user, const hfsbi_entry *entry) {
 }
 
 /* Sets s->store if the store is in the root. */
-static void hfsbi_scanner_find_store(hfsbi_scanner *s, char real[PATH_MAX]) {
+static void hfsbi_root_scanner_find_store(hfsbi_root_scanner *s,
+                                          char                real[PATH_MAX]) {
     hfsb_str root = hfsb_buf_str(&s->how->place->real_root), path;
     s->store = hfsb_str_make("", 0);
     if (!realpath(s->how->store->path.ptr, real)) return;
@@ -46178,7 +46885,7 @@ static void hfsbi_scanner_find_store(hfsbi_scanner *s, char real[PATH_MAX]) {
         s->store = hfsb_str_slice(path, root.len + 1, path.len);
 }
 
-static hfsb_status hfsbi_scanner_run(hfsbi_scanner *s, bool dry) {
+static hfsb_status hfsbi_root_scanner_run(hfsbi_root_scanner *s, bool dry) {
     hfsbi_finder *f = &s->finder;
     hfsb_status   st;
     memset(f, 0, sizeof *f);
@@ -46191,12 +46898,12 @@ static hfsb_status hfsbi_scanner_run(hfsbi_scanner *s, bool dry) {
     f->flags = HFSBI_FIND_SORTED | HFSBI_FIND_IGNORED;
     if (s->how->ignored) f->flags |= HFSBI_FIND_ALL;
     f->until = hfsb_clock_ms() + HFSBI_SCAN_MS;
-    f->visit = hfsbi_scanner_visit;
-    f->wants = hfsbi_scanner_wants;
+    f->visit = hfsbi_root_scanner_visit;
+    f->wants = hfsbi_root_scanner_wants;
     f->user = s;
     st = hfsbi_finder_open(f, hfsb_root_path(s->how->place), s->err);
     if (st == HFSB_OK) st = hfsbi_finder_run(f, s->err);
-    if (st == HFSB_OK) hfsbi_scanner_look(s);
+    if (st == HFSB_OK) hfsbi_root_scanner_look(s);
     if (st == HFSB_OK && f->end != HFSBI_WALK_COMPLETE)
         st = hfsbi_fail(s->err, HFSB_LIMIT, 0,
                         "it takes more than %d s to look at all files",
@@ -46210,16 +46917,16 @@ static hfsb_status hfsbi_scanner_run(hfsbi_scanner *s, bool dry) {
    disk. */
 HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
                                     hfsbi_root_scan *out, hfsb_err *err) {
-    hfsbi_scanner s;
-    char          real[PATH_MAX];
-    hfsb_status   st = HFSB_OK;
+    hfsbi_root_scanner s;
+    char               real[PATH_MAX];
+    hfsb_status        st = HFSB_OK;
     memset(&s, 0, sizeof s);
     s.how = how;
     s.out = out;
     s.err = err;
-    hfsbi_scanner_find_store(&s, real);
-    if (how->last->count == 0) st = hfsbi_scanner_run(&s, true);
-    if (st == HFSB_OK) st = hfsbi_scanner_run(&s, false);
+    hfsbi_root_scanner_find_store(&s, real);
+    if (how->last->count == 0) st = hfsbi_root_scanner_run(&s, true);
+    if (st == HFSB_OK) st = hfsbi_root_scanner_run(&s, false);
     if (st == HFSB_NOMEM) hfsbi_fail_status(err, st, "Checkpoint");
     if (st != HFSB_OK) hfsbi_scan_free(out);
     return st;
