@@ -511,7 +511,7 @@ static void sets_suit_their_models(void) {
     size_t            i;
     T_CHECK(hfsbi_tools_define("/bin/sh", HFSB_CONFINE_NONE, &plan, 1,
                                HFSB_TOOLS_MCP, &all, NULL) == HFSB_OK);
-    T_CHECK(hfsbi_mcp_define_requested(&all, NULL) == HFSB_OK);
+    T_CHECK(hfsbi_mcp_define_requested(false, &all, NULL) == HFSB_OK);
     for (i = 0; i < COUNT(rows); i++) {
         hfsbi_mcp_list list = HFSB_INIT;
         T_CHECK(hfsbi_mcp_list_choose(&list, hfsb_buf_str(&all),

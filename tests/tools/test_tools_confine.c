@@ -95,7 +95,7 @@ static void strict_hides_variables(void) {
 static void tools_like_others_are_confined_as_they_are(void) {
     hfsb_tools *tools = open_at(HFSB_CONFINE_WRITE, true), *like = NULL;
     tt_reply    r = HFSB_INIT;
-    T_CHECK(hfsbi_tools_open_like(tools, &like, NULL) == HFSB_OK);
+    T_CHECK(hfsbi_tools_open_like(tools, NULL, &like, NULL) == HFSB_OK);
     tt_call(&r, like, "bash", "command=s", "touch ../outside");
     TT_FAIL(&r, "Exit code 1");
     T_CHECK(hfsb_tools_confine(like) == hfsb_tools_confine(tools));
