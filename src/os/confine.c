@@ -253,6 +253,10 @@ static void hfsbi_places_secrets(hfsb_buf *places, const hfsb_buf *bases) {
                 hfsbi_place_hide(places, path);
         }
         hfsbi_places_env(places, bases->ptr + at, 4, &left);
+        /* also one that comes later: hfsbi_confine_refresh() sees it */
+        if (bases->ptr[at + 1])
+            hfsb_buf_printf(places, "%c%s/.env%c", HFSBI_PLACE_HIDDEN_FILE,
+                            bases->ptr + at, 0);
     }
 }
 
@@ -399,6 +403,39 @@ static bool hfsbi_confine_check(const hfsb_confine      *c,
     return false;
 }
 
+/* A number for the files that mounts cover, by their inodes. */
+static unsigned long long hfsbi_confine_covered(const hfsb_confine *c) {
+    const hfsb_buf    *places = &c->places;
+    unsigned long long hash = HFSB_FNV_START;
+    size_t             at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        unsigned long long inode = 0;
+        struct stat        st;
+        if (places->ptr[at] != HFSBI_PLACE_KEPT &&
+            places->ptr[at] != HFSBI_PLACE_HIDDEN_FILE)
+            continue;
+        if (lstat(places->ptr + at + 1, &st) == 0)
+            inode = (unsigned long long)st.st_ino;
+        hash = hfsb_fnv_add(hash,
+                            hfsb_str_make((const char *)&inode, sizeof inode));
+    }
+    return hash;
+}
+
+HFSBI_FN void hfsbi_confine_refresh(hfsb_confine *confine) {
+    hfsbi_namespaces   fresh;
+    unsigned long long covered;
+    if (!confine || confine->spaces.mounts < 0) return;
+    covered = hfsbi_confine_covered(confine);
+    if (covered == confine->covered) return;
+    if (!hfsbi_namespaces_open(&fresh, &confine->places,
+                               confine->spaces.net >= 0))
+        return;
+    hfsbi_namespaces_close(&confine->spaces);
+    confine->spaces = fresh;
+    confine->covered = covered;
+}
+
 /* Prepares each mechanism as far as the kernel has it. */
 static bool hfsbi_confine_mechanisms(hfsb_confine            *c,
                                      const hfsbi_confine_how *how) {
@@ -416,8 +453,9 @@ static bool hfsbi_confine_mechanisms(hfsb_confine            *c,
     if (c->ruleset < 0) c->abi = 0;
     if (filter && !hfsbi_seccomp_build(&c->filter, &c->net, c->ruleset >= 0))
         c->filter.count = 0;
-    if (!how->bare && !how->no_spaces)
-        (void)hfsbi_namespaces_open(&c->spaces, &c->places, network);
+    if (how->bare || how->no_spaces) return true;
+    c->covered = hfsbi_confine_covered(c);
+    (void)hfsbi_namespaces_open(&c->spaces, &c->places, network);
     return true;
 }
 

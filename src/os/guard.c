@@ -7,6 +7,9 @@
    few names before a command and after it; a file that has appeared or changed
    is renamed to NAME.refused, which nothing runs, and the reply says so.
 
+   A file that is replaced by rename() loses its mount; the guard looks at it
+   all the same, and the next command has the mount again.
+
    The file tools may write these files: the host that offers them can ask the
    person. A file that they have written is left alone.
 

@@ -674,11 +674,16 @@ struct hfsb_confine {
     hfsbi_namespaces   spaces;
     hfsbi_quota        limits;
     hfsb_buf           text;
+    unsigned long long covered; /* changes when a covered file is replaced */
 };
 
 HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
                                         const hfsbi_confine_how *how,
                                         hfsb_confine **out, hfsb_err *err);
+/* Prepares the mounts again when a file that they cover was replaced, which
+   takes the cover off. To be called before a command is started, by one thread
+   at a time. */
+HFSBI_FN void hfsbi_confine_refresh(hfsb_confine *confine);
 /* Confines the calling process, a child before its exec. False with errno. */
 HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine);
 /* Appends what commands may do, for a model: sentences, with a blank before

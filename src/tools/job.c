@@ -410,6 +410,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
     job->notes.alloc = tools->alloc;
+    hfsbi_confine_refresh(tools->confine);
     job->guard = hfsbi_guard_open(tools->confine);
     if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
     if (job->spec.env.len && !own)

@@ -302,6 +302,41 @@ static void strict_hides_env_files(void) {
     T_CHECK(unlink("root/.env") == 0);
 }
 
+/* An editor replaces a file by rename(), and with it the mount on it. */
+static void replaced_files_stay_hidden(void) {
+    static const char *const argv[] = {"/bin/cat", ".env", "later/.env", NULL};
+    const char    *dirs[2];
+    char           later[80];
+    hfsb_confine  *c = NULL;
+    hfsb_proc_opts o = HFSB_INIT;
+    hfsb_buf       out = HFSB_INIT;
+    int            round;
+    snprintf(later, sizeof later, "%s/later", root_path);
+    T_CHECK(mkdir(later, 0755) == 0);
+    put(root_path, ".env", "SECRET");
+    begin(HFSB_CONFINE_STRICT);
+    dirs[0] = root_path;
+    dirs[1] = later;
+    opts.dirs = dirs;
+    opts.dir_count = 2;
+    T_CHECK(hfsbi_confine_open(&opts, &how, &c, NULL) == HFSB_OK);
+    o.argv = argv;
+    o.work_dir = root_path;
+    o.confine = c;
+    for (round = 0; round < 3; round++) {
+        hfsbi_confine_refresh(c);
+        T_CHECK(hfsb_proc_run(&o, &out, NULL, NULL, NULL) == HFSB_OK);
+        T_STR(out, "");
+        hfsb_buf_truncate(&out, 0);
+        put(root_path, "new", "SECRET");
+        T_CHECK(rename("root/new", "root/.env") == 0);
+        put(later, ".env", "SECRET");
+    }
+    T_CHECK(system("rm -rf root/.env root/later") == 0);
+    hfsb_buf_free(&out);
+    hfsb_confine_close(c);
+}
+
 static void secrets_are_known_by_name(void) {
     static const char *const yes[] = {
         "HF_TOKEN", "GITHUB_TOKEN", "AWS_PROFILE", "OPENAI_API_KEY",
@@ -486,6 +521,7 @@ int main(void) {
         T_RUN(mounts_alone_confine);
         T_RUN(guarded_files_cannot_change);
         T_RUN(strict_hides_env_files);
+        T_RUN(replaced_files_stay_hidden);
     } else {
         t_skip("no namespaces here");
     }
