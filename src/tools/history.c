@@ -38,9 +38,9 @@ enum {
 /* ---- stopping ---- */
 
 static void hfsbi_history_stop(hfsbi_history *h, const char *why) {
+    size_t n = hfsbi_utf8_floor(hfsb_cstr(why), sizeof h->stopped - 1);
     pthread_mutex_lock(&h->brief);
-    if (!h->stopped[0])
-        (void)snprintf(h->stopped, sizeof h->stopped, "%s", why);
+    if (!h->stopped[0]) memcpy(h->stopped, why, n); /* zeros follow */
     pthread_mutex_unlock(&h->brief);
 }
 
@@ -311,6 +311,18 @@ static void hfsbi_label_set(char *to, size_t size, hfsb_str text,
     hfsb_buf_free(&line);
 }
 
+/* The number of the next checkpoint. Without a list there is none: it might
+   replace another. */
+static int hfsbi_history_next(const hfsbi_history *h, uint64_t *number) {
+    uint64_t *list;
+    size_t    count, cap;
+    int       code = hfsbi_store_list(&h->store, &list, &count, &cap);
+    *number = count ? list[count - 1] + 1 : 1;
+    if (*number <= h->state.at) *number = h->state.at + 1;
+    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
+    return code;
+}
+
 static int hfsbi_history_write(hfsbi_history *h, hfsbi_checkpoint *head,
                                const hfsbi_root_scan *now) {
     uint64_t         from = h->base ? h->base : h->at;
@@ -345,7 +357,8 @@ HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
         return hfsbi_ok(err);
     }
     memset(&head, 0, sizeof head);
-    head.number = hfsbi_history_floor(h, UINT64_MAX) + 1;
+    code = hfsbi_history_next(h, &head.number);
+    if (code != 0) return hfsbi_history_fail(h, code, err);
     head.parent = parent ? *parent : h->at;
     head.when = (int64_t)time(NULL);
     if (h->at) head.diff = n;

@@ -280,16 +280,22 @@ static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
     s->opened = 0;
 }
 
-/* Names can be read in the folder of this path, but nothing else. */
-static void hfsbi_root_scanner_close(hfsbi_root_scanner *s, hfsb_str path) {
-    size_t            end = path.len, i;
-    const hfsbi_item *folder;
+/* A path is there but cannot be looked at: its folder shows its names and
+   nothing else. Any other failure is one of the scan, since what a scan lacks
+   counts as deleted. */
+static hfsb_status hfsbi_root_scanner_miss(hfsbi_root_scanner *s,
+                                           hfsb_str            path) {
+    size_t            end = path.len;
+    int               code = errno;
+    const hfsbi_item *folder = NULL;
     while (end && path.ptr[end - 1] != '/') end--;
-    if (!end) return;
-    folder = hfsbi_scan_find(s->out, hfsb_str_slice(path, 0, end - 1));
-    if (!folder) return;
-    i = (size_t)(folder - s->out->items);
-    s->out->items[i].flags |= HFSBI_ITEM_OPAQUE;
+    if (end && code == EACCES)
+        folder = hfsbi_scan_find(s->out, hfsb_str_slice(path, 0, end - 1));
+    if (!folder)
+        return hfsbi_file_fail_os(s->how->place, path, code, "look at",
+                                  s->err);
+    s->out->items[folder - s->out->items].flags |= HFSBI_ITEM_OPAQUE;
+    return HFSB_OK;
 }
 
 /* Fills an item; `was` is the same of the last scan, or NULL. */
@@ -326,8 +332,8 @@ static hfsb_status hfsbi_root_scanner_visit(void              *user,
     if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
     if (hfsb_str_equal(entry->path, s->store)) left_out = true;
     if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno != ENOENT) hfsbi_root_scanner_close(s, entry->path);
-        return HFSB_OK;
+        return errno == ENOENT ? HFSB_OK
+                               : hfsbi_root_scanner_miss(s, entry->path);
     }
     if (s->out->count >= s->how->max_files)
         return hfsbi_fail(s->err, HFSB_LIMIT, 0,

@@ -122,7 +122,7 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_confine_close(tools->confine);
     tools->confine = like->confine;
     tools->confine_borrowed = true;
-    hfsbi_spills_share(&tools->spills, &like->spills);
+    if (like->own_loop) hfsbi_spills_share(&tools->spills, &like->spills);
 }
 
 /* ---- confinement ---- */
@@ -224,6 +224,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
 static void hfsbi_tools_join(hfsb_tools *tools) {
     hfsbi_tools_group *group = tools->group;
     hfsbi_loop_lock(tools->loop);
+    if (group->first)
+        hfsbi_spills_share(&tools->spills, &group->first->spills);
     tools->group_next = group->first;
     group->first = tools;
     hfsbi_loop_unlock(tools->loop);

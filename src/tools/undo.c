@@ -346,20 +346,17 @@ static hfsb_status hfsbi_undo_refuse(hfsbi_undo *u) {
 }
 
 /* Makes sure that the present state is a checkpoint, and stores the journal.
-   The scan `now` stays as it is. */
+   The plan keeps its items: the scan becomes the last one, or it stays. */
 static hfsb_status hfsbi_undo_begin(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_history     *h = u->h;
     hfsbi_store_state *state = &h->state;
     hfsbi_diff_count   n = hfsbi_scan_count(&h->last, &u->now);
-    hfsbi_root_scan    now;
     hfsb_status        st = HFSB_OK;
     if (n.created || n.changed || n.deleted) {
-        hfsbi_scan_init(&now, &h->alloc);
-        st = hfsbi_history_scan(h, &now, err);
-        if (st == HFSB_OK)
-            st = hfsbi_history_add(h, &now, HFSB_LIT(""), "before undo", NULL,
-                                   err);
-        hfsbi_scan_free(&now);
+        u->plan.known = NULL; /* it was the last scan */
+        u->plan.now = &h->last;
+        st = hfsbi_history_add(h, &u->now, HFSB_LIT(""), "before undo", NULL,
+                               err);
     }
     if (st != HFSB_OK) return st;
     u->before = h->at;

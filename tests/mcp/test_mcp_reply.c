@@ -499,25 +499,30 @@ static void every_host_accepts_our_tools(void) {
 static void sets_suit_their_models(void) {
     static const struct {
         const char *set;
-        size_t      count; /* of tools */
+        size_t      count, more; /* tools; with checkpoints */
         const char *has, *has_not;
-    } rows[] = {{"claude", 12, "multi_edit", "apply_patch"},
-                {"gpt", 11, "apply_patch", "edit"},
-                {"small", 6, "edit", "grep"},
-                {"small,grep,edit_lines", 8, "edit_lines", "plan_tool"},
-                {"", 13, "apply_patch", "edit_lines"}};
+    } rows[] = {{"claude", 12, 4, "multi_edit", "apply_patch"},
+                {"gpt", 11, 4, "apply_patch", "edit"},
+                {"small", 6, 1, "edit", "grep"},
+                {"small,grep,edit_lines", 8, 1, "edit_lines", "plan_tool"},
+                {"", 13, 4, "apply_patch", "edit_lines"}};
     hfsb_buf          all = HFSB_INIT;
     const hfsbi_tool *plan = hfsbi_plan_tool();
-    size_t            i;
-    T_CHECK(hfsbi_tools_define("/bin/sh", HFSB_CONFINE_NONE, &plan, 1,
-                               HFSB_TOOLS_MCP, &all, NULL) == HFSB_OK);
-    T_CHECK(hfsbi_mcp_define_requested(false, &all, NULL) == HFSB_OK);
-    for (i = 0; i < COUNT(rows); i++) {
+    size_t            k, i;
+    for (k = 0; k < 2 * COUNT(rows); k++) {
+        bool history = k >= COUNT(rows);
+        i = k % COUNT(rows);
+        hfsb_buf_truncate(&all, 0);
+        T_CHECK(hfsbi_tools_define("/bin/sh", HFSB_CONFINE_NONE, &plan, 1,
+                                   HFSB_TOOLS_MCP, &all, NULL) == HFSB_OK);
+        T_CHECK(hfsbi_mcp_define_requested(history, &all, NULL) == HFSB_OK);
         hfsbi_mcp_list list = HFSB_INIT;
         T_CHECK(hfsbi_mcp_list_choose(&list, hfsb_buf_str(&all),
                                       hfsb_cstr(rows[i].set),
                                       NULL) == HFSB_OK);
-        T_CHECK(list.built_in_count == rows[i].count);
+        T_CHECK(list.built_in_count ==
+                rows[i].count + (history ? rows[i].more : 0));
+        T_CHECK(has(&list, "undo") == history);
         T_CHECK(has(&list, "bash") && has(&list, "read"));
         T_CHECK(has(&list, rows[i].has) && !has(&list, rows[i].has_not));
         hfsbi_mcp_list_free(&list);

@@ -1,0 +1,135 @@
+/* bench_undo.c - checkpoints beside git, in one run on a tree in memory:
+   20,000 files in 500 folders. The first checkpoint copies all of it; then
+   nothing or one file has changed. What it takes to start a program is taken
+   off git's time. The best of all rounds counts. */
+#define HFSB_IMPLEMENTATION
+#include "../../hfsb.h"
+
+#include "bench.h"
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#define ROUNDS  bench_rounds(15)
+#define FOLDERS bench_part(500, 10)
+#define FILES   40 /* in each */
+
+static char        dir[64] = "/dev/shm/hfsb-bench-XXXXXX";
+static hfsb_tools *tools;
+static double      start_time; /* of a shell and a program */
+static int         turn;
+
+static void fail(const char *what) {
+    fprintf(stderr, "bench_undo: %s\n", what);
+    exit(1);
+}
+
+static double command_time(const char *command) {
+    char   line[512];
+    double begin;
+    snprintf(line, sizeof line,
+             "cd %s/root && (%s) > /dev/null 2>&1", dir, command);
+    begin = bench_now();
+    (void)!system(line);
+    return bench_now() - begin;
+}
+
+static double call_time(const char *tool, const char *json) {
+    hfsb_tool_result r;
+    double           begin = bench_now();
+    if (hfsb_tools_call_text(tools, hfsb_cstr(tool), hfsb_cstr(json), NULL,
+                             &r) != HFSB_OK ||
+        !r.success)
+        fail(r.error.ptr ? r.error.ptr : tool);
+    begin = bench_now() - begin;
+    hfsb_tool_result_free(&r);
+    return begin;
+}
+
+static void write_file(int folder, int file, int text) {
+    char  path[160];
+    FILE *f;
+    int   i;
+    snprintf(path, sizeof path, "%s/root/d%d/file%d.c", dir, folder, file);
+    f = fopen(path, "w");
+    if (!f) fail(path);
+    for (i = 0; i < 40; i++)
+        fprintf(f, "int value_%d_%d_%d = %d;\n", folder, file, i, text);
+    fclose(f);
+}
+
+static void make_tree(void) {
+    char path[160];
+    int  i, k;
+    if (!mkdtemp(dir)) fail("no directory in memory");
+    snprintf(path, sizeof path, "%s/root", dir);
+    (void)mkdir(path, 0755);
+    for (i = 0; i < FOLDERS; i++) {
+        snprintf(path, sizeof path, "%s/root/d%d", dir, i);
+        (void)mkdir(path, 0755);
+        for (k = 0; k < FILES; k++) write_file(i, k, 0);
+    }
+}
+
+static void open_tools(void) {
+    static char     root[96], store[96];
+    hfsb_tools_opts opts = HFSB_INIT;
+    snprintf(root, sizeof root, "%s/root", dir);
+    snprintf(store, sizeof store, "%s/store", dir);
+    opts.root = hfsb_cstr(root);
+    opts.checkpoints = store;
+    if (hfsb_tools_open(&opts, &tools, NULL) != HFSB_OK) fail("no tools");
+}
+
+/* In turns, so that both have the same machine. */
+static void compare(const char *what, bool change, const char *tool,
+                    const char *json, const char *command, double aim_ms) {
+    double ours = 1e9, theirs = 1e9, took;
+    int    i;
+    for (i = 0; i < ROUNDS; i++) {
+        if (change) write_file(7, 7, ++turn);
+        took = call_time(tool, json);
+        if (took < ours) ours = took;
+        took = command_time(command) - start_time;
+        if (took < theirs) theirs = took;
+    }
+    printf("  %-34s %7.1f ms", what, ours * 1e3);
+    if (aim_ms > 0) printf(" (aim %.0f)", aim_ms);
+    printf("; %s %.1f ms\n", command, theirs * 1e3);
+}
+
+int main(void) {
+    struct rusage use;
+    long          before;
+    double        first;
+    char          line[128];
+    int           i;
+    make_tree();
+    start_time = 1e9;
+    for (i = 0; i < 5; i++) {
+        double took = command_time("git --version");
+        if (took < start_time) start_time = took;
+    }
+    command_time("git init -q; git config user.name a; git config user.email "
+                 "a@b; git config gc.auto 0");
+    open_tools();
+    getrusage(RUSAGE_SELF, &use);
+    before = use.ru_maxrss;
+    first = call_time("checkpoint", "{}");
+    printf("  %-34s %7.1f ms; git add, commit %.1f ms\n",
+           "first checkpoint", first * 1e3,
+           (command_time("git add -A; git commit -qm x") - start_time) * 1e3);
+    (void)poll(NULL, 0, 100); /* until no file is racy */
+    (void)call_time("checkpoint", "{}");
+    compare("nothing has changed", false, "checkpoint", "{}",
+            "git stash create", 30);
+    compare("one file has changed", true, "checkpoint", "{}",
+            "git commit -qam x", 35);
+    compare("undo of one file", true, "undo", "{\"to\":1,\"force\":true}",
+            "git checkout -q .", 0);
+    getrusage(RUSAGE_SELF, &use);
+    printf("  %-34s %7.1f MiB for %d files\n", "memory",
+           (double)(use.ru_maxrss - before) / 1024, FOLDERS * FILES);
+    hfsb_tools_close(tools);
+    snprintf(line, sizeof line, "rm -rf %s", dir);
+    return system(line) != 0;
+}
