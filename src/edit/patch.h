@@ -47,9 +47,10 @@ typedef struct hfsb_patch_change {
     char            note[256]; /* "" if every hunk matched exactly, else the
                                   difference that was ignored, as in
                                   hfsb_edit_result */
-    bool            proven;    /* the old lines of each hunk, or all lines of a
-                               deleted file, were found exactly and once:
-                               its author knows what the patch changes */
+    bool            proven;    /* the old lines of each hunk, 8 visible
+                               characters or more, or all lines of a deleted
+                               file, were found exactly and once: its author
+                               knows what the patch changes */
     hfsb_buf        from, to;  /* private: both clean paths */
 } hfsb_patch_change;
 

@@ -4,7 +4,9 @@
 #     hfsb.h and the headers next to it compile, as C99 and as C++17, without
 #     a warning;
 #   - every ```sh block there that is marked `sh run` runs, in the
-#     project's folder, and exits 0.
+#     project's folder, and exits 0;
+#   - no text there is the rest of a merge: no line begins with a conflict
+#     marker, and every row of a table ends as one.
 # A block with its own #include "hfsb... is a whole file. One with a line that
 # begins with "}" holds functions. Any other is the body of a function that
 # has a text called `content`.
@@ -69,6 +71,14 @@ wrap() { # a block without includes becomes a file
     mv "$1.tmp" "$1"
 }
 
+for f in *.md docs/*.md; do
+    n=$((n + 1))
+    grep -nE '^(<<<<<<<|>>>>>>>|=======$)|^\|.*[^|]$' "$f" > "$out/log" ||
+        continue
+    echo "FAIL  $f has a conflict marker or half a row of a table:"
+    cat "$out/log"
+    bad=$((bad + 1))
+done
 [ -f hfsb.h ] || { echo "hfsb.h is missing: run ./amalgamate.sh"; exit 1; }
 for f in README.md docs/*.md; do
     blocks "$f" c "$out/$(basename "$f"):" .c
@@ -100,5 +110,5 @@ for f in "$out"/*.sh; do
         bad=$((bad + 1))
     fi
 done
-echo "$n checks of code in the documentation, $bad failed"
+echo "$n checks of the documentation, $bad failed"
 [ $bad = 0 ]
