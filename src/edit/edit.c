@@ -597,7 +597,7 @@ static bool hfsbi_reduce_overlaps(hfsbi_edit_plan *plan) {
     return any;
 }
 
-/* True when both change the same text, or insert at the same point where
+/* True when both change the same lines, or insert at the same point where
    their order is not clear. */
 static bool hfsbi_places_conflict(const hfsbi_edit_place *a,
                                   const hfsbi_edit_place *b) {
@@ -621,7 +621,7 @@ static hfsb_status hfsbi_check_overlap(hfsbi_edit_plan *plan) {
             return hfsbi_fail(
                 plan->err, HFSB_REFUSED, 0,
                 "Edits %zu and %zu overlap at line %zu: both change the same "
-                "text. Join them into one edit. Nothing was changed.",
+                "lines. Join them into one edit. Nothing was changed.",
                 (a->edit < b->edit ? a->edit : b->edit) + 1,
                 (a->edit < b->edit ? b->edit : a->edit) + 1,
                 hfsb_text_line_number(plan->content, b->start));

@@ -359,7 +359,7 @@ static void edits_must_not_overlap(void) {
         const char *start; /* NULL: fine */
     } list[] = {
         {"two\nthree", "three\nfour", 0,
-         "Edits 1 and 2 overlap at line 3: both"},
+         "Edits 1 and 2 overlap at line 3: both change the same lines."},
         {"three\nfour", "two\nthree", 0,
          "Edits 1 and 2 overlap at line 3: both"},
         {"two\nthree", "two\nthree", 0, "Edits 1 and 2 overlap at line 2"},
