@@ -136,18 +136,31 @@ static void hfsbi_sites_find(hfsbi_sites *sites, hfsb_str file,
 
 /* ---- letters ---- */
 
+/* True for a letter of another script. Punctuation and symbols are left out:
+   look-alikes of ASCII are among them. */
+static bool hfsbi_is_foreign_letter(unsigned long code) {
+    return code >= 0xC0 && !(code >= 0x2000 && code < 0x2C00) &&
+           !(code >= 0x3000 && code < 0x3005) && code != 0xFEFF;
+}
+
 /* 64 bits, one for each class of adjacent characters in the line. Blanks,
    quotes and characters that have look-alikes do not count. */
 static unsigned long long hfsbi_line_letters(hfsb_str line) {
     unsigned long long bits = 0;
-    size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
-    for (i = 0; i < end; i++) {
-        unsigned char c = (unsigned char)hfsbi_lower(line.ptr[i]);
-        if (c <= ' ' || c >= 0x7F || c == '\'' || c == '"' || c == '-' ||
-            c == '.')
+    unsigned long      last = 0, code;
+    size_t             i, len, end = line.len < 256 ? line.len : 256;
+    bool               valid;
+    for (i = 0; i < end; i += len) {
+        code = (unsigned char)hfsbi_lower(line.ptr[i]);
+        len = 1;
+        valid = true;
+        if (code >= 0x80) len = hfsb_utf8_step(line, i, &code, &valid);
+        if (!valid || (code >= 0x7F && !hfsbi_is_foreign_letter(code)) ||
+            code <= ' ' || code == '\'' || code == '"' || code == '-' ||
+            code == '.')
             continue;
-        bits |= 1ull << ((last * 31 + c) & 63u);
-        last = c;
+        bits |= 1ull << ((last * 31 + code) & 63u);
+        last = code;
     }
     return bits;
 }

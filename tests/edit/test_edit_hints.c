@@ -57,6 +57,43 @@ static void hints_show_the_closest_lines(void) {
         check_hint(content, list[i].old_str, "x", list[i].parts, 6);
 }
 
+/* Words are not only ASCII: a text in another script finds its line too. */
+static void hints_find_lines_of_any_script(void) {
+    static const char content[] =
+        "int a;\n"
+        "// \xE8\xAE\xA1\xE7\xAE\x97\xE6\x80\xBB\xE4\xBB\xB7"
+        "\xE5\xB9\xB6\xE8\xBF\x94\xE5\x9B\x9E\n"
+        "\xD0\x9F\xD1\x80\xD0\xB8\xD0\xB2\xD0\xB5\xD1\x82 "
+        "\xD0\xBC\xD0\xB8\xD1\x80\n"
+        "\xE3\x80\x8C\xE2\x80\x9C\xE2\x80\x9D\xE3\x80\x8D\n";
+    static const struct {
+        const char *old_str;
+        const char *parts[4];
+    } list[] = {
+        /* one character too many */
+        {"// \xE8\xAE\xA1\xE7\xAE\x97\xE6\x80\xBB\xE4\xBB\xB7"
+         "\xE5\xB9\xB6\xE4\xB8\x94\xE8\xBF\x94\xE5\x9B\x9E",
+         {"\nThe file has at line 2:\n2\t// \xE8\xAE\xA1",
+          "\nFirst difference: line 2, column 9: you sent U+4E14", NULL}},
+        /* another letter */
+        {"\xD0\x9F\xD1\x80\xD0\xB5\xD0\xB2\xD0\xB5\xD1\x82 "
+         "\xD0\xBC\xD0\xB8\xD1\x80\n",
+         {"\nThe file has at line 3:\n3\t\xD0\x9F",
+          "\nFirst difference: line 3, column 3: you sent U+0435", NULL}},
+        /* another text of the same script */
+        {"\xE6\x9C\xAA\xE7\x9F\xA5\xE7\x9A\x84\xE6\x96\x87"
+         "\xE4\xBB\xB6\xE5\x90\x8D\n",
+         {"No line of the file looks like it", NULL}},
+        /* punctuation alone, and bytes that are not UTF-8 */
+        {"\xE2\x80\x9C\xE2\x80\x9D\xE2\x80\x9C\xE2\x80\x9D",
+         {"No line of the file looks like it", NULL}},
+        {"\xD0\xD0\xD0\xD1\xD1\xD2", {"No line of the file looks", NULL}},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++)
+        check_hint(content, list[i].old_str, "x", list[i].parts, 4);
+}
+
 static void hints_name_the_first_difference(void) {
     static const struct {
         const char *content, *old_str;
@@ -702,6 +739,7 @@ static void any_refusal_is_short_and_utf8(void) {
 
 int main(void) {
     T_RUN(hints_show_the_closest_lines);
+    T_RUN(hints_find_lines_of_any_script);
     T_RUN(hints_name_the_first_difference);
     T_RUN(hints_show_a_difference_in_a_long_line);
     T_RUN(hints_show_a_part_of_an_endless_line);
