@@ -63,28 +63,51 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
 }
 
 enum {
-    HFSBI_DIFF_LINES = 30, /* shown of a diff */
+    HFSBI_DIFF_LINES = 30,  /* shown of a diff */
+    HFSBI_DIFF_REMOVED = 4, /* in a row, if the diff is longer */
     HFSBI_DIFF_BYTES = 2000,
     HFSBI_DIFF_WIDTH = 200 /* characters of a line */
 };
 
+static hfsb_status hfsbi_add_diff_line(hfsb_buf *out, hfsb_str line) {
+    size_t      end = hfsb_utf8_offset(line, HFSBI_DIFF_WIDTH);
+    hfsb_status st;
+    hfsb_buf_append_byte(out, '\n');
+    st = hfsb_utf8_repair(hfsb_str_slice(line, 0, end), out);
+    if (end < line.len) hfsb_buf_append(out, HFSB_LIT("..."));
+    return st;
+}
+
+static void hfsbi_add_removed(hfsb_buf *out, size_t *removed) {
+    if (*removed) hfsb_buf_printf(out, "\n... (%zu more removed)", *removed);
+    *removed = 0;
+}
+
+/* The model knows what it replaced: most of a long diff's lines are used for
+   what was written. */
 HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
                                            hfsb_str          diff) {
     hfsb_buf   *out = &result->output;
     hfsb_status st = HFSB_OK;
-    size_t      mark = out->len, n;
+    size_t      mark = out->len, n = 0, row = 0, removed = 0;
     hfsb_str    line;
+    bool        is_long;
     hfsb_text_line(&diff, &line, NULL); /* "--- a/..." */
     hfsb_text_line(&diff, &line, NULL); /* "+++ b/..." */
-    for (n = 0; st == HFSB_OK && n < HFSBI_DIFF_LINES &&
-                out->len - mark < HFSBI_DIFF_BYTES &&
-                hfsb_text_line(&diff, &line, NULL);
-         n++) {
-        size_t end = hfsb_utf8_offset(line, HFSBI_DIFF_WIDTH);
-        hfsb_buf_append_byte(out, '\n');
-        st = hfsb_utf8_repair(hfsb_str_slice(line, 0, end), out);
-        if (end < line.len) hfsb_buf_append(out, HFSB_LIT("..."));
+    is_long = hfsb_str_count_byte(diff, '\n') > HFSBI_DIFF_LINES;
+    while (st == HFSB_OK && n < HFSBI_DIFF_LINES &&
+           out->len - mark < HFSBI_DIFF_BYTES &&
+           hfsb_text_line(&diff, &line, NULL)) {
+        row = hfsb_str_starts(line, HFSB_LIT("-")) ? row + 1 : 0;
+        if (is_long && row > HFSBI_DIFF_REMOVED) {
+            removed++;
+            continue;
+        }
+        hfsbi_add_removed(out, &removed);
+        st = hfsbi_add_diff_line(out, line);
+        n++;
     }
+    hfsbi_add_removed(out, &removed);
     if (diff.len)
         hfsb_buf_printf(out, "\n... (%zu more lines of the diff)",
                         hfsb_str_count_byte(diff, '\n'));

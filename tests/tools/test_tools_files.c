@@ -460,6 +460,40 @@ static void patches_change_several_files(void) {
     hfsb_tools_close(tools);
 }
 
+/* Most of the lines shown of a long change are those that were written. */
+static void a_long_edit_shows_more_of_what_was_written(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    hfsb_buf    file = HFSB_INIT, old_str = HFSB_INIT, new_str = HFSB_INIT;
+    size_t      i;
+    for (i = 0; i < 40; i++) {
+        T_CHECK(hfsb_buf_printf(&file, "\tx%zu = 1\n", i) == HFSB_OK);
+        T_CHECK(hfsb_buf_printf(&old_str, "x%zu = 1\n", i) == HFSB_OK);
+        T_CHECK(hfsb_buf_printf(&new_str, "x%zu = 2\n", i) == HFSB_OK);
+    }
+    tt_put("long", hfsb_buf_str(&file));
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "long",
+            old_str.ptr, new_str.ptr);
+    TT_OK(&r, NULL);
+    T_CHECK(tt_says(&r.res.output, "\n-\tx3 = 1\n... (36 more removed)\n"
+                                   "+\tx0 = 2\n") &&
+            !tt_says(&r.res.output, "-\tx4") &&
+            tt_says(&r.res.output, "\n+\tx24 = 2\n... (15 more lines of "
+                                   "the diff)"));
+    /* lines removed at the end of the diff */
+    tt_put("long", hfsb_buf_str(&file));
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "long",
+            old_str.ptr, "");
+    TT_OK(&r, NULL);
+    T_CHECK(tt_says(&r.res.output, "\n-\tx3 = 1\n... (36 more removed)") &&
+            !tt_says(&r.res.output, "more lines"));
+    hfsb_buf_free(&file);
+    hfsb_buf_free(&old_str);
+    hfsb_buf_free(&new_str);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void patches_show_what_was_not_exact(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
@@ -757,6 +791,7 @@ int main(void) {
     TT_RUN(edit_shows_a_short_diff);
     TT_RUN(many_edits_are_all_or_none);
     TT_RUN(patches_change_several_files);
+    TT_RUN(a_long_edit_shows_more_of_what_was_written);
     TT_RUN(patches_show_what_was_not_exact);
     TT_RUN(patches_change_one_file_more_than_once);
     TT_RUN(parallel_edits_of_one_file_all_succeed);
