@@ -27,8 +27,8 @@ static hfsb_str hfsbi_first_line(hfsb_str text) {
 /* The kinds of words in an omission line. FILLERs may precede the START.
    With "..." a line is one if it contains an OMITTED phrase, or begins with a
    START word and contains a REST word and a THING: "rest of the function ...".
-   Without dots it must be a comment of nothing but a REST word, a THING and an
-   OMITTED phrase. */
+   Without dots it must be a comment of nothing but a REST word, a THING (not
+   after "rest") and an OMITTED phrase. */
 enum {
     HFSBI_WORD_OMITTED = 1,
     HFSBI_WORD_FILLER = 2,
@@ -47,7 +47,7 @@ static size_t hfsbi_find_phrase(hfsb_str words, unsigned kind, bool at_start) {
     } table[] = {
         {HFSBI_WORD_OMITTED,
          "unchanged|as before|same as|stays the same|remains the same|"
-         "remain the same|no change|no changes|omitted"},
+         "remain the same|no change|no changes|omitted|for brevity"},
         {HFSBI_WORD_FILLER, "all|and|some|the|or|then|keep|your"},
         {HFSBI_WORD_START | HFSBI_WORD_REST,
          "existing|remaining|other|previous|original|same"},
@@ -163,12 +163,18 @@ static bool hfsbi_omits_with_dots(hfsb_str words, bool dots_first) {
            hfsbi_find_phrase(words, HFSBI_WORD_THING, false);
 }
 
-/* "rest of the code remains the same", "existing code here", and in brackets
-   "[existing code]". A comment such as "other imports" is ordinary. */
+/* "rest of the code remains the same", "existing code here", "rest unchanged",
+   and in brackets "[existing code]". A comment such as "other imports" is
+   ordinary. */
 static bool hfsbi_omits_in_words(hfsb_str words, bool bracketed) {
     hfsbi_skip_phrases(&words, HFSBI_WORD_FILLER);
-    if (!hfsbi_skip_phrases(&words, HFSBI_WORD_REST | HFSBI_WORD_FILLER) ||
-        !hfsbi_skip_phrases(&words, HFSBI_WORD_THING))
+    if (hfsb_str_starts(words, HFSB_LIT(" rest ")) &&
+        !hfsb_str_starts(words, HFSB_LIT(" rest of ")) &&
+        hfsbi_find_phrase(words, HFSBI_WORD_OMITTED, false))
+        words = hfsb_str_slice(words, sizeof " rest" - 1, words.len);
+    else if (!hfsbi_skip_phrases(&words,
+                                 HFSBI_WORD_REST | HFSBI_WORD_FILLER) ||
+             !hfsbi_skip_phrases(&words, HFSBI_WORD_THING))
         return false;
     return (hfsbi_skip_phrases(&words, HFSBI_WORD_OMITTED | HFSBI_WORD_HERE) ||
             bracketed) &&

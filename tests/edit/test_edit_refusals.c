@@ -326,6 +326,11 @@ static void edit_refuses_omitted_code(void) {
         "// [existing code]",
         "/* (rest of the function) */",
         "<!-- existing content here -->",
+        "// the rest stays the same",
+        "# rest unchanged",
+        "/* The rest is unchanged. */",
+        "// remaining code omitted for brevity",
+        "# other methods omitted for brevity",
         /* only dots */
         "// ...",
         "# " ELLIPSIS,
