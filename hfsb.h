@@ -910,9 +910,10 @@ typedef struct hfsb_patch_change {
     char            note[256]; /* "" if every hunk matched exactly, else the
                                   difference that was ignored, as in
                                   hfsb_edit_result */
-    bool            proven;    /* the old lines of each hunk, or all lines of a
-                               deleted file, were found exactly and once:
-                               its author knows what the patch changes */
+    bool            proven;    /* the old lines of each hunk, 8 visible
+                               characters or more, or all lines of a deleted
+                               file, were found exactly and once: its author
+                               knows what the patch changes */
     hfsb_buf        from, to;  /* private: both clean paths */
 } hfsb_patch_change;
 
@@ -12439,8 +12440,8 @@ static hfsb_str hfsbi_first_line(hfsb_str text) {
 /* The kinds of words in an omission line. FILLERs may precede the START.
    With "..." a line is one if it contains an OMITTED phrase, or begins with a
    START word and contains a REST word and a THING: "rest of the function ...".
-   Without dots it must be a comment of nothing but a REST word, a THING and an
-   OMITTED phrase. */
+   Without dots it must be a comment of nothing but a REST word, a THING (not
+   after "rest") and an OMITTED phrase. */
 enum {
     HFSBI_WORD_OMITTED = 1,
     HFSBI_WORD_FILLER = 2,
@@ -12459,7 +12460,7 @@ static size_t hfsbi_find_phrase(hfsb_str words, unsigned kind, bool at_start) {
     } table[] = {
         {HFSBI_WORD_OMITTED,
          "unchanged|as before|same as|stays the same|remains the same|"
-         "remain the same|no change|no changes|omitted"},
+         "remain the same|no change|no changes|omitted|for brevity"},
         {HFSBI_WORD_FILLER, "all|and|some|the|or|then|keep|your"},
         {HFSBI_WORD_START | HFSBI_WORD_REST,
          "existing|remaining|other|previous|original|same"},
@@ -12575,12 +12576,18 @@ static bool hfsbi_omits_with_dots(hfsb_str words, bool dots_first) {
            hfsbi_find_phrase(words, HFSBI_WORD_THING, false);
 }
 
-/* "rest of the code remains the same", "existing code here", and in brackets
-   "[existing code]". A comment such as "other imports" is ordinary. */
+/* "rest of the code remains the same", "existing code here", "rest unchanged",
+   and in brackets "[existing code]". A comment such as "other imports" is
+   ordinary. */
 static bool hfsbi_omits_in_words(hfsb_str words, bool bracketed) {
     hfsbi_skip_phrases(&words, HFSBI_WORD_FILLER);
-    if (!hfsbi_skip_phrases(&words, HFSBI_WORD_REST | HFSBI_WORD_FILLER) ||
-        !hfsbi_skip_phrases(&words, HFSBI_WORD_THING))
+    if (hfsb_str_starts(words, HFSB_LIT(" rest ")) &&
+        !hfsb_str_starts(words, HFSB_LIT(" rest of ")) &&
+        hfsbi_find_phrase(words, HFSBI_WORD_OMITTED, false))
+        words = hfsb_str_slice(words, sizeof " rest" - 1, words.len);
+    else if (!hfsbi_skip_phrases(&words,
+                                 HFSBI_WORD_REST | HFSBI_WORD_FILLER) ||
+             !hfsbi_skip_phrases(&words, HFSBI_WORD_THING))
         return false;
     return (hfsbi_skip_phrases(&words, HFSBI_WORD_OMITTED | HFSBI_WORD_HERE) ||
             bracketed) &&
@@ -13424,18 +13431,31 @@ static void hfsbi_sites_find(hfsbi_sites *sites, hfsb_str file,
 
 /* ---- letters ---- */
 
+/* True for a letter of another script. Punctuation and symbols are left out:
+   look-alikes of ASCII are among them. */
+static bool hfsbi_is_foreign_letter(unsigned long code) {
+    return code >= 0xC0 && !(code >= 0x2000 && code < 0x2C00) &&
+           !(code >= 0x3000 && code < 0x3005) && code != 0xFEFF;
+}
+
 /* 64 bits, one for each class of adjacent characters in the line. Blanks,
    quotes and characters that have look-alikes do not count. */
 static unsigned long long hfsbi_line_letters(hfsb_str line) {
     unsigned long long bits = 0;
-    size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
-    for (i = 0; i < end; i++) {
-        unsigned char c = (unsigned char)hfsbi_lower(line.ptr[i]);
-        if (c <= ' ' || c >= 0x7F || c == '\'' || c == '"' || c == '-' ||
-            c == '.')
+    unsigned long      last = 0, code;
+    size_t             i, len, end = line.len < 256 ? line.len : 256;
+    bool               valid;
+    for (i = 0; i < end; i += len) {
+        code = (unsigned char)hfsbi_lower(line.ptr[i]);
+        len = 1;
+        valid = true;
+        if (code >= 0x80) len = hfsb_utf8_step(line, i, &code, &valid);
+        if (!valid || (code >= 0x7F && !hfsbi_is_foreign_letter(code)) ||
+            code <= ' ' || code == '\'' || code == '"' || code == '-' ||
+            code == '.')
             continue;
-        bits |= 1ull << ((last * 31 + c) & 63u);
-        last = c;
+        bits |= 1ull << ((last * 31 + code) & 63u);
+        last = code;
     }
     return bits;
 }
@@ -15542,7 +15562,7 @@ static bool hfsbi_reduce_overlaps(hfsbi_edit_plan *plan) {
     return any;
 }
 
-/* True when both change the same text, or insert at the same point where
+/* True when both change the same lines, or insert at the same point where
    their order is not clear. */
 static bool hfsbi_places_conflict(const hfsbi_edit_place *a,
                                   const hfsbi_edit_place *b) {
@@ -15566,7 +15586,7 @@ static hfsb_status hfsbi_check_overlap(hfsbi_edit_plan *plan) {
             return hfsbi_fail(
                 plan->err, HFSB_REFUSED, 0,
                 "Edits %zu and %zu overlap at line %zu: both change the same "
-                "text. Join them into one edit. Nothing was changed.",
+                "lines. Join them into one edit. Nothing was changed.",
                 (a->edit < b->edit ? a->edit : b->edit) + 1,
                 (a->edit < b->edit ? b->edit : a->edit) + 1,
                 hfsb_text_line_number(plan->content, b->start));
@@ -23342,11 +23362,16 @@ struct hfsb_confine {
     hfsbi_namespaces   spaces;
     hfsbi_quota        limits;
     hfsb_buf           text;
+    unsigned long long covered; /* changes when a covered file is replaced */
 };
 
 HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
                                         const hfsbi_confine_how *how,
                                         hfsb_confine **out, hfsb_err *err);
+/* Prepares the mounts again when a file that they cover was replaced, which
+   takes the cover off. To be called before a command is started, by one thread
+   at a time. */
+HFSBI_FN void hfsbi_confine_refresh(hfsb_confine *confine);
 /* Confines the calling process, a child before its exec. False with errno. */
 HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine);
 /* Appends what commands may do, for a model: sentences, with a blank before
@@ -29510,6 +29535,9 @@ HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
    few names before a command and after it; a file that has appeared or changed
    is renamed to NAME.refused, which nothing runs, and the reply says so.
 
+   A file that is replaced by rename() loses its mount; the guard looks at it
+   all the same, and the next command has the mount again.
+
    The file tools may write these files: the host that offers them can ask the
    person. A file that they have written is left alone.
 
@@ -29989,6 +30017,10 @@ static void hfsbi_places_secrets(hfsb_buf *places, const hfsb_buf *bases) {
                 hfsbi_place_hide(places, path);
         }
         hfsbi_places_env(places, bases->ptr + at, 4, &left);
+        /* also one that comes later: hfsbi_confine_refresh() sees it */
+        if (bases->ptr[at + 1])
+            hfsb_buf_printf(places, "%c%s/.env%c", HFSBI_PLACE_HIDDEN_FILE,
+                            bases->ptr + at, 0);
     }
 }
 
@@ -30135,6 +30167,39 @@ static bool hfsbi_confine_check(const hfsb_confine      *c,
     return false;
 }
 
+/* A number for the files that mounts cover, by their inodes. */
+static unsigned long long hfsbi_confine_covered(const hfsb_confine *c) {
+    const hfsb_buf    *places = &c->places;
+    unsigned long long hash = HFSB_FNV_START;
+    size_t             at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        unsigned long long inode = 0;
+        struct stat        st;
+        if (places->ptr[at] != HFSBI_PLACE_KEPT &&
+            places->ptr[at] != HFSBI_PLACE_HIDDEN_FILE)
+            continue;
+        if (lstat(places->ptr + at + 1, &st) == 0)
+            inode = (unsigned long long)st.st_ino;
+        hash = hfsb_fnv_add(hash,
+                            hfsb_str_make((const char *)&inode, sizeof inode));
+    }
+    return hash;
+}
+
+HFSBI_FN void hfsbi_confine_refresh(hfsb_confine *confine) {
+    hfsbi_namespaces   fresh;
+    unsigned long long covered;
+    if (!confine || confine->spaces.mounts < 0) return;
+    covered = hfsbi_confine_covered(confine);
+    if (covered == confine->covered) return;
+    if (!hfsbi_namespaces_open(&fresh, &confine->places,
+                               confine->spaces.net >= 0))
+        return;
+    hfsbi_namespaces_close(&confine->spaces);
+    confine->spaces = fresh;
+    confine->covered = covered;
+}
+
 /* Prepares each mechanism as far as the kernel has it. */
 static bool hfsbi_confine_mechanisms(hfsb_confine            *c,
                                      const hfsbi_confine_how *how) {
@@ -30152,8 +30217,9 @@ static bool hfsbi_confine_mechanisms(hfsb_confine            *c,
     if (c->ruleset < 0) c->abi = 0;
     if (filter && !hfsbi_seccomp_build(&c->filter, &c->net, c->ruleset >= 0))
         c->filter.count = 0;
-    if (!how->bare && !how->no_spaces)
-        (void)hfsbi_namespaces_open(&c->spaces, &c->places, network);
+    if (how->bare || how->no_spaces) return true;
+    c->covered = hfsbi_confine_covered(c);
+    (void)hfsbi_namespaces_open(&c->spaces, &c->places, network);
     return true;
 }
 
@@ -35584,28 +35650,51 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
 }
 
 enum {
-    HFSBI_DIFF_LINES = 30, /* shown of a diff */
+    HFSBI_DIFF_LINES = 30,  /* shown of a diff */
+    HFSBI_DIFF_REMOVED = 4, /* in a row, if the diff is longer */
     HFSBI_DIFF_BYTES = 2000,
     HFSBI_DIFF_WIDTH = 200 /* characters of a line */
 };
 
+static hfsb_status hfsbi_add_diff_line(hfsb_buf *out, hfsb_str line) {
+    size_t      end = hfsb_utf8_offset(line, HFSBI_DIFF_WIDTH);
+    hfsb_status st;
+    hfsb_buf_append_byte(out, '\n');
+    st = hfsb_utf8_repair(hfsb_str_slice(line, 0, end), out);
+    if (end < line.len) hfsb_buf_append(out, HFSB_LIT("..."));
+    return st;
+}
+
+static void hfsbi_add_removed(hfsb_buf *out, size_t *removed) {
+    if (*removed) hfsb_buf_printf(out, "\n... (%zu more removed)", *removed);
+    *removed = 0;
+}
+
+/* The model knows what it replaced: most of a long diff's lines are used for
+   what was written. */
 HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
                                            hfsb_str          diff) {
     hfsb_buf   *out = &result->output;
     hfsb_status st = HFSB_OK;
-    size_t      mark = out->len, n;
+    size_t      mark = out->len, n = 0, row = 0, removed = 0;
     hfsb_str    line;
+    bool        is_long;
     hfsb_text_line(&diff, &line, NULL); /* "--- a/..." */
     hfsb_text_line(&diff, &line, NULL); /* "+++ b/..." */
-    for (n = 0; st == HFSB_OK && n < HFSBI_DIFF_LINES &&
-                out->len - mark < HFSBI_DIFF_BYTES &&
-                hfsb_text_line(&diff, &line, NULL);
-         n++) {
-        size_t end = hfsb_utf8_offset(line, HFSBI_DIFF_WIDTH);
-        hfsb_buf_append_byte(out, '\n');
-        st = hfsb_utf8_repair(hfsb_str_slice(line, 0, end), out);
-        if (end < line.len) hfsb_buf_append(out, HFSB_LIT("..."));
+    is_long = hfsb_str_count_byte(diff, '\n') > HFSBI_DIFF_LINES;
+    while (st == HFSB_OK && n < HFSBI_DIFF_LINES &&
+           out->len - mark < HFSBI_DIFF_BYTES &&
+           hfsb_text_line(&diff, &line, NULL)) {
+        row = hfsb_str_starts(line, HFSB_LIT("-")) ? row + 1 : 0;
+        if (is_long && row > HFSBI_DIFF_REMOVED) {
+            removed++;
+            continue;
+        }
+        hfsbi_add_removed(out, &removed);
+        st = hfsbi_add_diff_line(out, line);
+        n++;
     }
+    hfsbi_add_removed(out, &removed);
     if (diff.len)
         hfsb_buf_printf(out, "\n... (%zu more lines of the diff)",
                         hfsb_str_count_byte(diff, '\n'));
@@ -38161,6 +38250,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
     job->notes.alloc = tools->alloc;
+    hfsbi_confine_refresh(tools->confine);
     job->guard = hfsbi_guard_open(tools->confine);
     if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
     if (job->spec.env.len && !own)
@@ -39259,7 +39349,7 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_confine_close(tools->confine);
     tools->confine = like->confine;
     tools->confine_borrowed = true;
-    hfsbi_spills_share(&tools->spills, &like->spills);
+    if (like->own_loop) hfsbi_spills_share(&tools->spills, &like->spills);
 }
 
 /* ---- confinement ---- */
@@ -39361,6 +39451,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
 static void hfsbi_tools_join(hfsb_tools *tools) {
     hfsbi_tools_group *group = tools->group;
     hfsbi_loop_lock(tools->loop);
+    if (group->first)
+        hfsbi_spills_share(&tools->spills, &group->first->spills);
     tools->group_next = group->first;
     group->first = tools;
     hfsbi_loop_unlock(tools->loop);
@@ -46801,16 +46893,22 @@ static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
     s->opened = 0;
 }
 
-/* Names can be read in the folder of this path, but nothing else. */
-static void hfsbi_root_scanner_close(hfsbi_root_scanner *s, hfsb_str path) {
-    size_t            end = path.len, i;
-    const hfsbi_item *folder;
+/* A path is there but cannot be looked at: its folder shows its names and
+   nothing else. Any other failure is one of the scan, since what a scan lacks
+   counts as deleted. */
+static hfsb_status hfsbi_root_scanner_miss(hfsbi_root_scanner *s,
+                                           hfsb_str            path) {
+    size_t            end = path.len;
+    int               code = errno;
+    const hfsbi_item *folder = NULL;
     while (end && path.ptr[end - 1] != '/') end--;
-    if (!end) return;
-    folder = hfsbi_scan_find(s->out, hfsb_str_slice(path, 0, end - 1));
-    if (!folder) return;
-    i = (size_t)(folder - s->out->items);
-    s->out->items[i].flags |= HFSBI_ITEM_OPAQUE;
+    if (end && code == EACCES)
+        folder = hfsbi_scan_find(s->out, hfsb_str_slice(path, 0, end - 1));
+    if (!folder)
+        return hfsbi_file_fail_os(s->how->place, path, code, "look at",
+                                  s->err);
+    s->out->items[folder - s->out->items].flags |= HFSBI_ITEM_OPAQUE;
+    return HFSB_OK;
 }
 
 /* Fills an item; `was` is the same of the last scan, or NULL. */
@@ -46847,8 +46945,8 @@ static hfsb_status hfsbi_root_scanner_visit(void              *user,
     if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
     if (hfsb_str_equal(entry->path, s->store)) left_out = true;
     if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno != ENOENT) hfsbi_root_scanner_close(s, entry->path);
-        return HFSB_OK;
+        return errno == ENOENT ? HFSB_OK
+                               : hfsbi_root_scanner_miss(s, entry->path);
     }
     if (s->out->count >= s->how->max_files)
         return hfsbi_fail(s->err, HFSB_LIMIT, 0,
@@ -47690,9 +47788,9 @@ enum {
 /* ---- stopping ---- */
 
 static void hfsbi_history_stop(hfsbi_history *h, const char *why) {
+    size_t n = hfsbi_utf8_floor(hfsb_cstr(why), sizeof h->stopped - 1);
     pthread_mutex_lock(&h->brief);
-    if (!h->stopped[0])
-        (void)snprintf(h->stopped, sizeof h->stopped, "%s", why);
+    if (!h->stopped[0]) memcpy(h->stopped, why, n); /* zeros follow */
     pthread_mutex_unlock(&h->brief);
 }
 
@@ -47963,6 +48061,18 @@ static void hfsbi_label_set(char *to, size_t size, hfsb_str text,
     hfsb_buf_free(&line);
 }
 
+/* The number of the next checkpoint. Without a list there is none: it might
+   replace another. */
+static int hfsbi_history_next(const hfsbi_history *h, uint64_t *number) {
+    uint64_t *list;
+    size_t    count, cap;
+    int       code = hfsbi_store_list(&h->store, &list, &count, &cap);
+    *number = count ? list[count - 1] + 1 : 1;
+    if (*number <= h->state.at) *number = h->state.at + 1;
+    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
+    return code;
+}
+
 static int hfsbi_history_write(hfsbi_history *h, hfsbi_checkpoint *head,
                                const hfsbi_root_scan *now) {
     uint64_t         from = h->base ? h->base : h->at;
@@ -47997,7 +48107,8 @@ HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
         return hfsbi_ok(err);
     }
     memset(&head, 0, sizeof head);
-    head.number = hfsbi_history_floor(h, UINT64_MAX) + 1;
+    code = hfsbi_history_next(h, &head.number);
+    if (code != 0) return hfsbi_history_fail(h, code, err);
     head.parent = parent ? *parent : h->at;
     head.when = (int64_t)time(NULL);
     if (h->at) head.diff = n;
@@ -48481,20 +48592,17 @@ static hfsb_status hfsbi_undo_refuse(hfsbi_undo *u) {
 }
 
 /* Makes sure that the present state is a checkpoint, and stores the journal.
-   The scan `now` stays as it is. */
+   The plan keeps its items: the scan becomes the last one, or it stays. */
 static hfsb_status hfsbi_undo_begin(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_history     *h = u->h;
     hfsbi_store_state *state = &h->state;
     hfsbi_diff_count   n = hfsbi_scan_count(&h->last, &u->now);
-    hfsbi_root_scan    now;
     hfsb_status        st = HFSB_OK;
     if (n.created || n.changed || n.deleted) {
-        hfsbi_scan_init(&now, &h->alloc);
-        st = hfsbi_history_scan(h, &now, err);
-        if (st == HFSB_OK)
-            st = hfsbi_history_add(h, &now, HFSB_LIT(""), "before undo", NULL,
-                                   err);
-        hfsbi_scan_free(&now);
+        u->plan.known = NULL; /* it was the last scan */
+        u->plan.now = &h->last;
+        st = hfsbi_history_add(h, &u->now, HFSB_LIT(""), "before undo", NULL,
+                               err);
     }
     if (st != HFSB_OK) return st;
     u->before = h->at;

@@ -5714,6 +5714,7 @@ HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request) {
      GET    /api/health, /healthz        for probes, without a token
      GET    /api/metrics                 for Prometheus
      GET    /api/events                  the journal (events.c)
+     POST   /reset                       kill, then undo to the first state
 
    The tools live in the server's loop. They oversee those of MCP sessions: the
    routes for jobs, kill and the figures cover all commands of the server. The
@@ -6051,6 +6052,91 @@ static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
     return hfsb_server_add(api->server, &route, err);
 }
 
+/* ---- /reset ---- */
+
+/* A request that ends all commands and restores the first checkpoint:
+
+     kill, and wait in the loop --> undo in a pool thread --> reply        */
+typedef struct hfsbi_reset {
+    hfsbi_api    *api;
+    hfsb_request *request;
+    hfsb_call    *kill;
+    bool          working; /* a thread uses it */
+    hfsb_buf      reply;
+    hfsb_status   status;
+} hfsbi_reset;
+
+static void hfsbi_reset_free(hfsbi_reset *x) {
+    hfsb_alloc alloc = x->api->alloc;
+    hfsb_call_close(x->kill);
+    hfsb_buf_free(&x->reply);
+    hfsbi_array_free(&alloc, x, 1, sizeof *x);
+}
+
+/* In a pool thread. */
+static void hfsbi_reset_run(void *user) {
+    hfsbi_reset     *x = (hfsbi_reset *)user;
+    hfsb_tool_result result;
+    x->status = hfsb_tools_call_text(
+        x->api->tools, HFSB_LIT("undo"),
+        HFSB_LIT("{\"to\":\"first\",\"force\":true}"), NULL, &result);
+    if (x->status == HFSB_OK)
+        x->status = hfsb_tool_result_write(&result, &x->reply, NULL);
+    hfsb_tool_result_free(&result);
+}
+
+static void hfsbi_reset_ran(void *user, hfsb_request *request) {
+    hfsbi_reset *x = (hfsbi_reset *)user;
+    if (x->status == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &x->reply);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsbi_reset_free(x);
+}
+
+/* In the loop, when commands have ended. */
+static void hfsbi_reset_killed(void *user) {
+    hfsbi_reset *x = (hfsbi_reset *)user;
+    if (!hfsb_call_done(x->kill)) return;
+    x->working = true;
+    hfsbi_request_work(x->request, hfsbi_reset_run, hfsbi_reset_ran, x);
+}
+
+static void hfsbi_reset_gone(void *user, hfsb_request *request) {
+    (void)request;
+    if (!((hfsbi_reset *)user)->working) hfsbi_reset_free((hfsbi_reset *)user);
+}
+
+static void hfsbi_reset_start(void *user, hfsb_request *request) {
+    hfsbi_api        *api = (hfsbi_api *)user;
+    const hfsbi_tool *kill = hfsbi_tool_find(HFSB_LIT("kill"));
+    hfsbi_reset      *x;
+    if (!api->tools->history) {
+        hfsb_reply_error(request, 409,
+                         "There are no checkpoints: start the "
+                         "server with --checkpoints on.");
+        return;
+    }
+    x = (hfsbi_reset *)hfsbi_array(&api->alloc, 1, sizeof *x);
+    if (!x) {
+        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
+        return;
+    }
+    memset(x, 0, sizeof *x);
+    x->api = api;
+    x->request = request;
+    x->reply.alloc = api->alloc;
+    if (hfsbi_call_prepare(api->tools, kill, NULL, NULL, &x->kill) !=
+        HFSB_OK) {
+        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
+        hfsbi_reset_free(x);
+        return;
+    }
+    hfsb_request_on_gone(request, hfsbi_reset_gone, x);
+    hfsbi_call_start(x->kill);
+    if (hfsb_call_done(x->kill)) hfsbi_reset_killed(x);
+    else hfsbi_call_listen(x->kill, hfsbi_reset_killed, x);
+}
+
 /* ---- the end ---- */
 
 static void hfsbi_api_stop(hfsbi_server_part *part) {
@@ -6102,6 +6188,9 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
                              err);
     if (st == HFSB_OK)
         st = hfsbi_api_route(api, "GET", "/api/events", hfsbi_events_get, api,
+                             err);
+    if (st == HFSB_OK)
+        st = hfsbi_api_route(api, "POST", "/reset", hfsbi_reset_start, api,
                              err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
     if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
