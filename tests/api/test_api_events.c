@@ -298,6 +298,79 @@ static void a_stop_answers_those_that_wait(void) {
     ts_drop(&r);
 }
 
+/* ---- without memory ---- */
+
+/* Server and clients take turns in one thread. */
+static void turn(hfsb_server *server, ts_conn *c, size_t count, int times) {
+    size_t i;
+    while (times-- > 0) {
+        (void)hfsb_server_poll(server, 0);
+        for (i = 0; i < count; i++) (void)ts_more(&c[i], 0);
+    }
+}
+
+/* One that waits, one that streams, and calls that they are to hear of. */
+static size_t converse(hfsb_alloc alloc, t_heap *heap, size_t fail_at,
+                       bool forever) {
+    static const char *const targets[] = {
+        "/api/events?wait_ms=60000", "/api/events"};
+    static const char *const fields[] = {"", STREAM};
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s = HFSB_INIT;
+    ts_conn          c[3];
+    hfsb_str         none = HFSB_INIT;
+    size_t           i, before;
+    o.no_threads = true;
+    o.token = HFSB_LIT(TS_TOKEN);
+    o.alloc = alloc;
+    ts_open(&s, &o);
+    if (hfsb_server_add_sandbox(s.server, NULL, NULL) != HFSB_OK) abort();
+    for (i = 0; i < 3; i++) c[i] = ts_connect(&s);
+    turn(s.server, c, 3, 10);
+    before = heap->calls;
+    if (fail_at) heap->fail_at = before + fail_at;
+    heap->forever = forever;
+    for (i = 0; i < 2; i++) ts_ask(&c[i], "GET", targets[i], fields[i], none);
+    turn(s.server, c, 3, 10);
+    for (i = 0; i < 2; i++) {
+        ts_ask(&c[2], "POST", "/api/exists", TS_JSON,
+               HFSB_LIT("{\"path\":\"a\"}"));
+        turn(s.server, c, 3, 10);
+    }
+    before = heap->calls - before;
+    heap->fail_at = 0;
+    if (!fail_at) {
+        T_CHECK(ts_await(&c[0], "\"next\":1,\"lost\":0}", 0));
+        T_CHECK(ts_await(&c[1], "id: 2\n", 0));
+    }
+    for (i = 0; i < 3; i++) ts_hang_up(&c[i]);
+    turn(s.server, c, 0, 5);
+    c[0] = ts_connect(&s); /* and it serves on */
+    ts_ask(&c[0], "GET", "/api/events", "", none);
+    turn(s.server, c, 1, 10);
+    T_CHECK(ts_await(&c[0], "HTTP/1.1 200", 0));
+    ts_hang_up(&c[0]);
+    hfsb_server_close(s.server);
+    return before;
+}
+
+static void every_allocation_may_fail(void) {
+    t_heap     heap = HFSB_INIT;
+    hfsb_alloc alloc;
+    size_t     total, k;
+    int        mode;
+    alloc.fn = t_heap_fn;
+    alloc.user = &heap;
+    total = converse(alloc, &heap, 0, false);
+    T_CHECK(heap.live == 0 && !heap.wrong && total > 10);
+    for (mode = 0; mode < 2; mode++)
+        for (k = 1; k <= total; k++) {
+            memset(&heap, 0, sizeof heap);
+            (void)converse(alloc, &heap, k, mode == 1);
+            T_CHECK(heap.live == 0 && !heap.wrong);
+        }
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(a_poll_returns_what_there_is);
@@ -309,5 +382,6 @@ int main(void) {
     TT_RUN(files_and_input_are_events);
     TT_RUN(invalid_requests_are_refused);
     TT_RUN(a_stop_answers_those_that_wait);
+    TT_RUN(every_allocation_may_fail);
     return TT_END();
 }

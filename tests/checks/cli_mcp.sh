@@ -173,15 +173,16 @@ same 'help is not too wide' "$(awk 'length > 78' .out)" ''
 for words in --nonsense word '--patience x' '--max-result x' \
     '--root . --sandbox-tools' '--deny x --sandbox-tools' '--root=' \
     '--confine all' '--allow-read .' '--confine none --net off' \
-    '--max-memory 0' \
-    '--tools ,'; do
+    '--max-memory 0' '--journal-size 5' '--tools ,'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
     same "mcp $words" $? 2
     has "mcp $words" "$(cat .err)" 'Try: hfsb mcp --help'
     same "mcp $words: stdout" "$(cat .out)" ''
 done
-for words in '--net nowhere' '--allow-write nowhere' '--root nowhere' '--root . --root nowhere' '--work-dir nowhere' '--tools bash,nonsense'; do
+for words in '--net nowhere' '--allow-write nowhere' '--root nowhere' \
+    '--root . --root nowhere' '--work-dir nowhere' '--tools bash,nonsense' \
+    '--journal nowhere/j'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
     same "mcp $words" $? 1
@@ -360,6 +361,15 @@ secret'
     same 'not confined: stderr' "$(cat .err)" ''
 fi
 rm -rf "$outside" inside
+
+# ---- the journal
+begin --journal "$aside/journal"
+say "$(call 1 bash '{"command":"exit 3"}')"
+answered 1
+finish
+same 'journal: exit status' $status 0
+has journal "$(cat "$aside/journal")" '"tool":"bash","state":"done","command":"exit 3",'
+same 'journal: lines' "$(grep -c . "$aside/journal")" 2
 
 # ---- the end, with nothing left running; the marks are in the command lines
 mark=7$$

@@ -109,7 +109,7 @@ run help 0 "$server" --help
 for option in --host --port --unix --listen-fd --work-dir --root --deny --token-file \
     --token-fd --no-auth --public --allow-host --timeout --max-timeout \
     --max-running --max-connections --max-per-peer --max-body --threads \
-    --log --quiet \
+    --log --quiet --journal --journal-size --journal-sync \
     --kill-on-disconnect --confine --allow-write --allow-read --net \
     --max-memory --max-processes --max-file-size --max-cpu --version; do
     has help "$out" " $option"
@@ -156,6 +156,9 @@ has 'public alone' "$err" --no-auth
 run 'token and none' 2 "$server" --no-auth --token-file empty
 run 'token and none' 2 env SANDBOX_API_TOKEN="$token" "$server" --no-auth
 run 'two tokens' 2 "$server" --token-fd 0 --token-file empty
+run 'size of no journal' 2 "$server" --no-auth --journal-size 1M
+run 'no journal' 1 "$server" --port 0 --no-auth --journal nowhere/j
+has 'no journal' "$err" nowhere/j
 run 'no work directory' 1 "$server" --port 0 --no-auth --work-dir nowhere
 has 'no work directory' "$err" nowhere
 run 'work directory outside' 1 "$server" --port 0 --no-auth --root work \
@@ -419,6 +422,42 @@ wait $second
 has 'a command ends with its client' "$(cat .waits)" '"success":true'
 same 'a command ends with its client' "$(alive "$(cat work/pid)")" no
 finish TERM
+
+# ---- the journal: a SIGKILL, the next run, a disk that is full
+start env SANDBOX_API_TOKEN="$token" "$server" --port 0 --work-dir work --log \
+    --journal journal
+call /api/bash '{"command":"export MY_TOKEN=not-for-logs; exit 7"}'
+call /mcp '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write",
+    "arguments":{"path":"j.txt","content":"x"}}}'
+call '/api/events?since=1&limit=1'
+has 'events' "$status $reply" '200 {"events":[{"seq":2,"call":1,'
+has 'events' "$reply" '"next":2,"lost":0}'
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+has 'the log names a call' "$(cat .log)" '"event":"call","who":"api","tool":"bash","command":"export MY_TOKEN=***; exit 7","success":false,"exit_code":7,'
+has 'the log names a file' "$(cat .log)" '"who":"mcp","tool":"write","file":"j.txt",'
+same 'a journal after SIGKILL' "$(grep -c '^{"seq":[1-3],.*}$' journal)" 3
+same 'a journal is private' "$(ls -l journal | cut -c 1-10)" -rw-------
+same 'a journal has no secrets' "$(grep -c not-for-logs journal .log)" "journal:0
+.log:0"
+printf '{"seq":4,"cut' >> journal
+start sh -c 'ulimit -f 2; exec "$@"' - env \
+    SANDBOX_API_TOKEN="$token" "$server" --port 0 --work-dir work \
+    --journal journal
+i=0
+while [ $i -lt 12 ]; do
+    call /api/exists '{"path":"none"}'
+    has 'a call on a full disk' "$status $reply" '200 {"success":true'
+    i=$((i + 1))
+done
+call /api/metrics
+has 'lines that were lost are counted' "$(echo "$reply" |
+    grep -c '^hfsb_journal_failures_total [1-9]')" 1
+finish TERM
+same 'a full disk is reported once' "$(grep -c '"event":"journal failed"' .log)" 1
+same 'lines of a journal but cut ones are whole' \
+    "$(sed '$d' journal | grep -cv '^{.*}$')" 1
+rm -f journal work/j.txt
 
 # ---- a log that no one reads
 mkfifo unread
