@@ -36215,7 +36215,7 @@ static void hfsbi_journal_file_rotate(hfsbi_journal_file *f) {
     if (flock(f->fd, LOCK_EX | LOCK_NB) != 0) return;
     if (hfsb_buf_printf(&old, "%s.1", f->path.ptr) == HFSB_OK &&
         (!hfsbi_journal_file_is_same(f) || f->size <= f->max_size / 2 ||
-         rename(f->path.ptr, old.ptr) == 0))
+         renameat(AT_FDCWD, f->path.ptr, AT_FDCWD, old.ptr) == 0))
         hfsbi_close(&f->fd);
     else (void)flock(f->fd, LOCK_UN);
     hfsb_buf_free(&old);
