@@ -296,8 +296,20 @@ static bool hfsbi_is_one_of(char c, const char *list) {
     return hfsb_str_find_byte(hfsb_cstr(list), c) != HFSB_NPOS;
 }
 
+/* "(gdb)", "(lldb)", "(Pdb)": a debugger's prompt is all of the line. */
+static bool hfsbi_is_debugger_prompt(hfsb_str line) {
+    size_t i;
+    if (line.len < 3 || line.ptr[0] != '(' || line.ptr[line.len - 1] != ')')
+        return false;
+    for (i = 1; i + 1 < line.len; i++) {
+        char c = hfsbi_lower(line.ptr[i]);
+        if (c < 'a' || c > 'z') return false;
+    }
+    return true;
+}
+
 /* True when the unfinished line ends as questions do: "Name:", "Sure?",
-   ">>>", "root#", "[Y/n]", "(yes/no)". */
+   ">>>", "root#", "[Y/n]", "(yes/no)", "(gdb)". */
 static bool hfsbi_output_asks(const hfsb_call *call) {
     const hfsbi_record *r = &call->job->record;
     hfsb_buf            line = HFSB_INIT;
@@ -311,7 +323,8 @@ static bool hfsbi_output_asks(const hfsb_call *call) {
             (text.len > 0 &&
              hfsbi_is_one_of(text.ptr[text.len - 1], ":?>$#")) ||
             (text.len > 1 && hfsbi_is_one_of(text.ptr[text.len - 1], "])") &&
-             hfsbi_is_one_of(text.ptr[text.len - 2], "nNo"));
+             hfsbi_is_one_of(text.ptr[text.len - 2], "nNo")) ||
+            hfsbi_is_debugger_prompt(text);
     }
     hfsb_buf_free(&line);
     return asks;

@@ -48,6 +48,8 @@ static void only_a_question_ends_the_wait(void) {
         {"root# ", true},        {"go on [Y/n] ", true}, {"(yes/no) ", true},
         {"tests .....", false},  {"Compiling x ...", false},
         {"12/20 [00:05]", false}, {"50%", false},
+        {"(gdb) ", true},        {"(Pdb) ", true},       {"(50)", false},
+        {"linking (bar)", false}, {"()", false},
     };
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
