@@ -142,6 +142,9 @@ static void hfsbi_places_services(hfsb_buf *places) {
     size_t i;
     for (i = 0; i < sizeof list / sizeof *list; i++)
         hfsbi_place_hide(places, list[i]);
+    /* In a user namespace root's files seem to be nobody's, and ssh refuses
+       to include them. */
+    if (geteuid() != 0) hfsbi_place_hide(places, "/etc/ssh/ssh_config.d");
     for (i = 0; i < sizeof own / sizeof *own; i++) {
         (void)snprintf(path, sizeof path, "%s%lu%s", own[i][0],
                        (unsigned long)geteuid(), own[i][1]);

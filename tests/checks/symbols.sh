@@ -20,7 +20,8 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     epoll_create1 epoll_ctl epoll_wait execve faccessat fallocate64 fchmod fchown fcntl64 fdopendir fgetxattr
     flistxattr flock fork freeaddrinfo fremovexattr fsetxattr fstat64 fstatfs64
     fstatat64 fsync ftruncate64 getaddrinfo getcwd getenv geteuid getpeername
-    getpid getrlimit64 getsid getsockname getsockopt kill linkat lseek64 mkdirat
+    getegid getpid getrlimit64 getsid getsockname getsockopt ioctl kill linkat
+    lseek64 lstat64 mkdir mkdirat
     open64 openat64 opendir pipe2 poll prctl pread64 pthread_attr_destroy
     pthread_attr_init pthread_attr_setstacksize pthread_cond_broadcast
     pthread_cond_destroy pthread_cond_init pthread_cond_signal
@@ -31,13 +32,14 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     pthread_mutexattr_destroy
     pthread_mutexattr_init pthread_mutexattr_settype
     pthread_setcancelstate pthread_sigmask pwrite64 read readdir64 readlinkat
-    realpath recv renameat sendmsg setsid setsockopt sigaction sigaddset
+    prctl realpath recv rename renameat rmdir sendmsg setrlimit64 setsid
+    setsockopt sigaction sigaddset
     sigemptyset sigfillset sigismember sigpending sigprocmask sigwait socket
-    stat64 strrchr strstr strtol strtoull syscall sysconf unlink unlinkat
+    stat64 strcspn strrchr strstr strtol strtoull syscall sysconf unlink unlinkat
     vfork waitid waitpid write __errno_location __sysconf'
 # hfsb_server.h adds what listens
 server='accept accept4 bind chmod htonl htons
-    inet_ntop inet_pton ioctl listen lstat64 ntohl ntohs send sendfile64 shutdown time'
+    inet_ntop inet_pton listen ntohl ntohs send sendfile64 shutdown time'
 # hfsb_http_curl.h adds
 curl='curl_easy_cleanup curl_easy_getinfo curl_easy_init curl_easy_reset
     curl_easy_setopt curl_easy_strerror curl_global_cleanup curl_global_init
