@@ -150,7 +150,7 @@ int run_bash(args *a) {
          "pass standard input on; it is read to its end first and must be "
          "UTF-8"},
         OPTION_ON(&c.on),
-        OPTIONS_CONFINE(&c.confine),
+        OPTIONS_CONFINE(&c.confine, "Default: none"),
         {"--json", OPTION_FLAG, &c.json,
          "print the result of the tool as one line of JSON"},
         OPTIONS_END};

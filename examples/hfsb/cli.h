@@ -90,12 +90,13 @@ typedef struct option {
 #define OPTION_ROOT(target) \
     {"--root DIR", OPTION_TEXTS, target, \
      "refuse paths outside DIR; relative paths begin there; may be repeated"}
-/* What commands on this machine may touch; `c` is a confinement. */
-#define OPTIONS_CONFINE(c) \
+/* What commands on this machine may touch; `c` is a confinement, `more` words
+   about the default. */
+#define OPTIONS_CONFINE(c, more) \
     {"--confine LEVEL", OPTION_TEXT, &(c)->level, \
      "none; write: commands may write only beneath the roots, the working " \
      "directory, $TMPDIR and the caches of common tools; strict: they also " \
-     "read only that and system folders, without network"}, \
+     "read only that and system folders, without network. " more}, \
     {"--allow-write DIR", OPTION_TEXTS, &(c)->write, \
      "commands may write there as well; may be repeated"}, \
     {"--allow-read DIR", OPTION_TEXTS, &(c)->read, \

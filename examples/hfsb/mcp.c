@@ -206,7 +206,10 @@ static bool take_mcp(args *a, mcp_options *o) {
          "repeated"},
         {"--work-dir DIR", OPTION_TEXT, &o->work_dir,
          "where relative paths and commands begin"},
-        OPTIONS_CONFINE(&o->confine),
+        OPTIONS_CONFINE(&o->confine,
+                        "Default: write, as far as the kernel allows. "
+                        "Confined commands cannot signal those of earlier "
+                        "calls; the kill tool can"),
         {"--checkpoints WHERE", OPTION_TEXT, &o->checkpoints,
          "on, off, or a folder: keep checkpoints of the root there, for the "
          "tools undo and changes (on with --root: in $XDG_STATE_HOME/hfsb/undo "
@@ -263,9 +266,12 @@ int run_mcp(args *a) {
         fprintf(stderr, "hfsb: %s\n", err.msg);
         return REFUSED;
     }
-    if ((o.roots.count || o.deny.count) && runtime == HFSB_RUNTIME_SANDBOX)
-        return usage(a, "%s is for files of this machine%s",
-                     o.roots.count ? "--root" : "--deny",
+    if ((o.roots.count || o.deny.count || o.confine.level) &&
+        runtime == HFSB_RUNTIME_SANDBOX)
+        return usage(a, "%s is for this machine%s",
+                     o.roots.count  ? "--root"
+                     : o.deny.count ? "--deny"
+                                    : "--confine",
                      o.sandbox ? ""
                                : ", but config.json sets "
                                  "\"tool_runtime\" to sandbox");

@@ -228,7 +228,7 @@ int run_tool(args *a) {
          "where relative paths and commands begin"},
         {"--root DIR", OPTION_TEXTS, &roots,
          "confine the file tools to DIR; may be repeated"},
-        OPTIONS_CONFINE(&t.confine),
+        OPTIONS_CONFINE(&t.confine, "Default: none"),
         {"--strict", OPTION_FLAG, &t.opts.strict,
          "an unknown key is an error, not a note"},
         OPTION_ON(&t.on),

@@ -173,7 +173,8 @@ same 'help is not too wide' "$(awk 'length > 78' .out)" ''
 for words in --nonsense word '--patience x' '--max-result x' \
     '--root . --sandbox-tools' '--deny x --sandbox-tools' '--root=' \
     '--confine all' '--allow-read .' '--confine none --net off' \
-    '--max-memory 0' '--journal-size 5' '--tools ,'; do
+    '--max-memory 0' '--confine write --sandbox-tools' \
+    '--journal-size 5' '--tools ,'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
     same "mcp $words" $? 2

@@ -526,6 +526,8 @@ int main(void) {
         t_skip("no namespaces here");
     }
     T_CHECK(t_open_fds() == fds && t_no_child());
+    T_CHECK(prctl(PR_GET_DUMPABLE) == 1); /* the child shares our memory */
+    T_CHECK(prctl(PR_GET_NO_NEW_PRIVS, 0L, 0L, 0L, 0L) == 0);
     snprintf(command, sizeof command, "rm -rf '%s'", top);
     T_CHECK(chdir("/") == 0 && system(command) == 0);
     return T_END();
