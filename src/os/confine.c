@@ -283,23 +283,31 @@ static hfsb_status hfsbi_places_named(hfsb_buf *places, char use,
     return HFSB_OK;
 }
 
-/* Where the guard looks: where commands work, and the home when they may
-   write it. */
+/* Adds a folder where the guard looks. It stays open: a command may put
+   another one in its place. */
+static void hfsbi_confine_add_base(hfsb_confine *c, const char *path) {
+    int fd;
+    if (c->base_count == HFSBI_BASES) return;
+    fd = hfsbi_raise(open(path, HFSBI_O_SEARCH), HFSBI_CONFINE_FD);
+    if (fd < 0) return;
+    if (hfsb_buf_append(&c->bases, hfsb_str_make(path, strlen(path) + 1)) ==
+        HFSB_OK)
+        c->base_fds[c->base_count++] = fd;
+    else hfsbi_close(&fd);
+}
+
+/* Where commands work, and the home when they may write it. */
 static void hfsbi_confine_bases(hfsb_confine *c) {
     const hfsb_buf *places = &c->places;
     const char     *home = getenv("HOME");
     char            real[PATH_MAX];
-    struct stat     st;
     size_t          at;
-    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
-        const char *path = places->ptr + at + 1;
-        if (path[-1] == HFSBI_PLACE_WRITE && stat(path, &st) == 0 &&
-            S_ISDIR(st.st_mode))
-            hfsb_buf_append(&c->bases, hfsb_str_make(path, strlen(path) + 1));
-    }
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1)
+        if (places->ptr[at] == HFSBI_PLACE_WRITE)
+            hfsbi_confine_add_base(c, places->ptr + at + 1);
     if (home && *home == '/' && realpath(home, real) &&
         hfsbi_place_is_inner(places, real))
-        hfsb_buf_append(&c->bases, hfsb_str_make(real, strlen(real) + 1));
+        hfsbi_confine_add_base(c, real);
 }
 
 /* The roots first, so that the guard looks there and not in caches. */
@@ -549,6 +557,8 @@ void hfsb_confine_close(hfsb_confine *confine) {
     hfsb_alloc alloc;
     if (!confine) return;
     alloc = confine->alloc;
+    while (confine->base_count > 0)
+        hfsbi_close(&confine->base_fds[--confine->base_count]);
     hfsbi_close(&confine->ruleset);
     hfsbi_namespaces_close(&confine->spaces);
     hfsbi_quota_close(&confine->limits);

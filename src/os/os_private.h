@@ -662,12 +662,16 @@ typedef struct hfsbi_confine_how {
     int  max_abi;   /* of Landlock (0: 7; below 0: as if there were none) */
 } hfsbi_confine_how;
 
+enum { HFSBI_BASES = 32 };
+
 struct hfsb_confine {
     hfsb_alloc         alloc;
     hfsb_confine_level level;
     int                abi; /* of Landlock; 0: not used */
     hfsb_buf           places;
     hfsb_buf           bases; /* where the guard looks; each ends in NUL */
+    int                base_fds[HFSBI_BASES]; /* the same folders, open */
+    size_t             base_count;
     hfsbi_reach        net;
     int                ruleset; /* -1: none */
     hfsbi_seccomp      filter;

@@ -151,6 +151,7 @@ files() {
     row 'disk device' strict '' refused 'cat /dev/vda | head -c 1 | grep .'
     row 'run a program from outside' strict '' refused "$o/setuid"
     row 'names and sizes outside' strict '' open "stat $o/file"
+    row 'command lines of processes' strict '' open "cat /proc/$server/cmdline"
     both 'planted hook' works "mkdir -p sub/.git/hooks && touch sub/.git/hooks/pre-push"
     both 'git config that runs a program' open "touch .git/config"
 }

@@ -282,6 +282,24 @@ static void planted_files_are_moved_aside(void) {
     T_CHECK(system("rm -rf root/.[a-z]*") == 0);
 }
 
+/* A link must lead the guard neither past a hook nor out of the root. */
+static void planted_links_are_moved_aside(void) {
+    begin(HFSB_CONFINE_WRITE);
+    T_CHECK(system("mkdir -p outside/hooks outside/.vscode") == 0);
+    put(out_path, "hooks/pre-commit", "mine");
+    put(out_path, ".vscode/tasks.json", "mine");
+    GIVES("mkdir -p g/hooks && echo evil > g/hooks/pre-commit && ln -s g .git",
+          0, ".git.refused)");
+    T_CHECK(access("root/.git", F_OK) != 0);
+    GIVES("ln -s ../outside .git && ln -s ../outside/.vscode .vscode", 0,
+          ".vscode.refused)");
+    GIVES("mkdir -p sub .git && ln -s \"$PWD/g/hooks\" .git/hooks", 0,
+          "moved to hooks.refused)");
+    T_CHECK(is(out_path, "hooks/pre-commit", "mine"));
+    T_CHECK(is(out_path, ".vscode/tasks.json", "mine"));
+    T_CHECK(system("rm -rf root/.[a-z]* root/g root/sub") == 0);
+}
+
 static void known_files_stay(void) {
     begin(HFSB_CONFINE_WRITE);
     put(root_path, ".mcp.json", "mine");
@@ -509,6 +527,7 @@ int main(void) {
         T_RUN(capabilities_do_not_survive);
         T_RUN(the_network_is_limited);
         T_RUN(planted_files_are_moved_aside);
+        T_RUN(planted_links_are_moved_aside);
         T_RUN(known_files_stay);
         T_RUN(common_tools_work);
         T_RUN(commands_are_killed_with_their_trees);
