@@ -23350,12 +23350,16 @@ typedef struct hfsbi_confine_how {
     int  max_abi;   /* of Landlock (0: 7; below 0: as if there were none) */
 } hfsbi_confine_how;
 
+enum { HFSBI_BASES = 32 };
+
 struct hfsb_confine {
     hfsb_alloc         alloc;
     hfsb_confine_level level;
     int                abi; /* of Landlock; 0: not used */
     hfsb_buf           places;
     hfsb_buf           bases; /* where the guard looks; each ends in NUL */
+    int                base_fds[HFSBI_BASES]; /* the same folders, open */
+    size_t             base_count;
     hfsbi_reach        net;
     int                ruleset; /* -1: none */
     hfsbi_seccomp      filter;
@@ -29547,14 +29551,20 @@ typedef struct hfsbi_guarded {
     const char *name;
     bool        kept;    /* mounted read-only */
     bool        watched; /* looked at by the guard */
+    bool        link;    /* ... but only as a symlink, which may lead to others
+                            of the list */
 } hfsbi_guarded;
 
-#define HFSBI_HOOK(name) \
-    { ".git/hooks/" name, false, true }
+/* clang-format off */
+#define HFSBI_HOOK(name) {".git/hooks/" name, false, true, false}
+#define HFSBI_LINK(name) {name, false, true, true}
+/* clang-format on */
 
 static const hfsbi_guarded hfsbi_guarded_names[] = {
     /* of a project */
-    {".git/hooks", true, false}, /* git init fills it with samples */
+    HFSBI_LINK(".git"),
+    HFSBI_LINK(".git/hooks"),
+    {".git/hooks", true, false, false}, /* git init fills it with samples */
     HFSBI_HOOK("applypatch-msg"),
     HFSBI_HOOK("commit-msg"),
     HFSBI_HOOK("fsmonitor-watchman"),
@@ -29572,40 +29582,43 @@ static const hfsbi_guarded hfsbi_guarded_names[] = {
     HFSBI_HOOK("pre-rebase"),
     HFSBI_HOOK("prepare-commit-msg"),
     HFSBI_HOOK("reference-transaction"),
-    {".envrc", true, true},
-    {".mcp.json", true, true},
-    {".vscode", true, true},
-    {".vscode/tasks.json", false, true},
-    {".vscode/settings.json", false, true},
-    {".idea", true, true},
-    {".cursor/mcp.json", true, true},
-    {".claude/settings.json", true, true},
-    {".claude/settings.local.json", true, true},
+    {".envrc", true, true, false},
+    {".mcp.json", true, true, false},
+    {".vscode", true, true, false},
+    {".vscode/tasks.json", false, true, false},
+    {".vscode/settings.json", false, true, false},
+    {".idea", true, true, false},
+    HFSBI_LINK(".cursor"),
+    {".cursor/mcp.json", true, true, false},
+    HFSBI_LINK(".claude"),
+    {".claude/settings.json", true, true, false},
+    {".claude/settings.local.json", true, true, false},
     /* of a home */
-    {".bashrc", true, true},
-    {".bash_profile", true, true},
-    {".bash_login", true, true},
-    {".bash_logout", true, true},
-    {".bash_aliases", true, true},
-    {".profile", true, true},
-    {".zshenv", true, true},
-    {".zshrc", true, true},
-    {".zprofile", true, true},
-    {".zlogin", true, true},
-    {".kshrc", true, true},
-    {".gitconfig", true, true},
-    {".xprofile", true, true},
-    {".xsessionrc", true, true},
-    {".pam_environment", true, true},
-    {".ssh", true, true},
-    {".config/fish", true, true},
-    {".config/git", true, true},
-    {".config/autostart", true, true},
-    {".config/systemd", true, true},
-    {".local/bin", true, true}};
+    {".bashrc", true, true, false},
+    {".bash_profile", true, true, false},
+    {".bash_login", true, true, false},
+    {".bash_logout", true, true, false},
+    {".bash_aliases", true, true, false},
+    {".profile", true, true, false},
+    {".zshenv", true, true, false},
+    {".zshrc", true, true, false},
+    {".zprofile", true, true, false},
+    {".zlogin", true, true, false},
+    {".kshrc", true, true, false},
+    {".gitconfig", true, true, false},
+    {".xprofile", true, true, false},
+    {".xsessionrc", true, true, false},
+    {".pam_environment", true, true, false},
+    {".ssh", true, true, false},
+    HFSBI_LINK(".config"),
+    {".config/fish", true, true, false},
+    {".config/git", true, true, false},
+    {".config/autostart", true, true, false},
+    {".config/systemd", true, true, false},
+    HFSBI_LINK(".local"),
+    {".local/bin", true, true, false}};
 
 enum {
-    HFSBI_LAST_HOOK = 17, /* the hooks come first */
     HFSBI_GUARDED = sizeof hfsbi_guarded_names / sizeof *hfsbi_guarded_names
 };
 
@@ -29624,11 +29637,13 @@ struct hfsbi_guard {
 };
 
 /* A number that changes with the file; 0: there is none. */
-static unsigned long long hfsbi_guard_mark(int dir, const char *name) {
+static unsigned long long hfsbi_guard_mark(int dir, const char *name,
+                                           bool link) {
     hfsb_file_info     info;
     struct stat        st;
     unsigned long long hash = HFSB_FNV_START, parts[6];
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+    if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+    if (link && !S_ISLNK(st.st_mode)) return 0;
     hfsbi_file_info_fill(&info, &st);
     parts[0] = info.device;
     parts[1] = info.inode;
@@ -29641,9 +29656,50 @@ static unsigned long long hfsbi_guard_mark(int dir, const char *name) {
     return hash ? hash : 1;
 }
 
-/* What a pass over the names meets: entry `n` of all, its base and name. */
+/* The folder of the last name, opened; the next name is often in it too. No
+   symlink is followed: it could lead the guard out of the root. */
+typedef struct hfsbi_guard_dir {
+    int         base, fd; /* fd: -1 when it cannot be opened */
+    const char *path;
+    size_t      len;
+} hfsbi_guard_dir;
+
+static void hfsbi_guard_leave(hfsbi_guard_dir *d) {
+    if (d->fd != d->base) hfsbi_close(&d->fd);
+    d->fd = d->base;
+    d->len = 0;
+}
+
+/* Opens the folder of name, and returns the last part of name. */
+static const char *hfsbi_guard_enter(hfsbi_guard_dir *d, const char *name) {
+    const char *last = strrchr(name, '/'), *at = name;
+    char        part[32];
+    if (!last) {
+        hfsbi_guard_leave(d);
+        return name;
+    }
+    if (d->len == (size_t)(last - name) && memcmp(d->path, name, d->len) == 0)
+        return last + 1;
+    hfsbi_guard_leave(d);
+    d->path = name;
+    d->len = (size_t)(last - name);
+    while (at < last && d->fd >= 0) {
+        size_t len = strcspn(at, "/");
+        int    next, above = d->fd;
+        (void)snprintf(part, sizeof part, "%.*s", (int)len, at);
+        next = openat(above, part, HFSBI_O_SEARCH | O_NOFOLLOW);
+        if (above != d->base) hfsbi_close(&above);
+        d->fd = next;
+        at += len + 1;
+    }
+    return last + 1;
+}
+
+/* What a pass over the names meets: entry `n` of all, its base and name, and
+   the open folder with the last part of the name. */
 typedef struct hfsbi_guard_entry {
-    const char        *base, *name;
+    const char        *base, *name, *last;
+    int                dir;
     size_t             n;
     unsigned long long mark;
 } hfsbi_guard_entry;
@@ -29653,22 +29709,23 @@ static void hfsbi_guard_each(const hfsb_confine *confine,
                              void (*fn)(void                    *user,
                                         const hfsbi_guard_entry *entry),
                              void *user) {
-    const hfsb_buf   *bases = &confine->bases;
     hfsbi_guard_entry entry = HFSB_INIT;
-    size_t            at, i;
-    for (at = 0; at < bases->len; at += strlen(bases->ptr + at) + 1) {
-        int  dir = open(bases->ptr + at, HFSBI_O_SEARCH);
-        bool hooks = dir >= 0 && faccessat(dir, ".git/hooks", F_OK, 0) == 0;
-        entry.base = bases->ptr + at;
+    hfsbi_guard_dir   d = HFSB_INIT;
+    size_t            at = 0, base, i;
+    for (base = 0; base < confine->base_count; base++) {
+        entry.base = confine->bases.ptr + at;
+        at += strlen(entry.base) + 1;
+        d.base = d.fd = confine->base_fds[base];
         for (i = 0; i < HFSBI_GUARDED; i++, entry.n++) {
             entry.name = hfsbi_guarded_names[i].name;
-            entry.mark = 0;
-            if (dir < 0 || !hfsbi_guarded_names[i].watched) continue;
-            if (hooks || i > HFSBI_LAST_HOOK)
-                entry.mark = hfsbi_guard_mark(dir, entry.name);
+            if (!hfsbi_guarded_names[i].watched) continue;
+            entry.last = hfsbi_guard_enter(&d, entry.name);
+            entry.dir = d.fd;
+            entry.mark = hfsbi_guard_mark(entry.dir, entry.last,
+                                          hfsbi_guarded_names[i].link);
             fn(user, &entry);
         }
-        hfsbi_close(&dir);
+        hfsbi_guard_leave(&d);
     }
 }
 
@@ -29680,16 +29737,13 @@ static void hfsbi_guard_note(void *user, const hfsbi_guard_entry *entry) {
 HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine) {
     const hfsb_alloc *alloc;
     hfsbi_guard      *guard;
-    size_t            at;
-    if (!confine || !confine->bases.len) return NULL;
+    if (!confine || !confine->base_count) return NULL;
     alloc = &confine->alloc;
     guard = (hfsbi_guard *)hfsbi_array(alloc, 1, sizeof *guard);
     if (!guard) return NULL;
     memset(guard, 0, sizeof *guard);
     guard->confine = confine;
-    for (at = 0; at < confine->bases.len;
-         at += strlen(confine->bases.ptr + at) + 1)
-        guard->count += HFSBI_GUARDED;
+    guard->count = confine->base_count * HFSBI_GUARDED;
     guard->marks = (unsigned long long *)hfsbi_array(alloc, guard->count,
                                                      sizeof *guard->marks);
     if (!guard->marks) guard->count = 0;
@@ -29721,29 +29775,31 @@ typedef struct hfsbi_guard_look {
     hfsb_buf *notes;
 } hfsbi_guard_look;
 
-/* Renames it to PATH.refused, or PATH.refused2 ... */
-static bool hfsbi_guard_refuse(const char *path, char *out, size_t size) {
+/* Renames it to NAME.refused, or NAME.refused2 ..., which is written to out. */
+static bool hfsbi_guard_refuse(const hfsbi_guard_entry *entry, char *out,
+                               size_t size) {
     struct stat st;
     int         i, len;
     for (i = 1; i < 100; i++) {
-        len = i == 1 ? snprintf(out, size, "%s.refused", path)
-                     : snprintf(out, size, "%s.refused%d", path, i);
+        len = i == 1 ? snprintf(out, size, "%s.refused", entry->last)
+                     : snprintf(out, size, "%s.refused%d", entry->last, i);
         if (len <= 0 || (size_t)len >= size) return false;
-        if (lstat(out, &st) != 0) return rename(path, out) == 0;
+        if (fstatat(entry->dir, out, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            return renameat(entry->dir, entry->last, entry->dir, out) == 0;
     }
     return false;
 }
 
 static void hfsbi_guard_compare(void *user, const hfsbi_guard_entry *entry) {
     hfsbi_guard_look *look = (hfsbi_guard_look *)user;
-    char              path[PATH_MAX], aside[PATH_MAX];
+    char              path[PATH_MAX], aside[64];
     bool              moved;
     int               len;
     if (!entry->mark || entry->mark == look->guard->marks[entry->n]) return;
     len = snprintf(path, sizeof path, "%s/%s", entry->base, entry->name);
     if (len <= 0 || (size_t)len >= sizeof path) return;
     if (look->known && look->known(look->user, path)) return;
-    moved = hfsbi_guard_refuse(path, aside, sizeof aside);
+    moved = hfsbi_guard_refuse(entry, aside, sizeof aside);
     hfsb_buf_printf(look->notes,
                     "\n(%s runs outside the sandbox later, so commands may "
                     "not write it; it %s%s%s)",
@@ -29906,6 +29962,9 @@ static void hfsbi_places_services(hfsb_buf *places) {
     size_t i;
     for (i = 0; i < sizeof list / sizeof *list; i++)
         hfsbi_place_hide(places, list[i]);
+    /* In a user namespace root's files seem to be nobody's, and ssh refuses
+       to include them. */
+    if (geteuid() != 0) hfsbi_place_hide(places, "/etc/ssh/ssh_config.d");
     for (i = 0; i < sizeof own / sizeof *own; i++) {
         (void)snprintf(path, sizeof path, "%s%lu%s", own[i][0],
                        (unsigned long)geteuid(), own[i][1]);
@@ -30044,23 +30103,31 @@ static hfsb_status hfsbi_places_named(hfsb_buf *places, char use,
     return HFSB_OK;
 }
 
-/* Where the guard looks: where commands work, and the home when they may
-   write it. */
+/* Adds a folder where the guard looks. It stays open: a command may put
+   another one in its place. */
+static void hfsbi_confine_add_base(hfsb_confine *c, const char *path) {
+    int fd;
+    if (c->base_count == HFSBI_BASES) return;
+    fd = hfsbi_raise(open(path, HFSBI_O_SEARCH), HFSBI_CONFINE_FD);
+    if (fd < 0) return;
+    if (hfsb_buf_append(&c->bases, hfsb_str_make(path, strlen(path) + 1)) ==
+        HFSB_OK)
+        c->base_fds[c->base_count++] = fd;
+    else hfsbi_close(&fd);
+}
+
+/* Where commands work, and the home when they may write it. */
 static void hfsbi_confine_bases(hfsb_confine *c) {
     const hfsb_buf *places = &c->places;
     const char     *home = getenv("HOME");
     char            real[PATH_MAX];
-    struct stat     st;
     size_t          at;
-    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
-        const char *path = places->ptr + at + 1;
-        if (path[-1] == HFSBI_PLACE_WRITE && stat(path, &st) == 0 &&
-            S_ISDIR(st.st_mode))
-            hfsb_buf_append(&c->bases, hfsb_str_make(path, strlen(path) + 1));
-    }
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1)
+        if (places->ptr[at] == HFSBI_PLACE_WRITE)
+            hfsbi_confine_add_base(c, places->ptr + at + 1);
     if (home && *home == '/' && realpath(home, real) &&
         hfsbi_place_is_inner(places, real))
-        hfsb_buf_append(&c->bases, hfsb_str_make(real, strlen(real) + 1));
+        hfsbi_confine_add_base(c, real);
 }
 
 /* The roots first, so that the guard looks there and not in caches. */
@@ -30310,6 +30377,8 @@ void hfsb_confine_close(hfsb_confine *confine) {
     hfsb_alloc alloc;
     if (!confine) return;
     alloc = confine->alloc;
+    while (confine->base_count > 0)
+        hfsbi_close(&confine->base_fds[--confine->base_count]);
     hfsbi_close(&confine->ruleset);
     hfsbi_namespaces_close(&confine->spaces);
     hfsbi_quota_close(&confine->limits);
@@ -41695,8 +41764,20 @@ static bool hfsbi_is_one_of(char c, const char *list) {
     return hfsb_str_find_byte(hfsb_cstr(list), c) != HFSB_NPOS;
 }
 
+/* "(gdb)", "(lldb)", "(Pdb)": a debugger's prompt is all of the line. */
+static bool hfsbi_is_debugger_prompt(hfsb_str line) {
+    size_t i;
+    if (line.len < 3 || line.ptr[0] != '(' || line.ptr[line.len - 1] != ')')
+        return false;
+    for (i = 1; i + 1 < line.len; i++) {
+        char c = hfsbi_lower(line.ptr[i]);
+        if (c < 'a' || c > 'z') return false;
+    }
+    return true;
+}
+
 /* True when the unfinished line ends as questions do: "Name:", "Sure?",
-   ">>>", "root#", "[Y/n]", "(yes/no)". */
+   ">>>", "root#", "[Y/n]", "(yes/no)", "(gdb)". */
 static bool hfsbi_output_asks(const hfsb_call *call) {
     const hfsbi_record *r = &call->job->record;
     hfsb_buf            line = HFSB_INIT;
@@ -41710,7 +41791,8 @@ static bool hfsbi_output_asks(const hfsb_call *call) {
             (text.len > 0 &&
              hfsbi_is_one_of(text.ptr[text.len - 1], ":?>$#")) ||
             (text.len > 1 && hfsbi_is_one_of(text.ptr[text.len - 1], "])") &&
-             hfsbi_is_one_of(text.ptr[text.len - 2], "nNo"));
+             hfsbi_is_one_of(text.ptr[text.len - 2], "nNo")) ||
+            hfsbi_is_debugger_prompt(text);
     }
     hfsb_buf_free(&line);
     return asks;
