@@ -650,6 +650,12 @@ static int hfsbi_scan_parse(const hfsbi_checkpoint *head, hfsb_str text,
     return hfsbi_scan_is_valid(scan) ? 0 : EINVAL;
 }
 
+/* A text of a file that may be damaged becomes empty unless it is UTF-8. */
+static void hfsbi_label_check(char *text, size_t size) {
+    text[size - 1] = '\0';
+    if (hfsb_utf8_validate(hfsb_cstr(text)) != strlen(text)) text[0] = '\0';
+}
+
 static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
                                  hfsbi_checkpoint *head,
                                  hfsbi_root_scan  *scan) {
@@ -666,8 +672,8 @@ static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
                       head->number != number))
         code = EINVAL;
     if (code == 0) {
-        head->name[sizeof head->name - 1] = '\0';
-        head->by[sizeof head->by - 1] = '\0';
+        hfsbi_label_check(head->name, sizeof head->name);
+        hfsbi_label_check(head->by, sizeof head->by);
     }
     if (code == 0 && scan)
         code = hfsbi_scan_parse(head, hfsb_buf_str(&text), scan);

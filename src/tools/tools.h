@@ -11,9 +11,11 @@
 #include "journal.h"
 
 /* The tools are bash, bash_output, bash_input, kill, read, write, edit,
-   multi_edit, apply_patch, glob, grep, list and exists; and edit_lines, which
-   hfsb_tools_define() leaves out and hfsb_tools_define_one() describes. It
-   needs the tag of a read, a field of its result: show it to the model. One
+   multi_edit, apply_patch, glob, grep, list and exists; and edit_lines,
+   checkpoint, checkpoints, undo and changes, which hfsb_tools_define() leaves
+   out and hfsb_tools_define_one() describes. edit_lines needs the tag of a
+   read, a field of its result: show it to the model. The last four need the
+   option `checkpoints`. One
    object is one session: it remembers its commands and the files read through
    it.
 
@@ -290,7 +292,8 @@ typedef enum hfsb_tools_format {
    "openai-strict". False for any other name, with *out as it was. */
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
-/* Appends the definitions of all tools but edit_lines as a JSON array.
+/* Appends the definitions of all tools, but for edit_lines and those of
+   checkpoints, as a JSON array.
    HFSB_OK, or the failure of the buffer with *err. */
 HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                                        hfsb_err *err);

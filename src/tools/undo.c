@@ -553,14 +553,33 @@ static void hfsbi_changes_diff(hfsbi_changes *c, hfsb_str path,
     hfsb_buf_free(&after);
 }
 
+/* Appends a line, and the same as fields. */
+static void hfsbi_changes_list(hfsbi_changes *c, hfsb_str path,
+                               const hfsbi_item *was, const hfsbi_item *is) {
+    const char  *word = !was ? "created" : !is ? "deleted" : "changed";
+    hfsbi_build *b = &c->call->fields;
+    size_t       mark;
+    hfsb_buf_printf(&c->list, "\n%s ", word);
+    mark = c->list.len;
+    hfsbi_put_shown(&c->list, path);
+    hfsbi_build_object(b, NULL);
+    hfsbi_build_str(b, "path",
+                    hfsb_str_slice(hfsb_buf_str(&c->list), mark, c->list.len));
+    hfsbi_build_str(b, "change", hfsb_cstr(word));
+    hfsbi_build_end(b);
+    if ((is ? is : was)->kind == HFSBI_ITEM_FOLDER)
+        hfsb_buf_append_byte(&c->list, '/');
+    if (was && is && was->mode != is->mode && is->kind != HFSBI_ITEM_LINK)
+        hfsb_buf_printf(&c->list, " (mode %04o, was %04o)", is->mode,
+                        was->mode);
+}
+
 /* Callback of the comparison. */
 static hfsb_status hfsbi_changes_add(void *user, const hfsbi_item *was,
                                      const hfsbi_item *is) {
     hfsbi_changes *c = (hfsbi_changes *)user;
     hfsb_str       path =
         is ? hfsbi_item_path(&c->now, is) : hfsbi_item_path(&c->was, was);
-    const char  *word = !was ? "created" : !is ? "deleted" : "changed";
-    hfsbi_build *b = &c->call->fields;
     if (c->path.len &&
         (!hfsb_str_starts(path, hfsb_buf_str(&c->path)) ||
          (path.len > c->path.len && path.ptr[c->path.len] != '/')))
@@ -569,17 +588,7 @@ static hfsb_status hfsbi_changes_add(void *user, const hfsbi_item *was,
     else if (!is) c->count.deleted++;
     else c->count.changed++;
     if (c->listed++ >= HFSBI_CHANGES_LISTED) return HFSB_OK;
-    hfsb_buf_printf(&c->list, "\n%s ", word);
-    hfsbi_put_shown(&c->list, path);
-    if ((is ? is : was)->kind == HFSBI_ITEM_FOLDER)
-        hfsb_buf_append_byte(&c->list, '/');
-    if (was && is && was->mode != is->mode && is->kind != HFSBI_ITEM_LINK)
-        hfsb_buf_printf(&c->list, " (mode %04o, was %04o)", is->mode,
-                        was->mode);
-    hfsbi_build_object(b, NULL);
-    hfsbi_build_str(b, "path", path);
-    hfsbi_build_str(b, "change", hfsb_cstr(word));
-    hfsbi_build_end(b);
+    hfsbi_changes_list(c, path, was, is);
     hfsbi_changes_diff(c, path, was, is);
     return c->list.status;
 }

@@ -449,6 +449,84 @@ static void a_change_within_one_tick_is_noticed(void) {
     tu_close(tools);
 }
 
+/* ---- no memory, damaged files ---- */
+
+/* Whatever lacked memory, a whole undo follows. */
+static void undo_without_memory(hfsb_alloc alloc, const t_heap *heap) {
+    static const char *const calls[] = {"checkpoint", "changes", "undo",
+                                        "checkpoints"};
+    hfsb_tools_opts          opts = HFSB_INIT;
+    hfsb_tools              *tools = NULL;
+    hfsb_tool_result         r;
+    hfsb_status              st;
+    size_t                   i;
+    (void)mkdir(TU_ROOT, 0755);
+    tt_put(TU_ROOT "/f", HFSB_LIT("1\n"));
+    tt_put(TU_ROOT "/g", HFSB_LIT("1\n"));
+    tools = tu_open();
+    T_CHECK(tu_checkpoint(tools) == 1);
+    tt_put(TU_ROOT "/f", HFSB_LIT("2\n"));
+    if (unlink(TU_ROOT "/g") || symlink("f", TU_ROOT "/l")) abort();
+    T_CHECK(tu_checkpoint(tools) == 2);
+    hfsb_tools_close(tools);
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints = TU_STORE;
+    opts.no_checks = true;
+    opts.alloc = alloc;
+    st = hfsb_tools_open(&opts, &tools, NULL);
+    T_CHECK(st == HFSB_OK || (heap->fail_at && !tools));
+    for (i = 0; tools && i < TT_COUNT(calls); i++) {
+        st = hfsb_tools_call_text(tools, hfsb_cstr(calls[i]), HFSB_LIT("{}"),
+                                  NULL, &r);
+        T_CHECK((st == HFSB_OK && r.success) || heap->fail_at);
+        T_CHECK(r.success || r.error.len > 0 || st == HFSB_NOMEM);
+        hfsb_tool_result_free(&r);
+    }
+    hfsb_tools_close(tools);
+    tools = tu_open();
+    T_CHECK(tu_undo(tools, 1));
+    TT_FILE(TU_ROOT "/f", "1\n");
+    TT_FILE(TU_ROOT "/g", "1\n");
+    T_CHECK(access(TU_ROOT "/l", F_OK) != 0);
+    tu_close(tools);
+}
+
+static void each_allocation_of_an_undo_fails(void) {
+    t_each_allocation_fails(undo_without_memory);
+}
+
+/* Bytes of the files of the store are changed at random: an undo restores the
+   state or fails in words, and nothing outside the root is touched. */
+static void a_damaged_store_does_no_harm(void) {
+    unsigned long long seed = 5;
+    int                i;
+    tt_put("outside", HFSB_LIT("outside\n"));
+    for (i = 0; i < 60; i++) {
+        hfsb_tools *tools = tu_open();
+        tt_reply    r = HFSB_INIT;
+        char        line[400];
+        tu_bash(tools, "echo 1 > f; mkdir d; ln -s f l; echo 1 > d/g");
+        tu_bash(tools, "echo 2 > f; rm -r d; rm l");
+        hfsb_tools_close(tools);
+        snprintf(line, sizeof line,
+                 "f=$(ls " TU_STORE "/*/checkpoints/* " TU_STORE
+                 "/*/state | sed -n %dp); printf '\\%03o' | dd of=$f "
+                 "conv=notrunc bs=1 seek=%lu status=none",
+                 1 + (int)(t_random(&seed) % 3),
+                 (unsigned)(t_random(&seed) % 256), t_random(&seed) % 900);
+        if (system(line)) abort();
+        tools = tu_open();
+        tt_call(&r, tools, "undo", "to=s", "2");
+        T_CHECK(r.res.success || r.res.error.len);
+        tt_call(&r, tools, "checkpoints", "");
+        tt_call(&r, tools, "changes", "");
+        TT_FILE("outside", "outside\n");
+        tt_drop(&r);
+        tu_close(tools);
+    }
+    unlink("outside");
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(undo_takes_back_a_command);
@@ -475,5 +553,7 @@ int main(void) {
     TT_RUN(a_store_that_others_may_change_is_refused);
     TT_RUN(a_damaged_object_is_not_restored);
     TT_RUN(a_change_within_one_tick_is_noticed);
+    TT_RUN(each_allocation_of_an_undo_fails);
+    TT_RUN(a_damaged_store_does_no_harm);
     return TT_END();
 }
