@@ -261,6 +261,38 @@ same 'tools: a set' "$(of 1 '" ".join(d["name"] for d in r["tools"])')" \
     'bash bash_output kill read write edit edit_lines'
 has 'tools: the tag' "$(of 4 't')" '[tag '
 
+# ---- checkpoints: the agent changes, a person takes back
+mkdir -p kept
+echo one > kept/f
+{
+    echo "$hello"
+    echo "$list"
+    call 2 bash '{"command":"echo two > f; echo new > g"}'
+} > .in
+piped --root kept
+has 'checkpoints: offered' "$(of 1 '[d["name"] for d in r["tools"]]')" "'undo'"
+out=$(cd kept && "$hfsb" changes)
+has 'changes' "$out" '1 changed, 1 created, 0 deleted'
+has 'changes: the diff' "$out" '+two'
+has 'checkpoints' "$("$hfsb" checkpoints --root kept)" 'bash echo two > f'
+out=$("$hfsb" undo --root kept)
+same 'undo' $? 0
+has 'undo: how to take it back' "$out" 'undo with to=2'
+same 'undo: the files' "$(cat kept/f; ls kept)" "$(printf 'one\nf')"
+echo theirs > kept/f
+"$hfsb" undo --root kept 2 > .out 2> .err
+same 'undo: a conflict' $? 1
+has 'undo: names it' "$(cat .err)" 'has changed since the last checkpoint'
+"$hfsb" undo --root kept --force 2 > .out
+same 'undo: by force' "$(cat kept/f)" two
+piped --root kept --checkpoints off
+same 'checkpoints off' "$(of 1 '[d["name"] for d in r["tools"]].count("undo")')" 0
+piped --checkpoints on
+same 'checkpoints without a root' "$status" 2
+piped --root kept --checkpoints elsewhere
+same 'checkpoints: a folder' "$(ls elsewhere/*/state | grep -c state)" 1
+rm -rf kept elsewhere
+
 # ---- a root
 mkdir -p root/sub
 echo inside > root/sub/g
