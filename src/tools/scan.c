@@ -370,11 +370,25 @@ static void hfsbi_root_scanner_find_store(hfsbi_root_scanner *s,
         s->store = hfsb_str_slice(path, root.len + 1, path.len);
 }
 
+/* Makes room for as much as the last scan had. Without memory the scan makes
+   it later, or fails. */
+static void hfsbi_root_scanner_reserve(hfsbi_root_scanner *s) {
+    const hfsbi_root_scan *last = s->how->last;
+    hfsbi_item            *items;
+    hfsbi_scan_free(s->out);
+    if (last->count == 0) return;
+    items = (hfsbi_item *)hfsbi_array_grow(&s->out->alloc, NULL, &s->out->cap,
+                                           last->count + 16, sizeof *items);
+    if (items) s->out->items = items;
+    if (hfsb_buf_reserve(&s->out->names, last->names.len + 256) != HFSB_OK)
+        hfsb_buf_free(&s->out->names);
+}
+
 static hfsb_status hfsbi_root_scanner_run(hfsbi_root_scanner *s, bool dry) {
     hfsbi_finder *f = &s->finder;
     hfsb_status   st;
     memset(f, 0, sizeof *f);
-    hfsbi_scan_free(s->out);
+    hfsbi_root_scanner_reserve(s);
     s->at = s->failed = s->opened = 0;
     s->bytes = 0;
     s->dry = dry;
