@@ -180,7 +180,7 @@ static int serve_sandbox(const mcp_options *o) {
     return st == HFSB_OK ? code : REFUSED;
 }
 
-/* Without the option: on with a root, since all that changes files is in it. */
+/* Without the option: on with a root. */
 static bool set_checkpoints(args *a, mcp_options *o) {
     const char *where = o->checkpoints;
     bool        on = !where || strcmp(where, "on") == 0;
@@ -212,8 +212,9 @@ static bool take_mcp(args *a, mcp_options *o) {
                         "calls; the kill tool can"),
         {"--checkpoints WHERE", OPTION_TEXT, &o->checkpoints,
          "on, off, or a folder: keep checkpoints of the root there, for the "
-         "tools undo and changes (on with --root: in $XDG_STATE_HOME/hfsb/undo "
-         "or ~/.local/state/hfsb/undo; of up to 50,000 files and 512 MiB)"},
+         "tools undo and changes (on with --root: in hfsb/undo in "
+         "$XDG_STATE_HOME or ~/.local/state; of up to 50,000 files and 512 "
+         "MiB)"},
         {"--checkpoint-ignored", OPTION_FLAG, &o->where.checkpoint_ignored,
          "also of what .gitignore names, and of .git"},
         {"--read-only", OPTION_FLAG, &o->read_only,

@@ -231,7 +231,7 @@ static bool hfsbi_prune_has(void *user, const unsigned char *digest) {
     return false;
 }
 
-/* Removes the older half of what may go, then the objects that nobody needs. */
+/* Removes the older half of what may go, then the objects not in use. */
 static int hfsbi_prune_run(hfsbi_prune *p) {
     size_t i, left = 0;
     int    code = 0;

@@ -18,7 +18,8 @@
    folder that cannot be read) is no difference between them.
 
    In its file a checkpoint has all items of a scan, or those that differ from
-   a base: one file changed in a tree of thousands takes a few hundred bytes. */
+   a base: one changed file in a tree of thousands takes a few hundred
+   bytes. */
 #include "tools_private.h"
 
 enum {

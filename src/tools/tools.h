@@ -100,8 +100,8 @@ typedef struct hfsb_tools_opts {
     const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
                               "c") */
     const char *checkpoints; /* keep checkpoints of the root, which this needs,
-                          in a folder in this one ("": $XDG_STATE_HOME/hfsb/undo
-                          or ~/.local/state/hfsb/undo), before and after
+                          in a folder in this one ("": hfsb/undo in
+                          $XDG_STATE_HOME or ~/.local/state), before and after
                           changes by tools and commands; for the tools
                           checkpoint, checkpoints, undo and changes. Of several
                           roots the first has them (NULL: no checkpoints) */

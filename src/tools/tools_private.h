@@ -1391,7 +1391,7 @@ HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
 /* ==== scan.c: the state of a root ======================================== */
 
 typedef enum hfsbi_item_kind {
-    HFSBI_ITEM_GONE, /* in the file of a checkpoint: not there, but in its base */
+    HFSBI_ITEM_GONE, /* in a file: the base of the checkpoint has it */
     HFSBI_ITEM_FILE,
     HFSBI_ITEM_FOLDER,
     HFSBI_ITEM_LINK,

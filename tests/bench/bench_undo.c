@@ -1,9 +1,8 @@
 /* bench_undo.c - checkpoints beside git, in one run on a tree in memory:
    20,000 files in 500 folders. The first checkpoint copies all of it; then
-   nothing or one file has changed. A bare walk, readdir and fstatat and nothing
-   else, is the least that a scan in one thread can take; git uses several. What
-   it takes to start a program is taken off git's time. The best of all rounds
-   counts. */
+   nothing or one file has changed. A bare walk, with readdir and fstatat alone,
+   is the least that a scan in one thread can take; git uses several. The time
+   to start a program is taken off git's. The best of all rounds counts. */
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
 

@@ -173,7 +173,8 @@ static bool fail_undo(long at, int code, int how) {
     if (!call("undo", "{\"to\":1,\"force\":true}", again))
         fail("the next undo failed:", why, again);
     if (first_not_old()) fail("not restored later:", first_not_old(), why);
-    if (!fault.stuck && leftovers("root")) fail("a temporary is left", "", why);
+    if (leftovers("root") && !fault.stuck)
+        fail("a temporary is left", NULL, why);
     hfsb_tools_close(tools);
     points++;
     return !over;

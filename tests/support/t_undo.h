@@ -138,7 +138,7 @@ HFSBI_UNUSED static hfsb_tools *tu_open(void) {
     return tt_open(&opts);
 }
 
-/* Removes root and store: the next test begins anew. */
+/* Removes root and store, so that the next test begins without them. */
 HFSBI_UNUSED static void tu_close(hfsb_tools *tools) {
     hfsb_tools_close(tools);
     tt_remove_all(TU_ROOT, NULL);
