@@ -1870,9 +1870,11 @@ HFSB_API hfsb_status hfsb_journal_read(hfsb_journal      *journal,
 /* ==== TOOLS: run tools on this machine, by name and JSON arguments ====== */
 
 /* The tools are bash, bash_output, bash_input, kill, read, write, edit,
-   multi_edit, apply_patch, glob, grep, list and exists; and edit_lines, which
-   hfsb_tools_define() leaves out and hfsb_tools_define_one() describes. It
-   needs the tag of a read, a field of its result: show it to the model. One
+   multi_edit, apply_patch, glob, grep, list and exists; and edit_lines,
+   checkpoint, checkpoints, undo and changes, which hfsb_tools_define() leaves
+   out and hfsb_tools_define_one() describes. edit_lines needs the tag of a
+   read, a field of its result: show it to the model. The last four need the
+   option `checkpoints`. One
    object is one session: it remembers its commands and the files read through
    it.
 
@@ -1957,8 +1959,8 @@ typedef struct hfsb_tools_opts {
     const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
                               "c") */
     const char *checkpoints; /* keep checkpoints of the root, which this needs,
-                          in a folder in this one ("": $XDG_STATE_HOME/hfsb/undo
-                          or ~/.local/state/hfsb/undo), before and after
+                          in a folder in this one ("": hfsb/undo in
+                          $XDG_STATE_HOME or ~/.local/state), before and after
                           changes by tools and commands; for the tools
                           checkpoint, checkpoints, undo and changes. Of several
                           roots the first has them (NULL: no checkpoints) */
@@ -2149,7 +2151,8 @@ typedef enum hfsb_tools_format {
    "openai-strict". False for any other name, with *out as it was. */
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
-/* Appends the definitions of all tools but edit_lines as a JSON array.
+/* Appends the definitions of all tools, but for edit_lines and those of
+   checkpoints, as a JSON array.
    HFSB_OK, or the failure of the buffer with *err. */
 HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                                        hfsb_err *err);
@@ -35012,7 +35015,7 @@ HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
 /* ==== scan.c: the state of a root ======================================== */
 
 typedef enum hfsbi_item_kind {
-    HFSBI_ITEM_GONE, /* in the file of a checkpoint: not there, but in its base */
+    HFSBI_ITEM_GONE, /* in a file: the base of the checkpoint has it */
     HFSBI_ITEM_FILE,
     HFSBI_ITEM_FOLDER,
     HFSBI_ITEM_LINK,
@@ -46715,7 +46718,8 @@ HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
    folder that cannot be read) is no difference between them.
 
    In its file a checkpoint has all items of a scan, or those that differ from
-   a base: one file changed in a tree of thousands takes a few hundred bytes. */
+   a base: one changed file in a tree of thousands takes a few hundred
+   bytes. */
 enum {
     HFSBI_SCAN_FILE = 64 << 20, /* bytes of the largest file that is stored */
     HFSBI_SCAN_MS = 60000       /* longest scan */
@@ -47065,11 +47069,25 @@ static void hfsbi_root_scanner_find_store(hfsbi_root_scanner *s,
         s->store = hfsb_str_slice(path, root.len + 1, path.len);
 }
 
+/* Makes room for as much as the last scan had. Without memory the scan makes
+   it later, or fails. */
+static void hfsbi_root_scanner_reserve(hfsbi_root_scanner *s) {
+    const hfsbi_root_scan *last = s->how->last;
+    hfsbi_item            *items;
+    hfsbi_scan_free(s->out);
+    if (last->count == 0) return;
+    items = (hfsbi_item *)hfsbi_array_grow(&s->out->alloc, NULL, &s->out->cap,
+                                           last->count + 16, sizeof *items);
+    if (items) s->out->items = items;
+    if (hfsb_buf_reserve(&s->out->names, last->names.len + 256) != HFSB_OK)
+        hfsb_buf_free(&s->out->names);
+}
+
 static hfsb_status hfsbi_root_scanner_run(hfsbi_root_scanner *s, bool dry) {
     hfsbi_finder *f = &s->finder;
     hfsb_status   st;
     memset(f, 0, sizeof *f);
-    hfsbi_scan_free(s->out);
+    hfsbi_root_scanner_reserve(s);
     s->at = s->failed = s->opened = 0;
     s->bytes = 0;
     s->dry = dry;
@@ -47345,6 +47363,12 @@ static int hfsbi_scan_parse(const hfsbi_checkpoint *head, hfsb_str text,
     return hfsbi_scan_is_valid(scan) ? 0 : EINVAL;
 }
 
+/* A text of a file that may be damaged becomes empty unless it is UTF-8. */
+static void hfsbi_label_check(char *text, size_t size) {
+    text[size - 1] = '\0';
+    if (hfsb_utf8_validate(hfsb_cstr(text)) != strlen(text)) text[0] = '\0';
+}
+
 static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
                                  hfsbi_checkpoint *head,
                                  hfsbi_root_scan  *scan) {
@@ -47361,8 +47385,8 @@ static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
                       head->number != number))
         code = EINVAL;
     if (code == 0) {
-        head->name[sizeof head->name - 1] = '\0';
-        head->by[sizeof head->by - 1] = '\0';
+        hfsbi_label_check(head->name, sizeof head->name);
+        hfsbi_label_check(head->by, sizeof head->by);
     }
     if (code == 0 && scan)
         code = hfsbi_scan_parse(head, hfsb_buf_str(&text), scan);
@@ -48063,7 +48087,7 @@ static bool hfsbi_prune_has(void *user, const unsigned char *digest) {
     return false;
 }
 
-/* Removes the older half of what may go, then the objects that nobody needs. */
+/* Removes the older half of what may go, then the objects not in use. */
 static int hfsbi_prune_run(hfsbi_prune *p) {
     size_t i, left = 0;
     int    code = 0;
@@ -48881,14 +48905,33 @@ static void hfsbi_changes_diff(hfsbi_changes *c, hfsb_str path,
     hfsb_buf_free(&after);
 }
 
+/* Appends a line, and the same as fields. */
+static void hfsbi_changes_list(hfsbi_changes *c, hfsb_str path,
+                               const hfsbi_item *was, const hfsbi_item *is) {
+    const char  *word = !was ? "created" : !is ? "deleted" : "changed";
+    hfsbi_build *b = &c->call->fields;
+    size_t       mark;
+    hfsb_buf_printf(&c->list, "\n%s ", word);
+    mark = c->list.len;
+    hfsbi_put_shown(&c->list, path);
+    hfsbi_build_object(b, NULL);
+    hfsbi_build_str(b, "path",
+                    hfsb_str_slice(hfsb_buf_str(&c->list), mark, c->list.len));
+    hfsbi_build_str(b, "change", hfsb_cstr(word));
+    hfsbi_build_end(b);
+    if ((is ? is : was)->kind == HFSBI_ITEM_FOLDER)
+        hfsb_buf_append_byte(&c->list, '/');
+    if (was && is && was->mode != is->mode && is->kind != HFSBI_ITEM_LINK)
+        hfsb_buf_printf(&c->list, " (mode %04o, was %04o)", is->mode,
+                        was->mode);
+}
+
 /* Callback of the comparison. */
 static hfsb_status hfsbi_changes_add(void *user, const hfsbi_item *was,
                                      const hfsbi_item *is) {
     hfsbi_changes *c = (hfsbi_changes *)user;
     hfsb_str       path =
         is ? hfsbi_item_path(&c->now, is) : hfsbi_item_path(&c->was, was);
-    const char  *word = !was ? "created" : !is ? "deleted" : "changed";
-    hfsbi_build *b = &c->call->fields;
     if (c->path.len &&
         (!hfsb_str_starts(path, hfsb_buf_str(&c->path)) ||
          (path.len > c->path.len && path.ptr[c->path.len] != '/')))
@@ -48897,17 +48940,7 @@ static hfsb_status hfsbi_changes_add(void *user, const hfsbi_item *was,
     else if (!is) c->count.deleted++;
     else c->count.changed++;
     if (c->listed++ >= HFSBI_CHANGES_LISTED) return HFSB_OK;
-    hfsb_buf_printf(&c->list, "\n%s ", word);
-    hfsbi_put_shown(&c->list, path);
-    if ((is ? is : was)->kind == HFSBI_ITEM_FOLDER)
-        hfsb_buf_append_byte(&c->list, '/');
-    if (was && is && was->mode != is->mode && is->kind != HFSBI_ITEM_LINK)
-        hfsb_buf_printf(&c->list, " (mode %04o, was %04o)", is->mode,
-                        was->mode);
-    hfsbi_build_object(b, NULL);
-    hfsbi_build_str(b, "path", path);
-    hfsbi_build_str(b, "change", hfsb_cstr(word));
-    hfsbi_build_end(b);
+    hfsbi_changes_list(c, path, was, is);
     hfsbi_changes_diff(c, path, was, is);
     return c->list.status;
 }
