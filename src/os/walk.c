@@ -528,7 +528,9 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
                                 f->at.path.len);
     if (entry.type == HFSBI_ENTRY_UNKNOWN) {
         if (fstatat(entry.dir, entry.name, &at, AT_SYMLINK_NOFOLLOW) != 0)
-            return HFSB_OK;
+            return errno == ENOENT
+                       ? HFSB_OK
+                       : hfsbi_finder_warn(f, hfsbi_os_text(errno));
         entry.type = hfsbi_entry_type_of(at.st_mode);
     }
     folder = entry.type == HFSBI_ENTRY_FOLDER;
