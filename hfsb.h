@@ -28482,7 +28482,9 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
                                 f->at.path.len);
     if (entry.type == HFSBI_ENTRY_UNKNOWN) {
         if (fstatat(entry.dir, entry.name, &at, AT_SYMLINK_NOFOLLOW) != 0)
-            return HFSB_OK;
+            return errno == ENOENT
+                       ? HFSB_OK
+                       : hfsbi_finder_warn(f, hfsbi_os_text(errno));
         entry.type = hfsbi_entry_type_of(at.st_mode);
     }
     folder = entry.type == HFSBI_ENTRY_FOLDER;
@@ -46870,6 +46872,7 @@ typedef struct hfsbi_root_scanner {
     int64_t               began;  /* ns since 1970 */
     unsigned long long    bytes;  /* of files that are to be stored */
     bool                  dry;    /* store nothing */
+    bool                  missed; /* a path is there, but not in the scan */
     hfsb_str              store;  /* path of the store in the root, or "" */
     hfsb_err             *err;
 } hfsbi_root_scanner;
@@ -46971,10 +46974,12 @@ static hfsb_status hfsbi_root_scanner_link(hfsbi_root_scanner *s,
                : HFSB_NOMEM;
 }
 
-/* The folder that was visited last could not be read. */
+/* Something could not be read: the folder that was visited last or, where
+   readdir() does not say what a name is, a path. */
 static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
     if (s->finder.failed != s->failed && s->opened)
         s->out->items[s->opened - 1].flags |= HFSBI_ITEM_OPAQUE;
+    else if (s->finder.failed != s->failed) s->missed = true;
     s->failed = s->finder.failed;
     s->opened = 0;
 }
@@ -47089,6 +47094,7 @@ static hfsb_status hfsbi_root_scanner_run(hfsbi_root_scanner *s, bool dry) {
     memset(f, 0, sizeof *f);
     hfsbi_root_scanner_reserve(s);
     s->at = s->failed = s->opened = 0;
+    s->missed = false;
     s->bytes = 0;
     s->dry = dry;
     f->place = s->how->place;
@@ -47106,6 +47112,10 @@ static hfsb_status hfsbi_root_scanner_run(hfsbi_root_scanner *s, bool dry) {
         st = hfsbi_fail(s->err, HFSB_LIMIT, 0,
                         "it takes more than %d s to look at all files",
                         HFSBI_SCAN_MS / 1000);
+    if (st == HFSB_OK && s->missed)
+        st =
+            hfsbi_fail(s->err, HFSB_IO, 0, "some files cannot be looked at:%s",
+                       f->notes.len ? f->notes.ptr : "");
     hfsbi_finder_close(f);
     if (st == HFSB_OK && !hfsbi_scan_find_twins(s->out)) st = HFSB_NOMEM;
     return st;
