@@ -22877,6 +22877,10 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 
 /* ---- threads ---- */
 
+/* Returns the time of day, in nanoseconds since 1970: it can be set, so no wait
+   may depend on it. */
+HFSBI_FN long long hfsbi_wall_ns(void);
+
 /* pthread_mutex_init() for a lock that a thread may take several times. */
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock);
 
@@ -24426,6 +24430,12 @@ long long hfsb_clock_ms(void) {
     struct timespec now = HFSB_INIT;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+HFSBI_FN long long hfsbi_wall_ns(void) {
+    struct timespec now = HFSB_INIT;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock) {
@@ -26772,10 +26782,8 @@ HFSBI_FN long hfsbi_temp_pid(hfsb_str name) {
 
 /* A living process may have the id of a dead one: then its age decides. */
 static bool hfsbi_temp_is_stale(long pid, const struct stat *st) {
-    struct timespec now = HFSB_INIT;
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec - st->st_mtime > 60;
+    return hfsbi_wall_ns() / 1000000000 - st->st_mtime > 60;
 }
 
 /* Removes `name` if it is a stale temporary of ours. False when it is a
@@ -33190,7 +33198,7 @@ static size_t hfsbi_spills_list_left(DIR *dir, hfsbi_leftover *list,
 }
 
 static void hfsbi_spills_sweep(const hfsbi_spills *spills) {
-    struct timespec now = HFSB_INIT;
+    long long       now = hfsbi_wall_ns() / 1000000000;
     DIR            *dir = opendir(spills->dir);
     hfsbi_leftover *list;
     size_t          i, n;
@@ -33198,11 +33206,9 @@ static void hfsbi_spills_sweep(const hfsbi_spills *spills) {
     list = (hfsbi_leftover *)hfsbi_array(&spills->alloc, HFSBI_SPILLS_SWEEP,
                                          sizeof *list);
     n = list ? hfsbi_spills_list_left(dir, list, HFSBI_SPILLS_SWEEP) : 0;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
     if (n) hfsbi_sort(list, n, sizeof *list, hfsbi_leftover_order);
     for (i = 0; i < n; i++)
-        if (i >= spills->store->max ||
-            now.tv_sec - list[i].at > HFSBI_SPILLS_AGE)
+        if (i >= spills->store->max || now - list[i].at > HFSBI_SPILLS_AGE)
             (void)unlinkat(dirfd(dir), list[i].name, 0);
     if (list)
         hfsbi_array_free(&spills->alloc, list, HFSBI_SPILLS_SWEEP,
@@ -36127,18 +36133,16 @@ static void hfsbi_event_plain(hfsb_buf *out, const char *key, hfsb_str text) {
 
 /* Writes the time of day once a second, and the milliseconds each time. */
 static void hfsbi_event_time(hfsb_journal *j) {
-    struct timespec now;
-    unsigned        ms;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (!j->stamp[0] || now.tv_sec != j->stamp_at) {
-        hfsbi_date d = hfsbi_date_of((long long)now.tv_sec);
+    long long now = hfsbi_wall_ns() / 1000000, second = now / 1000;
+    unsigned  ms = (unsigned)(now % 1000);
+    if (!j->stamp[0] || second != j->stamp_at) {
+        hfsbi_date d = hfsbi_date_of(second);
         (void)snprintf(j->stamp, sizeof j->stamp,
                        "%04u-%02u-%02uT%02u:%02u:%02u.000Z", d.year % 10000,
                        d.month % 100, d.day % 100, d.hour % 100,
                        d.minute % 100, d.second % 100);
-        j->stamp_at = now.tv_sec;
+        j->stamp_at = second;
     }
-    ms = (unsigned)(now.tv_nsec / 1000000) % 1000;
     j->stamp[20] = (char)('0' + ms / 100);
     j->stamp[21] = (char)('0' + ms / 10 % 10);
     j->stamp[22] = (char)('0' + ms % 10);
@@ -46877,12 +46881,6 @@ typedef struct hfsbi_root_scanner {
     hfsb_err             *err;
 } hfsbi_root_scanner;
 
-static int64_t hfsbi_real_nanos(void) {
-    struct timespec now = HFSB_INIT;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
     hfsb_file_info info;
     hfsbi_file_info_fill(&info, st);
@@ -46942,7 +46940,7 @@ static hfsb_status hfsbi_root_scanner_store(hfsbi_root_scanner *s,
                                             const hfsbi_entry  *entry,
                                             hfsbi_item         *item) {
     struct stat st;
-    int64_t     now = hfsbi_real_nanos();
+    int64_t     now = hfsbi_wall_ns();
     int         fd, code;
     if (item->size > HFSBI_SCAN_FILE) return HFSB_OK;
     s->bytes += item->size;
@@ -48226,7 +48224,7 @@ HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
     code = hfsbi_history_next(h, &head.number);
     if (code != 0) return hfsbi_history_fail(h, code, err);
     head.parent = parent ? *parent : h->at;
-    head.when = (int64_t)time(NULL);
+    head.when = hfsbi_wall_ns() / 1000000000;
     if (h->at) head.diff = n;
     hfsbi_label_set(head.name, sizeof head.name, name, &h->alloc);
     hfsbi_label_set(head.by, sizeof head.by, hfsb_cstr(by), &h->alloc);
@@ -48524,7 +48522,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void) {
 
 /* Appends "5 min ago". */
 static void hfsbi_put_age(hfsb_buf *out, int64_t when) {
-    long long s = (long long)time(NULL) - (long long)when;
+    long long s = hfsbi_wall_ns() / 1000000000 - (long long)when;
     if (s < 0) s = 0;
     if (s < 120) hfsb_buf_printf(out, "%lld s ago", s);
     else if (s < 7200) hfsb_buf_printf(out, "%lld min ago", s / 60);
@@ -56750,15 +56748,13 @@ static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
                                          const hfsb_cancel *cancel,
                                          hfsb_err          *err) {
     hfsb_space_filter filter = HFSB_INIT;
-    struct timespec   now = HFSB_INIT;
     hfsb_status       st;
     memset(l, 0, sizeof *l);
     l->hub = hub;
     l->cancel = cancel;
     l->days = days;
     l->owner.alloc = l->found.alloc = hub->alloc;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    l->now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    l->now = (double)hfsbi_wall_ns() / 1e9;
     st = owner.len ? hfsb_buf_append(&l->owner, owner)
                    : hfsb_hub_user(hub, cancel, &l->owner, err);
     filter.author = hfsb_buf_str(&l->owner);

@@ -1507,7 +1507,7 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
 
 /* The field Date, written once a second. */
 static hfsb_str hfsbi_reply_date(hfsb_server *server) {
-    long long now = (long long)time(NULL);
+    long long now = hfsbi_wall_ns() / 1000000000;
     char      text[HFSB_HTTP_DATE];
     if (now != server->date_at) {
         server->date_at = now;

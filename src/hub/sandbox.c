@@ -347,15 +347,13 @@ static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
                                          const hfsb_cancel *cancel,
                                          hfsb_err          *err) {
     hfsb_space_filter filter = HFSB_INIT;
-    struct timespec   now = HFSB_INIT;
     hfsb_status       st;
     memset(l, 0, sizeof *l);
     l->hub = hub;
     l->cancel = cancel;
     l->days = days;
     l->owner.alloc = l->found.alloc = hub->alloc;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    l->now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    l->now = (double)hfsbi_wall_ns() / 1e9;
     st = owner.len ? hfsb_buf_append(&l->owner, owner)
                    : hfsb_hub_user(hub, cancel, &l->owner, err);
     filter.author = hfsb_buf_str(&l->owner);

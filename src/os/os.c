@@ -535,6 +535,12 @@ long long hfsb_clock_ms(void) {
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+HFSBI_FN long long hfsbi_wall_ns(void) {
+    struct timespec now = HFSB_INIT;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock) {
     pthread_mutexattr_t attr;
     (void)pthread_mutexattr_init(&attr);

@@ -186,6 +186,10 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 
 /* ---- threads ---- */
 
+/* Returns the time of day, in nanoseconds since 1970: it can be set, so no wait
+   may depend on it. */
+HFSBI_FN long long hfsbi_wall_ns(void);
+
 /* pthread_mutex_init() for a lock that a thread may take several times. */
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock);
 

@@ -236,7 +236,7 @@ static size_t hfsbi_spills_list_left(DIR *dir, hfsbi_leftover *list,
 }
 
 static void hfsbi_spills_sweep(const hfsbi_spills *spills) {
-    struct timespec now = HFSB_INIT;
+    long long       now = hfsbi_wall_ns() / 1000000000;
     DIR            *dir = opendir(spills->dir);
     hfsbi_leftover *list;
     size_t          i, n;
@@ -244,11 +244,9 @@ static void hfsbi_spills_sweep(const hfsbi_spills *spills) {
     list = (hfsbi_leftover *)hfsbi_array(&spills->alloc, HFSBI_SPILLS_SWEEP,
                                          sizeof *list);
     n = list ? hfsbi_spills_list_left(dir, list, HFSBI_SPILLS_SWEEP) : 0;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
     if (n) hfsbi_sort(list, n, sizeof *list, hfsbi_leftover_order);
     for (i = 0; i < n; i++)
-        if (i >= spills->store->max ||
-            now.tv_sec - list[i].at > HFSBI_SPILLS_AGE)
+        if (i >= spills->store->max || now - list[i].at > HFSBI_SPILLS_AGE)
             (void)unlinkat(dirfd(dir), list[i].name, 0);
     if (list)
         hfsbi_array_free(&spills->alloc, list, HFSBI_SPILLS_SWEEP,

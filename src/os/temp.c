@@ -96,10 +96,8 @@ HFSBI_FN long hfsbi_temp_pid(hfsb_str name) {
 
 /* A living process may have the id of a dead one: then its age decides. */
 static bool hfsbi_temp_is_stale(long pid, const struct stat *st) {
-    struct timespec now = HFSB_INIT;
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec - st->st_mtime > 60;
+    return hfsbi_wall_ns() / 1000000000 - st->st_mtime > 60;
 }
 
 /* Removes `name` if it is a stale temporary of ours. False when it is a

@@ -360,7 +360,7 @@ HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
     code = hfsbi_history_next(h, &head.number);
     if (code != 0) return hfsbi_history_fail(h, code, err);
     head.parent = parent ? *parent : h->at;
-    head.when = (int64_t)time(NULL);
+    head.when = hfsbi_wall_ns() / 1000000000;
     if (h->at) head.diff = n;
     hfsbi_label_set(head.name, sizeof head.name, name, &h->alloc);
     hfsbi_label_set(head.by, sizeof head.by, hfsb_cstr(by), &h->alloc);

@@ -295,18 +295,16 @@ static void hfsbi_event_plain(hfsb_buf *out, const char *key, hfsb_str text) {
 
 /* Writes the time of day once a second, and the milliseconds each time. */
 static void hfsbi_event_time(hfsb_journal *j) {
-    struct timespec now;
-    unsigned        ms;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (!j->stamp[0] || now.tv_sec != j->stamp_at) {
-        hfsbi_date d = hfsbi_date_of((long long)now.tv_sec);
+    long long now = hfsbi_wall_ns() / 1000000, second = now / 1000;
+    unsigned  ms = (unsigned)(now % 1000);
+    if (!j->stamp[0] || second != j->stamp_at) {
+        hfsbi_date d = hfsbi_date_of(second);
         (void)snprintf(j->stamp, sizeof j->stamp,
                        "%04u-%02u-%02uT%02u:%02u:%02u.000Z", d.year % 10000,
                        d.month % 100, d.day % 100, d.hour % 100,
                        d.minute % 100, d.second % 100);
-        j->stamp_at = now.tv_sec;
+        j->stamp_at = second;
     }
-    ms = (unsigned)(now.tv_nsec / 1000000) % 1000;
     j->stamp[20] = (char)('0' + ms / 100);
     j->stamp[21] = (char)('0' + ms / 10 % 10);
     j->stamp[22] = (char)('0' + ms % 10);

@@ -177,12 +177,6 @@ typedef struct hfsbi_root_scanner {
     hfsb_err             *err;
 } hfsbi_root_scanner;
 
-static int64_t hfsbi_real_nanos(void) {
-    struct timespec now = HFSB_INIT;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
     hfsb_file_info info;
     hfsbi_file_info_fill(&info, st);
@@ -242,7 +236,7 @@ static hfsb_status hfsbi_root_scanner_store(hfsbi_root_scanner *s,
                                             const hfsbi_entry  *entry,
                                             hfsbi_item         *item) {
     struct stat st;
-    int64_t     now = hfsbi_real_nanos();
+    int64_t     now = hfsbi_wall_ns();
     int         fd, code;
     if (item->size > HFSBI_SCAN_FILE) return HFSB_OK;
     s->bytes += item->size;

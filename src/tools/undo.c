@@ -162,7 +162,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void) {
 
 /* Appends "5 min ago". */
 static void hfsbi_put_age(hfsb_buf *out, int64_t when) {
-    long long s = (long long)time(NULL) - (long long)when;
+    long long s = hfsbi_wall_ns() / 1000000000 - (long long)when;
     if (s < 0) s = 0;
     if (s < 120) hfsb_buf_printf(out, "%lld s ago", s);
     else if (s < 7200) hfsb_buf_printf(out, "%lld min ago", s / 60);

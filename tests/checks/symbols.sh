@@ -17,7 +17,8 @@ out=build/symbols
 libc='realloc free memchr memcmp memcpy memmove memset strchr strcmp strlen
       strncmp snprintf vsnprintf __assert_fail'
 os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
-    epoll_create1 epoll_ctl epoll_wait execve faccessat fallocate64 fchmod fchown fcntl64 fdopendir fgetxattr
+    epoll_create1 epoll_ctl epoll_wait execve faccessat fallocate64 fchmod
+    fchmodat fchown fcntl64 fdopendir fgetxattr
     flistxattr flock fork freeaddrinfo fremovexattr fsetxattr fstat64 fstatfs64
     fstatat64 fsync ftruncate64 getaddrinfo getcwd getenv geteuid getpeername
     getegid getpid getrlimit64 getsid getsockname getsockopt ioctl kill linkat
@@ -35,11 +36,11 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     prctl realpath recv rename renameat rmdir sendmsg setrlimit64 setsid
     setsockopt sigaction sigaddset
     sigemptyset sigfillset sigismember sigpending sigprocmask sigwait socket
-    stat64 strcspn strrchr strstr strtol strtoull syscall sysconf unlink unlinkat
+    stat64 strcspn strrchr strstr strtol strtoull symlinkat syscall sysconf unlink unlinkat
     vfork waitid waitpid write __errno_location __sysconf'
 # hfsb_server.h adds what listens
 server='accept accept4 bind chmod htonl htons
-    inet_ntop inet_pton listen ntohl ntohs send sendfile64 shutdown time'
+    inet_ntop inet_pton listen ntohl ntohs send sendfile64 shutdown'
 # hfsb_http_curl.h adds
 curl='curl_easy_cleanup curl_easy_getinfo curl_easy_init curl_easy_reset
     curl_easy_setopt curl_easy_strerror curl_global_cleanup curl_global_init

@@ -50,7 +50,7 @@ static void signs_of_life_are_sent_while_a_call_takes_long(void) {
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT(": \n\n")));
     T_CHECK(tc_count(hfsb_buf_str(&r.body), ": \n\n") >= 2);
     T_CHECK(tc_count(hfsb_buf_str(&r.body), "event: message\n") == 1);
-    mh_post(&s, &r, ONLY, CALL(1, "nap", "{\"ms\":150}"));
+    mh_post(&s, &r, ONLY, CALL(1, "nap", "{\"ms\":800}"));
     TS_IS(&r, 200, "rested");
     T_CHECK(mh_is_type(&r, "application/json") && r.json.root);
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT("  ")));
