@@ -122,6 +122,7 @@ serve: build/hfsb-server
 # file includes all the others, with every function static: the compiler then
 # drops what the server does not call, and the texts of it, which the linker
 # cannot. musl-gcc links to a fixed address, so its code need not move.
+# STATIC_HARDEN='-fstack-protector-strong -Wl,-z,relro,-z,now' costs some 6 %.
 STATIC_CC     ?= $$(command -v musl-gcc && echo -fno-pie || echo $(CC))
 STATIC_CFLAGS ?= -ffunction-sections -fdata-sections \
                  -fno-asynchronous-unwind-tables -fno-unwind-tables \
@@ -132,7 +133,7 @@ static:
 	    examples/hfsb-server/*.c > build/static/all.c
 	@cc=$(STATIC_CC); size=-Oz; \
 	$$cc -Oz -E -x c /dev/null > /dev/null 2>&1 || size=-Os; \
-	$$cc -static $$size $(STATIC_CFLAGS) -DHFSB_STATIC -I. \
+	$$cc -static $$size $(STATIC_CFLAGS) $(STATIC_HARDEN) -DHFSB_STATIC -I. \
 	    -o build/static/hfsb-server build/static/all.c -pthread && \
 	echo "built build/static/hfsb-server with" $$cc $$size, \
 	    "$$(wc -c < build/static/hfsb-server) bytes"
