@@ -1555,6 +1555,9 @@ HFSB_API hfsb_confine_level hfsb_confine_level_of(const hfsb_confine *confine);
    people; "" when they are not confined. Lives as long as the object. */
 HFSB_API const char *hfsb_confine_text(const hfsb_confine *confine);
 
+/* Returns "none", "write" or "strict". */
+HFSB_API const char *hfsb_confine_level_name(hfsb_confine_level level);
+
 /* Finds the level named "none", "write" or "strict". False for any other
    name, with *out as it was. */
 HFSB_API bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out);
@@ -8274,6 +8277,9 @@ static hfsbi_secrecy hfsbi_name_secrecy(hfsb_str name) {
         "secret_key",   "private_key", "passcode",    "credentials",
         "access_token", "auth_token",  "accesstoken", NULL};
     static const char *const maybe[] = {"token", "key", NULL};
+    /* most words end in another letter than these */
+    if (!name.len || !strchr("densty", hfsbi_lower(name.ptr[name.len - 1])))
+        return HFSBI_NOT_SECRET;
     if (hfsbi_name_ends(name, sure)) return HFSBI_SECRET;
     if (!hfsbi_name_ends(name, maybe)) return HFSBI_NOT_SECRET;
     return hfsbi_is_upper_name(name) ? HFSBI_SECRET : HFSBI_MAYBE_SECRET;
@@ -30317,8 +30323,8 @@ static void hfsbi_confine_put_text(hfsb_confine *c) {
     hfsb_buf *out = &c->text;
     bool      write = c->level == HFSB_CONFINE_WRITE;
     if (c->level == HFSB_CONFINE_NONE) return;
-    hfsb_buf_printf(
-        out, "commands are confined (%s): ", write ? "write" : "strict");
+    hfsb_buf_printf(out, "commands are confined (%s): ",
+                    hfsb_confine_level_name(c->level));
     if (c->abi) hfsb_buf_printf(out, "Landlock ABI %d", c->abi);
     else hfsb_buf_printf(out, "no Landlock");
     hfsb_buf_printf(out, ", %sseccomp, ", c->filter.count ? "" : "no ");
@@ -30411,11 +30417,16 @@ const char *hfsb_confine_text(const hfsb_confine *confine) {
     return confine && confine->text.len ? confine->text.ptr : "";
 }
 
-bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out) {
+const char *hfsb_confine_level_name(hfsb_confine_level level) {
     static const char *const names[] = {"none", "write", "strict"};
-    int                      i;
-    for (i = 0; i < 3; i++)
-        if (hfsb_str_equal(name, hfsb_cstr(names[i]))) {
+    return names[level];
+}
+
+bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out) {
+    int i;
+    for (i = HFSB_CONFINE_NONE; i <= HFSB_CONFINE_STRICT; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsb_confine_level_name(
+                                     (hfsb_confine_level)i)))) {
             *out = (hfsb_confine_level)i;
             return true;
         }

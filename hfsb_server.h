@@ -5930,10 +5930,12 @@ static void hfsbi_health(void *user, hfsb_request *request) {
     n = snprintf(text, sizeof text,
                  "{\"status\":\"ok\",\"version\":\"%s\",\"instance\":\"%s\","
                  "\"uptime_s\":%lld,\"running\":%zu,\"waiting\":%zu,"
-                 "\"connections\":%zu,\"stopping\":%s}",
+                 "\"connections\":%zu,\"confine\":\"%s\",\"stopping\":%s}",
                  HFSB_VERSION, hfsbi_server_instance(api->server),
                  (hfsb_clock_ms() - api->began) / 1000, jobs.running,
                  jobs.waiting, stats->open,
+                 hfsb_confine_level_name(
+                     hfsb_confine_level_of(hfsb_tools_confine(api->tools))),
                  hfsbi_server_is_stopping(api->server) ? "true" : "false");
     hfsb_reply(request, 200, "application/json",
                hfsb_str_make(text, n > 0 ? (size_t)n : 0));

@@ -155,6 +155,9 @@ static hfsbi_secrecy hfsbi_name_secrecy(hfsb_str name) {
         "secret_key",   "private_key", "passcode",    "credentials",
         "access_token", "auth_token",  "accesstoken", NULL};
     static const char *const maybe[] = {"token", "key", NULL};
+    /* most words end in another letter than these */
+    if (!name.len || !strchr("densty", hfsbi_lower(name.ptr[name.len - 1])))
+        return HFSBI_NOT_SECRET;
     if (hfsbi_name_ends(name, sure)) return HFSBI_SECRET;
     if (!hfsbi_name_ends(name, maybe)) return HFSBI_NOT_SECRET;
     return hfsbi_is_upper_name(name) ? HFSBI_SECRET : HFSBI_MAYBE_SECRET;

@@ -484,8 +484,8 @@ static void hfsbi_confine_put_text(hfsb_confine *c) {
     hfsb_buf *out = &c->text;
     bool      write = c->level == HFSB_CONFINE_WRITE;
     if (c->level == HFSB_CONFINE_NONE) return;
-    hfsb_buf_printf(
-        out, "commands are confined (%s): ", write ? "write" : "strict");
+    hfsb_buf_printf(out, "commands are confined (%s): ",
+                    hfsb_confine_level_name(c->level));
     if (c->abi) hfsb_buf_printf(out, "Landlock ABI %d", c->abi);
     else hfsb_buf_printf(out, "no Landlock");
     hfsb_buf_printf(out, ", %sseccomp, ", c->filter.count ? "" : "no ");
@@ -578,11 +578,16 @@ const char *hfsb_confine_text(const hfsb_confine *confine) {
     return confine && confine->text.len ? confine->text.ptr : "";
 }
 
-bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out) {
+const char *hfsb_confine_level_name(hfsb_confine_level level) {
     static const char *const names[] = {"none", "write", "strict"};
-    int                      i;
-    for (i = 0; i < 3; i++)
-        if (hfsb_str_equal(name, hfsb_cstr(names[i]))) {
+    return names[level];
+}
+
+bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out) {
+    int i;
+    for (i = HFSB_CONFINE_NONE; i <= HFSB_CONFINE_STRICT; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsb_confine_level_name(
+                                     (hfsb_confine_level)i)))) {
             *out = (hfsb_confine_level)i;
             return true;
         }

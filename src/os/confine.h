@@ -74,6 +74,9 @@ HFSB_API hfsb_confine_level hfsb_confine_level_of(const hfsb_confine *confine);
    people; "" when they are not confined. Lives as long as the object. */
 HFSB_API const char *hfsb_confine_text(const hfsb_confine *confine);
 
+/* Returns "none", "write" or "strict". */
+HFSB_API const char *hfsb_confine_level_name(hfsb_confine_level level);
+
 /* Finds the level named "none", "write" or "strict". False for any other
    name, with *out as it was. */
 HFSB_API bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out);

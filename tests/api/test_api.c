@@ -31,6 +31,7 @@ static void health_needs_no_token_and_says_more_with_one(void) {
             hfsb_str_equal(ts_text(&r, "instance"),
                            hfsb_cstr(strstr(instance, "instance=") + 9)));
     T_CHECK(ts_int(&r, "running") == 0 && ts_int(&r, "uptime_s") >= 0);
+    T_STR(ts_text(&r, "confine"), "none");
     ts_ask(&c, "HEAD", "/api/health", "", no_body);
     T_CHECK(ts_read(&c, &r, true) && r.status == 200);
     ts_ask(&c, "POST", "/api/health", TS_JSON, HFSB_LIT("{}"));
