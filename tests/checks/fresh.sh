@@ -10,6 +10,7 @@ cd "$(dirname "$0")/../.." || exit 1
 have git || { echo "skipped: git not found"; exit 77; }
 top=$(mktemp -d) || exit 1
 trap 'rm -rf "$top"' EXIT
+chmod 755 "$top" # some tests become another user
 mkdir "$top/bin" "$top/hfsb"
 git ls-files -co --exclude-standard | tar -cf - -T - |
     (cd "$top/hfsb" && tar -xf -)

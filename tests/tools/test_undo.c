@@ -36,26 +36,6 @@ static void undo_joins_hard_links_again(void) {
     tu_close(tools);
 }
 
-/* Runs a test as nobody: root may write where a mode forbids it. */
-static void as_nobody(void (*test)(void)) {
-    pid_t pid;
-    int   status = 1;
-    if (geteuid() != 0) {
-        test();
-        return;
-    }
-    if (mkdir("nobody", 0755) || chown("nobody", 65534, 65534)) abort();
-    pid = fork();
-    if (pid == 0) {
-        if (chdir("nobody") || setgid(65534) || setuid(65534)) _exit(2);
-        t_failed = 0;
-        test();
-        _exit(t_failed != 0);
-    }
-    T_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-    T_CHECK(rmdir("nobody") == 0);
-}
-
 static void change_closed_folders(void) {
     hfsb_tools *tools = tu_open();
     char       *before;
@@ -72,7 +52,7 @@ static void change_closed_folders(void) {
 }
 
 static void undo_opens_closed_folders_for_the_work(void) {
-    as_nobody(change_closed_folders);
+    tu_as_nobody(change_closed_folders);
 }
 
 static void undo_takes_back_edits_one_by_one(void) {

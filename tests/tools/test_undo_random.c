@@ -175,18 +175,7 @@ static void undo_restores_any_checkpoint_as_we_are(void) {
 
 /* Closed files and folders are closed to nobody only. */
 static void undo_restores_any_checkpoint_as_nobody(void) {
-    pid_t pid;
-    int   status = 1;
-    if (geteuid() != 0) return;
-    if (mkdir("nobody", 0755) || chown("nobody", 65534, 65534)) abort();
-    pid = fork();
-    if (pid == 0) {
-        if (chdir("nobody") || setgid(65534) || setuid(65534)) _exit(2);
-        t_failed = 0;
-        runs();
-        _exit(t_failed != 0);
-    }
-    T_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    if (geteuid() == 0) tu_as_nobody(runs);
 }
 
 /* ---- files that we may not read ---- */
@@ -217,20 +206,7 @@ static void unreadable_files_are_kept(void) {
 }
 
 static void unreadable_files_are_kept_as_nobody(void) {
-    pid_t pid;
-    int   status = 1;
-    if (geteuid() != 0) {
-        unreadable_files_are_kept();
-        return;
-    }
-    pid = fork();
-    if (pid == 0) {
-        if (chdir("nobody") || setgid(65534) || setuid(65534)) _exit(2);
-        t_failed = 0;
-        unreadable_files_are_kept();
-        _exit(t_failed != 0);
-    }
-    T_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    tu_as_nobody(unreadable_files_are_kept);
 }
 
 int main(void) {
