@@ -296,17 +296,21 @@ static void hfsbi_confine_add_base(hfsb_confine *c, const char *path) {
     else hfsbi_close(&fd);
 }
 
-/* Where commands work, and the home when they may write it. */
-static void hfsbi_confine_bases(hfsb_confine *c) {
+/* The guard looks where commands work, */
+static void hfsbi_confine_add_bases(hfsb_confine *c) {
     const hfsb_buf *places = &c->places;
-    const char     *home = getenv("HOME");
-    char            real[PATH_MAX];
     size_t          at;
     for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1)
         if (places->ptr[at] == HFSBI_PLACE_WRITE)
             hfsbi_confine_add_base(c, places->ptr + at + 1);
+}
+
+/* ... and in the home if they may write it: it may be beneath any place. */
+static void hfsbi_confine_add_home(hfsb_confine *c) {
+    const char *home = getenv("HOME");
+    char        real[PATH_MAX];
     if (home && *home == '/' && realpath(home, real) &&
-        hfsbi_place_is_inner(places, real))
+        hfsbi_place_is_inner(&c->places, real))
         hfsbi_confine_add_base(c, real);
 }
 
@@ -326,10 +330,11 @@ static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
         st = hfsbi_places_named(places, HFSBI_PLACE_WRITE, o->allow_write,
                                 o->allow_write_count, err);
     if (st != HFSB_OK) return st;
-    hfsbi_confine_bases(c);
+    hfsbi_confine_add_bases(c);
     if (!hfsbi_place_add(places, HFSBI_PLACE_WRITE, temporary))
         (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/tmp");
     (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/dev/shm");
+    hfsbi_confine_add_home(c);
     if (c->level == HFSB_CONFINE_STRICT) {
         hfsbi_places_system(places);
         st = hfsbi_places_named(places, HFSBI_PLACE_READ, o->allow_read,

@@ -290,6 +290,21 @@ static void planted_files_are_moved_aside(void) {
     T_CHECK(system("rm -rf root/.[a-z]*") == 0);
 }
 
+/* The home may be beneath any place to write, here the temporary folder. */
+static void a_home_in_a_place_to_write_is_guarded(void) {
+    char home[256];
+    snprintf(home, sizeof home, "%s/home", getenv("TMPDIR"));
+    T_CHECK(mkdir(home, 0755) == 0 && setenv("HOME", home, 1) == 0);
+    begin(HFSB_CONFINE_WRITE);
+    GIVES("echo evil > ~/.bashrc", 0, ".bashrc.refused");
+    T_CHECK(is(home, ".bashrc", NULL));
+    put(home, ".bashrc", "mine");
+    if (can_mount) GIVES("echo evil > ~/.bashrc", 2, "");
+    T_CHECK(is(home, ".bashrc", "mine"));
+    T_CHECK(system("rm -rf \"$HOME\"") == 0);
+    T_CHECK(setenv("HOME", out_path, 1) == 0);
+}
+
 /* A link must lead the guard neither past a hook nor out of the root. */
 static void planted_links_are_moved_aside(void) {
     begin(HFSB_CONFINE_WRITE);
@@ -535,6 +550,7 @@ int main(void) {
         T_RUN(capabilities_do_not_survive);
         T_RUN(the_network_is_limited);
         T_RUN(planted_files_are_moved_aside);
+    T_RUN(a_home_in_a_place_to_write_is_guarded);
         T_RUN(planted_links_are_moved_aside);
         T_RUN(known_files_stay);
         T_RUN(common_tools_work);
