@@ -35918,7 +35918,7 @@ struct hfsb_journal {
     char                 run[9];
     char                 stamp[40]; /* the time, up to its milliseconds that of
                                        second stamp_at */
-    time_t               stamp_at;
+    long long          stamp_at;
     unsigned long long   seq;  /* of the newest event */
     hfsbi_journal_entry *ring; /* `max` of them, oldest at `first` */
     size_t               first, count, max;
