@@ -68,7 +68,7 @@ static void reports_cpu_time_and_peak_memory(void) {
     idle = t_run(&o, "sleep 0.2", NULL);
     T_CHECK(idle.cpu_ms >= 0 && idle.cpu_ms < 150 && idle.peak_bytes > 0);
     r = t_run(&o, spin, NULL);
-    T_CHECK(r.cpu_ms > 0 && r.cpu_ms >= r.duration_ms / 10);
+    T_CHECK(r.cpu_ms >= 5 && r.cpu_ms > idle.cpu_ms);
     r = t_run(&o, big, NULL);
     T_CHECK(r.peak_bytes > 60000000 && r.peak_bytes > idle.peak_bytes);
     r = t_run(&o, "kill -9 $$", NULL); /* a signal leaves figures too */
