@@ -29655,7 +29655,7 @@ struct hfsbi_guard {
     size_t              count;
 };
 
-/* A number that changes with the file; 0: there is none. */
+/* A number that changes with the file; 0: no such file. */
 static unsigned long long hfsbi_guard_mark(int dir, const char *name,
                                            bool link) {
     hfsb_file_info     info;
@@ -30503,7 +30503,7 @@ HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine) {
 
    Where /proc cannot be read (other systems, no descriptors left) a snapshot
    is blind: then only the command's process group is signalled. */
-#define HFSBI_NO_PROCESS UINT_MAX /* an index that is none */
+#define HFSBI_NO_PROCESS UINT_MAX /* no index */
 
 /* With more threads on the system even a pass over /proc that reads only a few
    processes takes a millisecond. */
@@ -33972,7 +33972,7 @@ HFSBI_FN void hfsbi_brief_fill(hfsb_journal *journal, hfsbi_brief *brief,
 HFSBI_FN void hfsbi_brief_path(hfsb_journal *journal, hfsbi_brief *brief,
                                hfsb_str path);
 
-/* What is recorded, besides time and numbers. */
+/* What is recorded, in addition to time and numbers. */
 typedef struct hfsbi_event {
     const char             *who, *tool;
     const hfsbi_brief      *brief;
@@ -33997,7 +33997,7 @@ HFSBI_FN void hfsbi_journal_hide_env(hfsb_journal      *journal,
    under the lock of the journal, once after each hfsbi_journal_listen(). */
 typedef struct hfsbi_journal_ear {
     struct hfsbi_journal_ear *next; /* private */
-    bool                      told; /* private */
+    bool                      called; /* private */
     void (*fn)(struct hfsbi_journal_ear *ear);
 } hfsbi_journal_ear;
 
@@ -35230,7 +35230,7 @@ struct hfsbi_history {
     char            by[HFSBI_CHECKPOINT_BY]; /* what made the change */
     long long       scanned;                 /* hfsb_clock_ms() after the last
                                                 checkpoint */
-    bool            told;                    /* the reason was shown */
+    bool            noted;                   /* the reason was shown */
     char            stopped[256]; /* why no more are taken; "": they are */
 };
 
@@ -35272,7 +35272,7 @@ HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
 /* Scans, and adds the scan. */
 HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
                                         hfsb_err *err);
-/* The same if a checkpoint is owed, or there is none yet. */
+/* The same if a checkpoint is owed, or none was taken yet. */
 HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err);
 /* Writes h->state. */
 HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
@@ -35901,7 +35901,7 @@ typedef struct hfsbi_journal_entry {
 } hfsbi_journal_entry;
 
 typedef struct hfsbi_journal_file {
-    hfsb_buf           path; /* empty: there is none */
+    hfsb_buf           path; /* empty: no file */
     int                fd;   /* -1: not open */
     struct stat        st;   /* which file it is */
     unsigned long long size, max_size;
@@ -36509,8 +36509,8 @@ HFSBI_FN unsigned long long hfsbi_journal_add(hfsb_journal      *j,
     }
     hfsbi_journal_save(j);
     for (ear = j->ears; ear; ear = ear->next) {
-        if (ear->told) continue;
-        ear->told = true;
+        if (ear->called) continue;
+        ear->called = true;
         ear->fn(ear);
     }
     (void)pthread_mutex_unlock(&j->lock);
@@ -36521,7 +36521,7 @@ HFSBI_FN void hfsbi_journal_listen(hfsb_journal      *journal,
                                    hfsbi_journal_ear *ear) {
     hfsbi_journal_ear *other;
     (void)pthread_mutex_lock(&journal->lock);
-    ear->told = false;
+    ear->called = false;
     for (other = journal->ears; other && other != ear; other = other->next)
         continue;
     if (!other) {
@@ -44317,8 +44317,8 @@ static bool hfsbi_patch_is_unread(void *user, hfsb_str path) {
 
 /* ---- reading ---- */
 
-/* The version of a file that the caller gives; "" if there is none. HFSB_OK,
-   or HFSB_ARG with *err. */
+/* The version of a file that the caller gives; "" if it gives no version.
+   HFSB_OK, or HFSB_ARG with *err. */
 static hfsb_status hfsbi_patch_given(const hfsbi_patch_call *p, hfsb_str path,
                                      hfsbi_version *out, hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(p->if_sha256);
@@ -47934,8 +47934,8 @@ static bool hfsbi_history_is_stopped(hfsbi_history *h) {
 
 HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes) {
     pthread_mutex_lock(&h->brief);
-    if (h->stopped[0] && !h->told) {
-        h->told = true;
+    if (h->stopped[0] && !h->noted) {
+        h->noted = true;
         hfsb_buf_printf(notes, "\n(no more checkpoints, undo ends here: %s)",
                         h->stopped);
     }
@@ -48191,7 +48191,7 @@ static void hfsbi_label_set(char *to, size_t size, hfsb_str text,
     hfsb_buf_free(&line);
 }
 
-/* The number of the next checkpoint. Without a list there is none: it might
+/* The number of the next checkpoint. Without a list it is not known: it might
    replace another. */
 static int hfsbi_history_next(const hfsbi_history *h, uint64_t *number) {
     uint64_t *list;

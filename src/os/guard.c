@@ -106,7 +106,7 @@ struct hfsbi_guard {
     size_t              count;
 };
 
-/* A number that changes with the file; 0: there is none. */
+/* A number that changes with the file; 0: no such file. */
 static unsigned long long hfsbi_guard_mark(int dir, const char *name,
                                            bool link) {
     hfsb_file_info     info;

@@ -27,7 +27,7 @@
    is blind: then only the command's process group is signalled. */
 #include "os_private.h"
 
-#define HFSBI_NO_PROCESS UINT_MAX /* an index that is none */
+#define HFSBI_NO_PROCESS UINT_MAX /* no index */
 
 /* With more threads on the system even a pass over /proc that reads only a few
    processes takes a millisecond. */

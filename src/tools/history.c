@@ -54,8 +54,8 @@ static bool hfsbi_history_is_stopped(hfsbi_history *h) {
 
 HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes) {
     pthread_mutex_lock(&h->brief);
-    if (h->stopped[0] && !h->told) {
-        h->told = true;
+    if (h->stopped[0] && !h->noted) {
+        h->noted = true;
         hfsb_buf_printf(notes, "\n(no more checkpoints, undo ends here: %s)",
                         h->stopped);
     }
@@ -311,7 +311,7 @@ static void hfsbi_label_set(char *to, size_t size, hfsb_str text,
     hfsb_buf_free(&line);
 }
 
-/* The number of the next checkpoint. Without a list there is none: it might
+/* The number of the next checkpoint. Without a list it is not known: it might
    replace another. */
 static int hfsbi_history_next(const hfsbi_history *h, uint64_t *number) {
     uint64_t *list;

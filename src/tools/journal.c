@@ -47,7 +47,7 @@ typedef struct hfsbi_journal_entry {
 } hfsbi_journal_entry;
 
 typedef struct hfsbi_journal_file {
-    hfsb_buf           path; /* empty: there is none */
+    hfsb_buf           path; /* empty: no file */
     int                fd;   /* -1: not open */
     struct stat        st;   /* which file it is */
     unsigned long long size, max_size;
@@ -655,8 +655,8 @@ HFSBI_FN unsigned long long hfsbi_journal_add(hfsb_journal      *j,
     }
     hfsbi_journal_save(j);
     for (ear = j->ears; ear; ear = ear->next) {
-        if (ear->told) continue;
-        ear->told = true;
+        if (ear->called) continue;
+        ear->called = true;
         ear->fn(ear);
     }
     (void)pthread_mutex_unlock(&j->lock);
@@ -667,7 +667,7 @@ HFSBI_FN void hfsbi_journal_listen(hfsb_journal      *journal,
                                    hfsbi_journal_ear *ear) {
     hfsbi_journal_ear *other;
     (void)pthread_mutex_lock(&journal->lock);
-    ear->told = false;
+    ear->called = false;
     for (other = journal->ears; other && other != ear; other = other->next)
         continue;
     if (!other) {

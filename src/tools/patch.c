@@ -123,8 +123,8 @@ static bool hfsbi_patch_is_unread(void *user, hfsb_str path) {
 
 /* ---- reading ---- */
 
-/* The version of a file that the caller gives; "" if there is none. HFSB_OK,
-   or HFSB_ARG with *err. */
+/* The version of a file that the caller gives; "" if it gives no version.
+   HFSB_OK, or HFSB_ARG with *err. */
 static hfsb_status hfsbi_patch_given(const hfsbi_patch_call *p, hfsb_str path,
                                      hfsbi_version *out, hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(p->if_sha256);

@@ -324,7 +324,7 @@ HFSBI_FN void hfsbi_brief_fill(hfsb_journal *journal, hfsbi_brief *brief,
 HFSBI_FN void hfsbi_brief_path(hfsb_journal *journal, hfsbi_brief *brief,
                                hfsb_str path);
 
-/* What is recorded, besides time and numbers. */
+/* What is recorded, in addition to time and numbers. */
 typedef struct hfsbi_event {
     const char             *who, *tool;
     const hfsbi_brief      *brief;
@@ -349,7 +349,7 @@ HFSBI_FN void hfsbi_journal_hide_env(hfsb_journal      *journal,
    under the lock of the journal, once after each hfsbi_journal_listen(). */
 typedef struct hfsbi_journal_ear {
     struct hfsbi_journal_ear *next; /* private */
-    bool                      told; /* private */
+    bool                      called; /* private */
     void (*fn)(struct hfsbi_journal_ear *ear);
 } hfsbi_journal_ear;
 
@@ -1582,7 +1582,7 @@ struct hfsbi_history {
     char            by[HFSBI_CHECKPOINT_BY]; /* what made the change */
     long long       scanned;                 /* hfsb_clock_ms() after the last
                                                 checkpoint */
-    bool            told;                    /* the reason was shown */
+    bool            noted;                   /* the reason was shown */
     char            stopped[256]; /* why no more are taken; "": they are */
 };
 
@@ -1624,7 +1624,7 @@ HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
 /* Scans, and adds the scan. */
 HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
                                         hfsb_err *err);
-/* The same if a checkpoint is owed, or there is none yet. */
+/* The same if a checkpoint is owed, or none was taken yet. */
 HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err);
 /* Writes h->state. */
 HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
