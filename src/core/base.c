@@ -552,11 +552,16 @@ static bool hfsbi_buf_room(hfsb_buf *b, size_t n) {
 }
 
 hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s) {
-    const char *held = b->ptr;
-    bool        inside = b->cap && s.ptr >= held && s.ptr < held + b->cap;
-    size_t      at = inside ? (size_t)(s.ptr - held) : 0;
-    if (!hfsbi_buf_room(b, s.len)) return b->status;
-    if (s.len) memcpy(b->ptr + b->len, inside ? b->ptr + at : s.ptr, s.len);
+    bool fits = b->status == HFSB_OK && s.len < b->cap - b->len &&
+                (!b->max || b->len + s.len <= b->max);
+    if (!fits) { /* s may show bytes of the buffer, which moves */
+        const char *held = b->ptr;
+        bool        inside = b->cap && s.ptr >= held && s.ptr < held + b->cap;
+        size_t      at = inside ? (size_t)(s.ptr - held) : 0;
+        if (!hfsbi_buf_room(b, s.len)) return b->status;
+        if (inside) s.ptr = b->ptr + at;
+    }
+    if (s.len) memcpy(b->ptr + b->len, s.ptr, s.len);
     b->len += s.len;
     b->ptr[b->len] = '\0';
     return HFSB_OK;

@@ -195,9 +195,19 @@ HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
    (floor), or at or after it (ceil); s.len when n is past the end. */
 HFSBI_FN size_t hfsbi_utf8_floor(hfsb_str s, size_t n);
 HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n);
+/* Number of bytes at the end of s, 0 to 3, that start a character which the
+   next piece may complete. */
+HFSBI_FN size_t hfsbi_utf8_open(hfsb_str s);
 
 /* Number of ASCII bytes at the start of the n bytes at p. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
+/* Checks a text that arrives in pieces; all-zero is the initial state of
+   *stream. Returns the number of bytes of the piece before the first one that
+   no well-formed text can have there, or piece.len; *stream has then taken as
+   many. A character is not complete while stream->len is not 0. */
+HFSBI_FN size_t hfsbi_utf8_stream_check(hfsb_utf8_stream *stream,
+                                        hfsb_str          piece);
 
 /* ---- number.c ---- */
 
@@ -450,9 +460,22 @@ HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
 HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
                                       char         hex[HFSB_SHA256_HEX]);
 
-/* SHA-1 of a followed by b, in lower-case hexadecimal: git's object names.
-   Not for security, since collisions can be made. */
-#define HFSBI_SHA1_HEX 41 /* with the NUL */
+/* Writes s in base64 to `to`, which has room for it and a NUL, and returns its
+   end: (s.len + 2) / 3 * 4 characters. */
+HFSBI_FN char *hfsbi_base64_write(hfsb_str s, char *to);
+
+/* Checks s as hfsb_base64_decode() does and sets *size to the number of bytes
+   that it encodes. HFSB_OK; HFSB_SYNTAX with err->pos, *size unchanged. */
+HFSBI_FN hfsb_status hfsbi_base64_check(hfsb_str s, size_t *size,
+                                        hfsb_err *err);
+
+/* SHA-1 of a followed by b, as bytes or in lower-case hexadecimal: git's
+   object names, WebSocket's handshake. Not for security, since collisions can
+   be made. */
+#define HFSBI_SHA1_SIZE 20
+#define HFSBI_SHA1_HEX  41 /* with the NUL */
+HFSBI_FN void hfsbi_sha1_digest(hfsb_str a, hfsb_str b,
+                                unsigned char digest[HFSBI_SHA1_SIZE]);
 HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b, char hex[HFSBI_SHA1_HEX]);
 
 /* The name that git gives to a file with that content. */

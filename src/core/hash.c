@@ -2,8 +2,9 @@
 
    SHA-256 identifies the content of files; for long inputs it uses the SHA
    instructions of the CPU, about five times as fast. SHA-1 exists only because
-   git names its objects by it. FNV-1a hashes lines and table keys. base64
-   decodes strictly: exactly one text for each sequence of bytes. */
+   git names its objects by it and WebSocket's handshake uses it. FNV-1a hashes
+   lines and table keys. base64 decodes strictly: exactly one text for each
+   sequence of bytes. */
 #include "core_private.h"
 
 /* ---- SHA-256 ---- */
@@ -231,17 +232,11 @@ void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]) {
 
 /* ---- base64 ---- */
 
-hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
+HFSBI_FN char *hfsbi_base64_write(hfsb_str s, char *to) {
     static const char    digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                     "abcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *p = (const unsigned char *)s.ptr;
-    size_t               quads = s.len / 3 + (s.len % 3 > 0), size, i, k;
-    hfsb_status          st;
-    char                *to;
-    if (!hfsbi_mul(quads, 4, &size)) return HFSB_LIMIT;
-    st = hfsb_buf_reserve(out, size);
-    if (st != HFSB_OK) return st;
-    to = out->ptr + out->len;
+    size_t               i, k;
     for (i = 0; i < s.len; i += 3) {
         size_t   n = s.len - i < 3 ? s.len - i : 3;
         uint32_t bits = (uint32_t)p[i] << 16;
@@ -251,6 +246,16 @@ hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
             *to++ = k <= n ? digits[bits >> (18 - 6 * k) & 63] : '=';
     }
     *to = '\0';
+    return to;
+}
+
+hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
+    size_t      quads = s.len / 3 + (s.len % 3 > 0), size;
+    hfsb_status st;
+    if (!hfsbi_mul(quads, 4, &size)) return HFSB_LIMIT;
+    st = hfsb_buf_reserve(out, size);
+    if (st != HFSB_OK) return st;
+    hfsbi_base64_write(s, out->ptr + out->len);
     out->len += size;
     return HFSB_OK;
 }
@@ -263,9 +268,10 @@ static unsigned hfsbi_base64_digit(char c) {
     return c == '+' ? 62 : c == '/' ? 63 : 64;
 }
 
-/* Checks s, of which the first n bytes are not padding. */
-static hfsb_status hfsbi_base64_check(hfsb_str s, size_t n, hfsb_err *err) {
-    size_t i;
+HFSBI_FN hfsb_status hfsbi_base64_check(hfsb_str s, size_t *size,
+                                        hfsb_err *err) {
+    size_t i, n = s.len; /* n: without the padding */
+    while (n > 0 && s.len - n < 2 && s.ptr[n - 1] == '=') n--;
     for (i = 0; i < n; i++) {
         if (hfsbi_base64_digit(s.ptr[i]) < 64) continue;
         if (s.ptr[i] == '=')
@@ -291,22 +297,20 @@ static hfsb_status hfsbi_base64_check(hfsb_str s, size_t n, hfsb_err *err) {
                           "Base64 ends in \"%c\" before the padding, whose "
                           "spare bits are not zero: it was damaged.",
                           s.ptr[n - 1]);
-    return HFSB_OK;
+    *size = n / 4 * 3 + (n % 4 ? n % 4 - 1 : 0);
+    return hfsbi_ok(err);
 }
 
 hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out, hfsb_err *err) {
-    size_t      n = s.len, size, i;
+    size_t      size = 0, i;
     uint32_t    bits = 0;
-    hfsb_status st;
+    hfsb_status st = hfsbi_base64_check(s, &size, err);
     char       *to;
-    while (n > 0 && s.len - n < 2 && s.ptr[n - 1] == '=') n--;
-    st = hfsbi_base64_check(s, n, err);
     if (st != HFSB_OK) return st;
-    size = n / 4 * 3 + (n % 4 ? n % 4 - 1 : 0);
     st = hfsb_buf_reserve(out, size);
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Decoded base64");
     to = out->ptr + out->len;
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < s.len && s.ptr[i] != '='; i++) {
         bits = bits << 6 | hfsbi_base64_digit(s.ptr[i]);
         if (i % 4 > 0)
             *to++ = (char)(unsigned char)(bits >> (6 - 2 * (i % 4)) & 0xFFu);
@@ -330,7 +334,7 @@ unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s) {
     return h;
 }
 
-/* ---- SHA-1, for git's object names ---- */
+/* ---- SHA-1 ---- */
 
 typedef struct hfsbi_sha1 {
     uint32_t      state[5];
@@ -386,8 +390,8 @@ static void hfsbi_sha1_write(hfsbi_sha1 *sha, hfsb_str s) {
     }
 }
 
-/* Pads with 0x80, zeros and the length in bits, and prints the digest. */
-static void hfsbi_sha1_finish(hfsbi_sha1 *sha, char hex[HFSBI_SHA1_HEX]) {
+/* Pads with 0x80, zeros and the length in bits. */
+static void hfsbi_sha1_finish(hfsbi_sha1 *sha) {
     uint64_t bits = sha->total * 8;
     size_t   i;
     sha->block[sha->used++] = 0x80;
@@ -399,12 +403,10 @@ static void hfsbi_sha1_finish(hfsbi_sha1 *sha, char hex[HFSBI_SHA1_HEX]) {
     for (i = 0; i < 8; i++)
         sha->block[56 + i] = (unsigned char)(bits >> (56 - 8 * i));
     hfsbi_sha1_block(sha);
-    for (i = 0; i < 5; i++)
-        (void)snprintf(hex + 8 * i, 9, "%08lx", (unsigned long)sha->state[i]);
 }
 
-HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b,
-                             char hex[HFSBI_SHA1_HEX]) {
+/* SHA-1 of a followed by b. */
+static hfsbi_sha1 hfsbi_sha1_of(hfsb_str a, hfsb_str b) {
     static const uint32_t start[5] = {0x67452301u, 0xEFCDAB89u, 0x98BADCFEu,
                                       0x10325476u, 0xC3D2E1F0u};
     hfsbi_sha1            sha;
@@ -412,7 +414,25 @@ HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b,
     memcpy(sha.state, start, sizeof start);
     hfsbi_sha1_write(&sha, a);
     hfsbi_sha1_write(&sha, b);
-    hfsbi_sha1_finish(&sha, hex);
+    hfsbi_sha1_finish(&sha);
+    return sha;
+}
+
+HFSBI_FN void hfsbi_sha1_digest(hfsb_str a, hfsb_str b,
+                                unsigned char digest[HFSBI_SHA1_SIZE]) {
+    hfsbi_sha1 sha = hfsbi_sha1_of(a, b);
+    size_t     i;
+    for (i = 0; i < HFSBI_SHA1_SIZE; i++)
+        digest[i] =
+            (unsigned char)(sha.state[i / 4] >> (24 - 8 * (i % 4)) & 0xFFu);
+}
+
+HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b,
+                             char hex[HFSBI_SHA1_HEX]) {
+    hfsbi_sha1 sha = hfsbi_sha1_of(a, b);
+    size_t     i;
+    for (i = 0; i < 5; i++)
+        (void)snprintf(hex + 8 * i, 9, "%08lx", (unsigned long)sha.state[i]);
 }
 
 HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {

@@ -12,7 +12,10 @@
    tokenizer=... are left alone. */
 #include "core_private.h"
 
-enum { HFSBI_SECRET_MIN = 4 }; /* bytes: less could be part of any word */
+enum {
+    HFSBI_SECRET_MIN = 4, /* bytes: less could be part of any word */
+    HFSBI_TOKEN_MIN = 15  /* bytes of the shortest hfsbi_is_token_word() */
+};
 
 /* ---- by value ---- */
 
@@ -38,6 +41,8 @@ HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
         hfsb_str one = secret(owner, i);
         if (one.len) first[(unsigned char)one.ptr[0]] = true;
     }
+    while (at < len && !first[(unsigned char)text[at]]) at++;
+    to = at;
     while (at < len) {
         size_t n = 0;
         if (first[(unsigned char)text[at]])
@@ -110,7 +115,9 @@ static bool hfsbi_is_token_word(hfsb_str word) {
                 {"ghr_", 20},  {"github_pat_", 20}, {"glpat-", 16},
                 {"xoxb-", 10}, {"xoxp-", 10},       {"AKIA", 16},
                 {"ASIA", 16},  {"AIza", 30},        {"npm_", 20},
-                {"pypi-", 20}, {"eyJ", 40}};
+                {"pypi-", 20}, {"eyJ", 40},         {"xoxe.", 10},
+                {"xapp-", 10}, {"dckr_pat_", 20},   {"glsa_", 20},
+                {"r8_", 20}};
     size_t i;
     for (i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i].prefix[0] == word.ptr[0] &&
@@ -153,10 +160,12 @@ static hfsbi_secrecy hfsbi_name_secrecy(hfsb_str name) {
         "password",     "passwd",      "passphrase",  "secret",
         "api_key",      "apikey",      "access_key",  "accesskey",
         "secret_key",   "private_key", "passcode",    "credentials",
-        "access_token", "auth_token",  "accesstoken", NULL};
-    static const char *const maybe[] = {"token", "key", NULL};
+        "access_token", "auth_token",  "accesstoken", "pgpassword",
+        "mysql_pwd",    NULL};
+    static const char *const maybe[] = {"token", "key", "signature", "sig",
+                                        NULL};
     /* most words end in another letter than these */
-    if (!name.len || !strchr("densty", hfsbi_lower(name.ptr[name.len - 1])))
+    if (!name.len || !strchr("degnsty", hfsbi_lower(name.ptr[name.len - 1])))
         return HFSBI_NOT_SECRET;
     if (hfsbi_name_ends(name, sure)) return HFSBI_SECRET;
     if (!hfsbi_name_ends(name, maybe)) return HFSBI_NOT_SECRET;
@@ -231,14 +240,38 @@ static void hfsbi_redact_header(hfsbi_redaction *r, bool bearer) {
     hfsbi_redaction_hide(r, end);
 }
 
-/* At "://": hides the password of user:password@host. */
+/* After "-u" or "--user": hides the password of user:password. A number is a
+   group's: docker run -u 1000:1000. */
+static void hfsbi_redact_user(hfsbi_redaction *r) {
+    size_t   at = r->at, end, colon, i;
+    char     quote = '\0';
+    hfsb_str pass;
+    while (at < r->len && (r->text[at] == ' ' || r->text[at] == '=')) at++;
+    if (at < r->len && (r->text[at] == '"' || r->text[at] == '\''))
+        quote = r->text[at++];
+    end = hfsbi_value_end(r, at, quote);
+    colon = hfsb_str_find_byte(hfsb_str_make(r->text + at, end - at), ':');
+    if (at == r->at || colon == HFSB_NPOS) return;
+    at += colon + 1;
+    pass = hfsb_str_make(r->text + at, end - at);
+    for (i = 0; i < pass.len && hfsbi_is_digit(pass.ptr[i]); i++) continue;
+    if (i == pass.len || strchr("$<{", pass.ptr[0])) return;
+    hfsbi_redaction_keep(r, at);
+    hfsbi_redaction_hide(r, end);
+}
+
+/* At "://": hides the password of user:password@host, and a token that has the
+   user's place. */
 static void hfsbi_redact_userinfo(hfsbi_redaction *r) {
-    size_t at = r->at + 3, colon = 0;
+    size_t at = r->at + 3, colon = 0, begin = at;
     for (; at < r->len && (unsigned char)r->text[at] > ' ' &&
            !strchr("/\"'`<>", r->text[at]);
          at++) {
         if (r->text[at] == ':' && !colon) colon = at + 1;
         if (r->text[at] != '@') continue;
+        if (!colon && hfsbi_looks_random(
+                          hfsb_str_make(r->text + begin, at - begin)))
+            colon = begin;
         if (colon && r->text[colon] != '$') {
             hfsbi_redaction_keep(r, colon);
             hfsbi_redaction_hide(r, at);
@@ -264,6 +297,7 @@ static bool hfsbi_redact_key(hfsbi_redaction *r) {
 }
 
 static const char *const hfsbi_header_names[] = {"authorization", NULL};
+static const char *const hfsbi_cookie_names[] = {"cookie", NULL};
 
 static void hfsbi_redact_word(hfsbi_redaction *r, size_t end) {
     hfsb_str      word = hfsb_str_make(r->text + r->at, end - r->at);
@@ -276,16 +310,39 @@ static void hfsbi_redact_word(hfsbi_redaction *r, size_t end) {
     if (option && hfsbi_redact_key(r)) return;
     how = hfsbi_name_secrecy(word);
     option = option && how != HFSBI_NOT_SECRET;
+    if (hfsbi_same_letters(word, "__token")) how = HFSBI_SECRET;
     hfsbi_redaction_keep(r, end);
     word = hfsb_str_make(r->text + r->to - word.len, word.len);
     if (hfsbi_same_letters(word, "bearer")) hfsbi_redact_header(r, true);
-    else if (hfsbi_name_ends(word, hfsbi_header_names))
+    else if (hfsbi_name_ends(word, hfsbi_header_names) ||
+             (hfsbi_name_ends(word, hfsbi_cookie_names) && r->at < r->len &&
+              r->text[r->at] == ':'))
         hfsbi_redact_header(r, false);
+    else if (hfsb_str_equal(word, HFSB_LIT("-u")) ||
+             hfsb_str_equal(word, HFSB_LIT("--user")))
+        hfsbi_redact_user(r);
     else if (how != HFSBI_NOT_SECRET) hfsbi_redact_value(r, option, how);
+}
+
+/* True when no shape fits the text: no word is a token, and nothing in it
+   separates a name from its value. Most paths are such a text, and this takes
+   a fraction of the search. */
+static bool hfsbi_is_shapeless(hfsb_str text) {
+    size_t at = 0, end;
+    for (; at < text.len; at = end + 1) {
+        for (end = at; end < text.len; end++)
+            if (!hfsbi_is_name_byte(text.ptr[end])) break;
+        if (end - at >= HFSBI_TOKEN_MIN &&
+            hfsbi_is_token_word(hfsb_str_slice(text, at, end)))
+            return false;
+        if (end < text.len && strchr(" :=\"'", text.ptr[end])) return false;
+    }
+    return true;
 }
 
 HFSBI_FN size_t hfsbi_redact_shapes(char *text, size_t len) {
     hfsbi_redaction r;
+    if (hfsbi_is_shapeless(hfsb_str_make(text, len))) return len;
     r.text = text;
     r.len = len;
     r.at = r.to = 0;

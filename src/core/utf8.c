@@ -170,9 +170,7 @@ HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n) {
 
 /* ---- in pieces ---- */
 
-/* Number of bytes at the end of s, 0 to 3, that start a character which the
-   next piece may complete. */
-static size_t hfsbi_utf8_open(hfsb_str s) {
+HFSBI_FN size_t hfsbi_utf8_open(hfsb_str s) {
     size_t n;
     for (n = 1; n <= 3 && n <= s.len; n++) {
         unsigned char c = (unsigned char)s.ptr[s.len - n], low, high;
@@ -230,4 +228,28 @@ hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
     }
     if (hfsb_buf_finish(out, mark) == HFSB_OK) *stream = next;
     return out->status;
+}
+
+HFSBI_FN size_t hfsbi_utf8_stream_check(hfsb_utf8_stream *stream,
+                                        hfsb_str          piece) {
+    size_t        at = 0, n;
+    unsigned char low, high;
+    unsigned long code;
+    while (stream->len > 0 && at < piece.len) {
+        const void *part = stream->part;
+        hfsb_str    s = hfsb_str_make((const char *)part, stream->len + 1u);
+        bool        valid;
+        stream->part[stream->len] = (unsigned char)piece.ptr[at];
+        if (hfsb_utf8_step(s, 0, &code, &valid) == stream->len) return at;
+        stream->len = valid ? 0 : (unsigned char)(stream->len + 1u);
+        at++;
+    }
+    at += hfsb_utf8_validate(hfsb_str_slice(piece, at, piece.len));
+    if (at == piece.len) return at;
+    if (hfsbi_utf8_lead((unsigned char)piece.ptr[at], &low, &high) == 1)
+        return at;
+    n = hfsb_utf8_step(piece, at, &code, NULL);
+    memcpy(stream->part, piece.ptr + at, n);
+    stream->len = (unsigned char)n;
+    return at + n;
 }

@@ -354,9 +354,7 @@ bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
 
 /* ---- %XX ---- */
 
-/* Decodes the byte at s[*i] and moves *i to its last byte. -1 when a "%" is
-   not followed by two hexadecimal digits. */
-static int hfsbi_http_byte(hfsb_str s, size_t *i, bool plus) {
+HFSBI_FN int hfsbi_http_byte(hfsb_str s, size_t *i, bool plus) {
     int high, low;
     if (plus && s.ptr[*i] == '+') return ' ';
     if (s.ptr[*i] != '%') return (unsigned char)s.ptr[*i];

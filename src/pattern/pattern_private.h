@@ -75,6 +75,8 @@ typedef struct hfsbi_program {
     uint32_t      start;
     bool          whole;    /* the whole text must match, and is not a line */
     bool          words;    /* it asserts borders of words */
+    bool          raw;      /* bytes that are not UTF-8: a match may begin
+                               inside a character */
     unsigned char map[256]; /* the kind of each byte: bytes that no state
                                distinguishes share a kind */
     unsigned char sample[256]; /* a byte of each kind */

@@ -186,8 +186,9 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
     bool          valid;
     r->now.count = 0;
     for (pos = from;; pos++) {
-        /* a match begins at a character, never inside of one; states stay in
-           the order of their beginnings, so the first one wins */
+        /* a match begins at a character, never inside of one, unless it is
+           raw; states stay in the order of their beginnings, so the first one
+           wins */
         if (pos == border) {
             if (!best.found)
                 hfsbi_states_follow(r, &r->now, r->program->start, pos,
@@ -195,7 +196,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
                                     false);
             if (pos < text.len) {
                 size_t n = hfsb_utf8_step(text, pos, &code, &valid);
-                border += valid ? n : 1;
+                border += valid && !r->program->raw ? n : 1;
             }
         }
         hfsbi_best_offer(&best, r->program, &r->now, pos);
@@ -646,6 +647,7 @@ static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_syntax *tree,
     uint32_t       root = 0;
     hfsb_status    st;
     tree->fold = opts->ignore_case;
+    p->raw = opts->literal && hfsb_utf8_validate(pattern) < pattern.len;
     st = hfsbi_regex_parse(tree, pattern, opts->literal, &root, err);
     if (st != HFSB_OK) return st;
     if (p->status == HFSB_OK)

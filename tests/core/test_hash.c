@@ -204,6 +204,32 @@ static void base64_refuses_inexact_input(void) {
     }
 }
 
+static void base64_is_checked_without_decoding(void) {
+    size_t   size = 7;
+    hfsb_err err;
+    T_CHECK(hfsbi_base64_check(HFSB_LIT(""), &size, &err) == HFSB_OK &&
+            size == 0);
+    T_CHECK(hfsbi_base64_check(HFSB_LIT("Zg=="), &size, &err) == HFSB_OK &&
+            size == 1);
+    T_CHECK(hfsbi_base64_check(HFSB_LIT("Zm8="), &size, &err) == HFSB_OK &&
+            size == 2);
+    T_CHECK(hfsbi_base64_check(HFSB_LIT("Zm9v"), &size, &err) == HFSB_OK &&
+            size == 3 && !err.msg[0]);
+    T_CHECK(hfsbi_base64_check(HFSB_LIT("Zm9!"), &size, &err) ==
+                HFSB_SYNTAX &&
+            size == 3 && err.pos == 3);
+    T_CHECK(hfsbi_base64_check(HFSB_LIT("Zm9"), &size, NULL) == HFSB_SYNTAX);
+}
+
+static void base64_is_written_with_a_nul(void) {
+    char *out = (char *)malloc(9);
+    T_CHECK(hfsbi_base64_write(HFSB_LIT("fooba"), out) == out + 8);
+    T_CHECK(!strcmp(out, "Zm9vYmE="));
+    T_CHECK(hfsbi_base64_write(hfsb_str_make(NULL, 0), out) == out);
+    T_CHECK(!*out);
+    free(out);
+}
+
 static void base64_respects_the_buffers_limit(void) {
     hfsb_buf out = HFSB_INIT;
     hfsb_err err;
@@ -245,6 +271,49 @@ static void each_allocation_fails_cleanly(void) {
 
 /* ---- FNV-1a ---- */
 
+/* FIPS 180-4, and its million times "a". */
+static void sha1_matches_the_nist_vectors(void) {
+    static const struct {
+        const char *text, *hex;
+    } cases[] = {
+        {"", "da39a3ee5e6b4b0d3255bfef95601890afd80709"},
+        {"abc", "a9993e364706816aba3e25717850c26c9cd0d89d"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "84983e441c3bd26ebaae4aa1f95129e5e54670f1"},
+        {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmno"
+         "ijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+         "a49b2446a02c645bf419f995b67091253a04a259"},
+        {NULL, "34aa973cd4c4daa4f61eeb2bdbad27316534016f"}};
+    hfsb_buf big = HFSB_INIT;
+    size_t   i, k;
+    t_repeat(&big, "aaaaaaaaaa", 100000);
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hfsb_str       s = cases[i].text ? hfsb_cstr(cases[i].text)
+                                         : hfsb_buf_str(&big);
+        unsigned char *digest = (unsigned char *)malloc(HFSBI_SHA1_SIZE);
+        char          *hex = (char *)malloc(HFSBI_SHA1_HEX), byte[3];
+        s = t_exact(s.ptr, s.len);
+        for (k = 0; k <= s.len && k < 70; k++) { /* cut anywhere */
+            hfsb_str a = hfsb_str_slice(s, 0, k);
+            hfsb_str b = hfsb_str_slice(s, k, s.len);
+            size_t   j;
+            if (!cases[i].text && k > 2) break;
+            hfsbi_sha1_hex(a, b, hex);
+            T_CHECK(!strcmp(hex, cases[i].hex));
+            hfsbi_sha1_digest(a, b, digest);
+            for (j = 0; j < HFSBI_SHA1_SIZE; j++) {
+                (void)snprintf(byte, sizeof byte, "%02x",
+                               (unsigned)digest[j]);
+                T_CHECK(!memcmp(byte, cases[i].hex + 2 * j, 2));
+            }
+        }
+        t_drop(s);
+        free(digest);
+        free(hex);
+    }
+    hfsb_buf_free(&big);
+}
+
 static void fnv_matches_the_published_values(void) {
     T_CHECK(hfsb_fnv(HFSB_LIT("")) == 0xcbf29ce484222325ull);
     T_CHECK(hfsb_fnv(HFSB_LIT("a")) == 0xaf63dc4c8601ec8cull);
@@ -260,8 +329,11 @@ int main(void) {
     T_RUN(base64_matches_the_vectors_of_rfc_4648);
     T_RUN(base64_round_trips_every_byte);
     T_RUN(base64_refuses_inexact_input);
+    T_RUN(base64_is_checked_without_decoding);
+    T_RUN(base64_is_written_with_a_nul);
     T_RUN(base64_respects_the_buffers_limit);
     T_RUN(each_allocation_fails_cleanly);
+    T_RUN(sha1_matches_the_nist_vectors);
     T_RUN(fnv_matches_the_published_values);
     return T_END();
 }

@@ -51,7 +51,19 @@ static void hides_what_looks_like_a_secret(void) {
          "x"},
         {"-----BEGIN PRIVATE KEY-----\\nMIIEabc", "-----BEGIN PRIVATE KEY***"},
         {"sk-abcdefghijklmnop1234", "***"},
-        {"AKIAABCDEFGHIJKLMNOP", "***"}};
+        {"AKIAABCDEFGHIJKLMNOP", "***"},
+        {"curl -u me:hunter2 x", "curl -u me:*** x"},
+        {"curl --user 'me:hunter 2' x", "curl --user 'me:***' x"},
+        {"curl -H 'Cookie: sid=abc123; x=y' z", "curl -H 'Cookie: ***' z"},
+        {"Set-Cookie: sid=abc123\nx", "Set-Cookie: ***\nx"},
+        {"git clone https://0123456789abcdef@host/x",
+         "git clone https://***@host/x"},
+        {"PGPASSWORD=hunter2 psql", "PGPASSWORD=*** psql"},
+        {"MYSQL_PWD=hunter2 mysql", "MYSQL_PWD=*** mysql"},
+        {"hf auth login --token abcdefgh", "hf auth login --token ***"},
+        {"x?X-Amz-Signature=0123456789abcdef0&y", "x?X-Amz-Signature=***&y"},
+        {"x?sig=0123456789abcdef0&y", "x?sig=***&y"},
+        {"glsa_abcdefghijklmnopqrst", "***"}};
     size_t i;
     for (i = 0; i < sizeof cases / sizeof *cases; i++)
         check_shapes(cases[i].text, cases[i].want);
@@ -80,6 +92,15 @@ static void leaves_ordinary_text_alone(void) {
         "Bearer",
         "Bearer ",
         "Authorization:",
+        "docker run -u 1000:1000 --user 0:0 x",
+        "sort -u a:b",
+        "useradd -u",
+        "curl -u $USER:$PASS --user me x",
+        "the cookie jar",
+        "git clone https://my-company-team@host/x",
+        "signature = sign(x)",
+        "PWD=/home/me",
+        "--token",
         "password:\"",
         "--"};
     size_t i;
@@ -91,7 +112,7 @@ static void leaves_ordinary_text_alone(void) {
 static void any_bytes_are_safe(void) {
     static const char *const words[] = {
         "token", "=", ":", "\"", "'", " ", "://", "@", "-----BEGIN",
-        "PRIVATE KEY", "-----END", "\n", "Bearer", "Authorization", "--",
+        "PRIVATE KEY", "-----END", "\n", "Bearer", "Authorization", "--", "-u", "Cookie",
         "password", "abcd", "hf_0123456789abcdefgh", "$", "\xC3\xA9", "x"};
     unsigned long long seed = 42;
     size_t             round, i;
@@ -112,6 +133,35 @@ static void any_bytes_are_safe(void) {
         i = hfsbi_redact_shapes(copy, n);
         T_CHECK(i <= n);
         free(copy);
+    }
+}
+
+/* A text without separators takes a shorter way, which must find the same: with
+   a blank after it the text takes the long one. */
+static void a_blank_after_a_text_makes_no_difference(void) {
+    static const char *const words[] = {
+        "xoxb-0123456789", "xoxb-012345678", "hf_0123456789abcdef", "AKIA",
+        "0123456789abcdef", "ASIA0123456789abcdef", "sk-", "/", ",", "@", "[",
+        "--token", "password", "Bearer", "authorization", "a.c", "\t",
+        "pypi-0123456789abcdefghij", "eyJ", "+", "\xC3\xA9"};
+    unsigned long long seed = 7;
+    size_t             round, i;
+    for (round = 0; round < 20000; round++) {
+        char   text[400], longer[400];
+        size_t n = 0, m, count = 1 + round % 6;
+        for (i = 0; i < count; i++) {
+            const char *w = words[t_random(&seed) %
+                                  (sizeof words / sizeof *words)];
+            memcpy(text + n, w, strlen(w));
+            n += strlen(w);
+        }
+        memcpy(longer, text, n);
+        longer[n] = ' ';
+        m = hfsbi_redact_shapes(longer, n + 1);
+        n = hfsbi_redact_shapes(text, n);
+        T_CHECK(m == n + 1 && memcmp(text, longer, n) == 0);
+        if (m != n + 1 || memcmp(text, longer, n) != 0)
+            printf("\"%.*s\", \"%.*s\"\n", (int)n, text, (int)m, longer);
     }
 }
 
@@ -140,6 +190,7 @@ int main(void) {
     T_RUN(hides_what_looks_like_a_secret);
     T_RUN(leaves_ordinary_text_alone);
     T_RUN(any_bytes_are_safe);
+    T_RUN(a_blank_after_a_text_makes_no_difference);
     T_RUN(names_of_secret_variables);
     T_RUN(hides_values_anywhere);
     return T_END();

@@ -260,6 +260,53 @@ static void stream_holds_back_only_incomplete_characters(void) {
 
 /* ---- failures ---- */
 
+/* The bytes before the first that the table does not allow, in any cut. */
+static void check_finds_the_bad_byte_in_any_cut(void) {
+    static const struct {
+        const char *text;
+        size_t      good, open;
+    } cases[] = {
+        {"", 0, 0},
+        {"abc", 3, 0},
+        {"a\xc3\xa9" "b", 4, 0},
+        {"a\xff" "b", 1, 0},
+        {"a\x80", 1, 0},
+        {"\xc0\x80", 0, 0},
+        {"\xc3", 1, 1},
+        {"\xe2\x82", 2, 2},
+        {"\xf0\x9f\x98", 3, 3},
+        {"\xf0\x9f\x98\x80\xe2", 5, 1},
+        {"a\xe2\x28", 2, 1},
+        {"\xe0\x80\x80", 1, 1},
+        {"\xed\xa0\x80", 1, 1},
+        {"\xf4\x90\x80\x80", 1, 1},
+        {"\xf0\x9f\x98\xf0", 3, 3},
+        {"\xe2\x82\xe2\x82\xac", 2, 2},
+        {"0123456789abcdef0123456789abcdef\xc3\xa9\xc3(", 35, 1},
+    };
+    size_t i, step;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t len = strlen(cases[i].text);
+        for (step = 1; step <= len + 1; step++) {
+            hfsb_utf8_stream stream = HFSB_INIT;
+            size_t           at = 0, n, got = 0;
+            do {
+                n = len - at < step ? len - at : step;
+                {
+                    hfsb_str piece = t_exact(cases[i].text + at, n);
+                    got = hfsbi_utf8_stream_check(&stream, piece);
+                    t_drop(piece);
+                }
+                at += got;
+            } while (got == n && at < len);
+            T_CHECK(at == cases[i].good && stream.len == cases[i].open);
+            if (at < len) /* it stays there */
+                T_CHECK(!hfsbi_utf8_stream_check(
+                    &stream, hfsb_str_make(cases[i].text + at, len - at)));
+        }
+    }
+}
+
 static void full_buffer_leaves_the_stream_unchanged(void) {
     hfsb_utf8_stream st = HFSB_INIT, before;
     hfsb_buf         out = HFSB_INIT;
@@ -328,6 +375,7 @@ int main(void) {
     T_RUN(empty_texts_are_valid);
     T_RUN(stream_ignores_how_the_input_is_cut);
     T_RUN(stream_holds_back_only_incomplete_characters);
+    T_RUN(check_finds_the_bad_byte_in_any_cut);
     T_RUN(full_buffer_leaves_the_stream_unchanged);
     T_RUN(each_allocation_fails_cleanly);
     return T_END();

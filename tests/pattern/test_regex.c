@@ -54,6 +54,9 @@ static const find_case finds[] = {
     {"", ".", "\xffx", 0, 1, 2}, /* no character at all */
     {"", "[^a]", "\xffx", 0, 1, 2},
     {"", "\\W", "\xff", 0, NO, 0},
+    {"F", "\xbb\xbfw", "\xef\xbb\xbfw", 0, 1, 4}, /* bytes */
+    {"iF", "\xbb\xbfw", "\xef\xbb\xbfW", 0, 1, 4},
+    {"iF", "\xc3\xa9", "\xc3\xc3\x89", 0, 1, 3},
     {"", "..", "\xe2\x82\xac\xf0\x9f\x98\x80", 0, 0, 7},
     {"", "[\xc3\xa0-\xc3\xbf]", "x\xc3\xa9", 0, 1, 3},
     {"", "[^\xc3\xa9]", "\xc3\xa9\xc3\xa8", 0, 2, 4},
