@@ -28,3 +28,14 @@ HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
 
 /* Sleeps ms milliseconds; false as soon as the flag is set. */
 HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);
+
+/* ---- waiting in a loop of the host ---- */
+
+/* A descriptor to wait for. */
+typedef struct hfsb_watch {
+    int  fd;
+    bool readable, writable;
+} hfsb_watch;
+
+/* Milliseconds on a clock that is never set (CLOCK_MONOTONIC). */
+HFSB_API long long hfsb_clock_ms(void);

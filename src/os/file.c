@@ -195,6 +195,79 @@ hfsb_status hfsb_file_read(const hfsb_root *root, hfsb_str path, size_t max,
     return HFSB_LIMIT;
 }
 
+/* ---- reading a part ---- */
+
+/* For a file whose size reads as 0: reads it whole, and keeps the part. */
+static hfsb_status hfsbi_file_range_fill(const hfsb_root *root, hfsb_str path,
+                                         hfsbi_file_range *range,
+                                         hfsb_err         *err) {
+    hfsb_buf   *content = &range->content;
+    int         code = ENOMEM;
+    hfsb_status st =
+        hfsbi_read_all(range->fd, 0, HFSBI_SIZELESS_MAX, content, &code);
+    if (st == HFSB_LIMIT)
+        return hfsbi_file_fail(err, st, "File is too large to be read", path);
+    if (st != HFSB_OK)
+        return hfsbi_file_fail_os(root, path, code, "read", err);
+    hfsbi_close(&range->fd);
+    range->info.size = content->len;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_file_range_open(const hfsb_root   *root,
+                                           hfsb_str           path,
+                                           unsigned long long offset,
+                                           unsigned long long length,
+                                           hfsbi_file_range  *range,
+                                           hfsb_err          *err) {
+    hfsb_status st;
+    memset(range, 0, sizeof *range);
+    range->content.alloc = hfsbi_root_alloc(root);
+    st = hfsb_file_open(root, path, &range->fd, &range->info, err);
+    if (st == HFSB_OK && range->info.size == 0)
+        st = hfsbi_file_range_fill(root, path, range, err);
+    if (st != HFSB_OK) {
+        hfsbi_file_range_close(range);
+        return st;
+    }
+    range->first =
+        offset < range->info.size ? offset : range->info.size;
+    range->length = range->info.size - range->first;
+    if (length < range->length) range->length = length;
+    if (range->fd < 0 && range->content.len) {
+        memmove(range->content.ptr, range->content.ptr + range->first,
+                (size_t)range->length);
+        hfsb_buf_truncate(&range->content, (size_t)range->length);
+    }
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN hfsb_status hfsbi_file_range_read(hfsbi_file_range *range, char *to,
+                                           size_t n, size_t *got,
+                                           hfsb_err *err) {
+    unsigned long long left = range->length - range->done;
+    ssize_t            part;
+    *got = 0;
+    if (n > left) n = (size_t)left;
+    if (n == 0) return hfsbi_ok(err);
+    if (range->fd < 0) {
+        memcpy(to, range->content.ptr + range->done, n);
+        part = (ssize_t)n;
+    } else {
+        do part = pread(range->fd, to, n, (off_t)(range->first + range->done));
+        while (part < 0 && errno == EINTR);
+    }
+    if (part < 0) return hfsbi_fail_os(err, errno, "Cannot read the file");
+    *got = (size_t)part;
+    range->done += (unsigned long long)part;
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN void hfsbi_file_range_close(hfsbi_file_range *range) {
+    hfsbi_close(&range->fd);
+    hfsb_buf_free(&range->content);
+}
+
 hfsb_status hfsb_file_sha256(const hfsb_root *root, hfsb_str path,
                              char hex[HFSB_SHA256_HEX], hfsb_err *err) {
     int         fd;

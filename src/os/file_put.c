@@ -9,8 +9,11 @@
        resolve --> temporary with the new state --> lock --> rename
 
    Nothing is reached outside the root: a path is resolved once, to an open
-   directory and a name in it, and the name is never followed. */
+   directory and a name in it, and the name is never followed. Nor is a symlink
+   on the way: what it leads to are other files. */
 #include "os_private.h"
+
+enum { HFSBI_PUT_HOW = HFSBI_RESOLVE_NO_FOLLOW | HFSBI_RESOLVE_DIRECT };
 
 /* ---- copying ---- */
 
@@ -84,6 +87,7 @@ static int hfsbi_put_content(hfsbi_putting *p) {
     const hfsbi_put   *put = p->put;
     unsigned char      digest[HFSB_SHA256_SIZE];
     unsigned long long bytes;
+    unsigned           mode = put->mode & 07777u;
     struct stat        st;
     int                code =
         hfsbi_temp_open(p->target.dir, p->target.name, 0600, p->temp, &p->fd);
@@ -94,10 +98,11 @@ static int hfsbi_put_content(hfsbi_putting *p) {
     if (code != 0) return code;
     if (fstat(p->fd, &st) != 0) return errno;
     if ((st.st_uid != put->uid || st.st_gid != put->gid) &&
-        fchown(p->fd, put->uid, put->gid) != 0 && errno != EPERM &&
-        errno != EINVAL)
-        return errno;
-    return fchmod(p->fd, (mode_t)(put->mode & 07777u)) == 0 ? 0 : errno;
+        fchown(p->fd, put->uid, put->gid) != 0) {
+        if (errno != EPERM && errno != EINVAL) return errno;
+        mode &= 01777u; /* it must not run as somebody else */
+    }
+    return fchmod(p->fd, (mode_t)mode) == 0 ? 0 : errno;
 }
 
 /* Finds a free name for a temporary that is not opened: it replaces an empty
@@ -124,7 +129,7 @@ static int hfsbi_put_hard_link(hfsbi_putting *p) {
     hfsbi_target other;
     hfsb_err     err;
     int          code;
-    if (hfsbi_resolve(p->root, p->put->link_to, HFSBI_RESOLVE_NO_FOLLOW,
+    if (hfsbi_resolve(p->root, p->put->link_to, HFSBI_PUT_HOW,
                       "link", &other, &err) != HFSB_OK)
         return err.code == HFSB_NOMEM ? ENOMEM : ENOENT;
     code = hfsbi_put_name(p);
@@ -135,10 +140,24 @@ static int hfsbi_put_hard_link(hfsbi_putting *p) {
     return code;
 }
 
+/* Looks at the target once more: 0, ESTALE or another errno. */
+static int hfsbi_target_expect(hfsbi_target *target, hfsbi_expect expect) {
+    int code = hfsbi_target_stat(target);
+    if (code == 0 && expect.fn &&
+        !expect.fn(expect.user, target->exists ? &target->st : NULL))
+        code = ESTALE;
+    return code;
+}
+
+static hfsb_status hfsbi_fail_stale(hfsb_str path, hfsb_err *err) {
+    return hfsbi_file_fail(err, HFSB_STALE,
+                           "Left as it is, because it has just changed", path);
+}
+
 /* A rename between two names of one file does nothing: the temporary is
    removed in any case. */
 static int hfsbi_put_rename(hfsbi_putting *p) {
-    int code = hfsbi_target_stat(&p->target);
+    int code = hfsbi_target_expect(&p->target, p->put->expect);
     if (code == 0 && p->target.exists && S_ISDIR(p->target.st.st_mode))
         code = EISDIR;
     if (code == 0 &&
@@ -166,6 +185,7 @@ static hfsb_status hfsbi_putting_run(hfsbi_putting *p, hfsb_err *err) {
     }
     code = hfsbi_put_rename(p);
     hfsbi_unlock(&lock);
+    if (code == ESTALE) return hfsbi_fail_stale(p->path, err);
     return code == 0 ? hfsbi_ok(err)
                      : hfsbi_file_fail_os(p->root, p->path, code, verb, err);
 }
@@ -180,7 +200,7 @@ HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
     p.path = path;
     p.put = put;
     p.fd = -1;
-    st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW, "restore",
+    st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "restore",
                        &p.target, err);
     if (st != HFSB_OK) return st;
     swept = hfsbi_sweep_begin(root, p.target.dir);
@@ -195,27 +215,23 @@ HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
                                            hfsb_str path, hfsb_err *err) {
     hfsbi_target target;
-    int          rc, code = 0;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
+    int          code = 0;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_PUT_HOW,
                                     "restore", &target, err);
     if (st != HFSB_OK) return st;
-    if (!target.exists) {
-        do rc = mkdirat(target.dir, target.name, 0700);
-        while (rc != 0 && errno == EINTR);
-        if (rc != 0) code = errno;
-    } else if (!S_ISDIR(target.st.st_mode)) {
-        code = EEXIST;
-    }
+    if (!target.exists) code = hfsbi_mkdirat(target.dir, target.name, 0700);
+    else if (!S_ISDIR(target.st.st_mode)) code = EEXIST;
     if (code != 0) st = hfsbi_file_fail_os(root, path, code, "restore", err);
     hfsbi_target_close(&target);
     return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
-                                         unsigned mode, hfsb_err *err) {
+                                         unsigned mode, bool follow,
+                                         hfsb_err *err) {
     hfsbi_target target;
     int          code = 0;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
+    hfsb_status  st = hfsbi_resolve(root, path, follow ? 0 : HFSBI_PUT_HOW,
                                     "set the mode of", &target, err);
     if (st != HFSB_OK) return st;
     if (!target.exists) code = ENOENT;
@@ -230,46 +246,39 @@ HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
-                                       bool folder, hfsb_err *err) {
-    hfsbi_target target;
-    hfsbi_lock   lock = {-1, -1};
-    int          rc, code;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
-                                    "remove", &target, err);
-    if (st == HFSB_NOT_FOUND) return hfsbi_ok(err);
-    if (st != HFSB_OK) return st;
-    code = hfsbi_lock_target(&target, false, &lock);
-    if (code == 0) {
-        do rc = unlinkat(target.dir, target.name, folder ? AT_REMOVEDIR : 0);
-        while (rc != 0 && errno == EINTR);
-        if (rc != 0 && errno != ENOENT) code = errno;
-    }
+HFSBI_FN int hfsbi_target_remove(hfsbi_target *target, bool folder,
+                                 hfsbi_expect expect) {
+    hfsbi_lock lock = {-1, -1};
+    int        code = hfsbi_lock_target(target, false, &lock);
+    if (code == 0 && expect.fn && target->exists)
+        code = hfsbi_target_expect(target, expect);
+    if (code == 0)
+        code = hfsbi_unlinkat(target->dir, target->name,
+                              folder ? AT_REMOVEDIR : 0);
     hfsbi_unlock(&lock);
-    hfsbi_target_close(&target);
-    if (code == 0) return hfsbi_ok(err);
-    if (folder && (code == ENOTEMPTY || code == EEXIST))
-        return hfsbi_file_fail(err, HFSB_EXISTS, "The folder is not empty",
-                               path);
-    if (code == EWOULDBLOCK)
-        return hfsbi_lock_fail(root, path, code, "remove", err);
-    return hfsbi_file_fail_os(root, path, code, "remove", err);
+    return code;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
-                                     hfsb_str to, hfsb_err *err) {
-    hfsbi_target a, b;
-    int          code = 0;
-    hfsb_status  st =
-        hfsbi_resolve(root, from, HFSBI_RESOLVE_NO_FOLLOW, "restore", &a, err);
+HFSBI_FN hfsb_status hfsbi_remove_fail(const hfsb_root *root, hfsb_str path,
+                                       int code, hfsb_err *err) {
+    if (code == ENOTEMPTY || code == EEXIST)
+        return hfsbi_file_fail(err, HFSB_EXISTS, "The folder is not empty",
+                               path);
+    if (code == ESTALE) return hfsbi_fail_stale(path, err);
+    return hfsbi_lock_fail(root, path, code, "remove", err);
+}
+
+HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
+                                       bool folder, hfsbi_expect expect,
+                                       hfsb_err *err) {
+    hfsbi_target target;
+    int          code;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "remove",
+                                    &target, err);
+    if (st == HFSB_NOT_FOUND) return hfsbi_ok(err);
     if (st != HFSB_OK) return st;
-    st = hfsbi_resolve(root, to, HFSBI_RESOLVE_NO_FOLLOW, "restore", &b, err);
-    if (st == HFSB_OK) {
-        if (b.exists) code = EEXIST;
-        else if (renameat(a.dir, a.name, b.dir, b.name) != 0) code = errno;
-        if (code != 0) st = hfsbi_file_fail_os(root, to, code, "restore", err);
-        hfsbi_target_close(&b);
-    }
-    hfsbi_target_close(&a);
-    return st;
+    code = hfsbi_target_remove(&target, folder, expect);
+    hfsbi_target_close(&target);
+    if (code == 0 || code == ENOENT) return hfsbi_ok(err);
+    return hfsbi_remove_fail(root, path, code, err);
 }

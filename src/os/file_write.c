@@ -31,18 +31,23 @@
    The directory is always locked before the file.
 
    flock() has no timeout, and another program may hold the lock for hours, so
-   we poll and give up after about 2 s. */
+   we poll and give up after about 2 s.
 
+   Writers of ranges (file_range.c) share these locks among themselves: they
+   wait for a change that is being made, and it waits for their pieces. */
 
-static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
+HFSBI_FN int hfsbi_lock_wait(int fd, bool shared) {
     unsigned tries;
-    *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (*fd < 0) return errno;
-    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
+    for (tries = 0; !hfsbi_try_lock(fd, shared); tries++) {
         if (tries == HFSBI_TRIES) return EWOULDBLOCK;
         hfsbi_pause(tries);
     }
     return 0;
+}
+
+static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
+    *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    return *fd < 0 ? errno : hfsbi_lock_wait(*fd, false);
 }
 
 /* A descriptor for the attributes and locks of the file, which may be
@@ -65,7 +70,7 @@ static int hfsbi_lock_file(hfsbi_target *target, int *fd) {
         if (tries > 0) hfsbi_pause(tries - 1);
         *fd = hfsbi_target_open_any(target);
         if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
-        locked = hfsbi_try_lock(*fd);
+        locked = hfsbi_try_lock(*fd, false);
         if (fstat(*fd, &st) != 0) code = errno;
         if (code == 0) code = hfsbi_target_stat(target);
         if (code != 0) return code;
@@ -237,12 +242,14 @@ static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
 }
 #endif
 
-/* Gives the file these permission bits unless it has them; false with
-   errno. */
-static bool hfsbi_set_mode(int fd, mode_t mode) {
+HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode) {
     struct stat st;
+    int         rc = 0;
     if (fstat(fd, &st) != 0) return false;
-    return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0;
+    if ((st.st_mode & 07777) == mode) return true;
+    do rc = fchmod(fd, mode);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0;
 }
 
 /* ---- rewriting in place ----
@@ -269,7 +276,7 @@ typedef struct hfsbi_rewrite {
     hfsbi_rewrite_state state;
 } hfsbi_rewrite;
 
-static bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
+HFSBI_FN bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
     while (s.len > 0) {
         ssize_t n = pwrite(fd, s.ptr, s.len, at);
         if (n < 0 && errno == EINTR) continue;
@@ -281,7 +288,7 @@ static bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
     return true;
 }
 
-static bool hfsbi_set_size(int fd, off_t size) {
+HFSBI_FN bool hfsbi_set_size(int fd, off_t size) {
     int rc;
     do rc = ftruncate(fd, size);
     while (rc != 0 && errno == EINTR);
@@ -536,29 +543,34 @@ static int hfsbi_writer_copy_metadata(hfsb_file_writer *w) {
     return hfsbi_set_mode(w->fd, hfsbi_writer_mode(w)) ? 0 : errno;
 }
 
-/* Renames without replacing; EEXIST when the name is taken. */
-static int hfsbi_rename_new(int dir, const char *from, const char *to) {
+HFSBI_FN int hfsbi_rename_new(int from_dir, const char *from, int to_dir,
+                              const char *to) {
     struct stat st;
+    int         code;
 #if defined(HFSBI_LINUX) && defined(SYS_renameat2)
     const unsigned no_replace = 1; /* RENAME_NOREPLACE */
-    if (syscall(SYS_renameat2, dir, from, dir, to, no_replace) == 0) return 0;
+    if (syscall(SYS_renameat2, from_dir, from, to_dir, to, no_replace) == 0)
+        return 0;
     if (errno != ENOSYS && errno != EINVAL && errno != EPERM) return errno;
 #endif
-    if (linkat(dir, from, dir, to, 0) == 0) {
-        hfsbi_temp_remove(dir, from);
-        return 0;
+    if (linkat(from_dir, from, to_dir, to, 0) == 0) {
+        code = hfsbi_unlinkat(from_dir, from, 0);
+        if (code != 0 && hfsbi_unlinkat(to_dir, to, 0) != 0) code = 0;
+        return code;
     }
     if (errno == EEXIST) return EEXIST;
-    /* No hard links on this file system: check first, under our lock. */
-    if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
-    return renameat(dir, from, dir, to) == 0 ? 0 : errno;
+    /* A folder, or a file system without hard links: check first, under our
+       lock. */
+    if (fstatat(to_dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+    return renameat(from_dir, from, to_dir, to) == 0 ? 0 : errno;
 }
 
 /* Renames the temporary over the target, or sets in_place where that is not
    possible. */
 static hfsb_status hfsbi_writer_rename(hfsb_file_writer *w) {
     int code, dir = w->target.dir;
-    if (w->opts.create) code = hfsbi_rename_new(dir, w->temp, w->target.name);
+    if (w->opts.create)
+        code = hfsbi_rename_new(dir, w->temp, dir, w->target.name);
     else code = renameat(dir, w->temp, dir, w->target.name) == 0 ? 0 : errno;
     if (code == 0) {
         w->temp[0] = '\0';
@@ -765,15 +777,14 @@ static hfsb_status hfsbi_remove_target(const hfsb_root *root, hfsb_str path,
                                        const hfsb_file_info *same,
                                        hfsb_err             *err) {
     hfsb_status st;
-    int         rc, code = hfsbi_target_stat(target);
+    int         code = hfsbi_target_stat(target);
     if (code == 0 && !target->exists) code = ENOENT;
     if (code != 0) return hfsbi_file_fail_os(root, path, code, "remove", err);
     st = hfsbi_remove_check(root, path, target, sha256, same, err);
     if (st != HFSB_OK) return st;
-    do rc = unlinkat(target->dir, target->name, 0);
-    while (rc != 0 && errno == EINTR);
-    if (rc == 0) return hfsbi_ok(err);
-    return hfsbi_file_fail_os(root, path, errno, "remove", err);
+    code = hfsbi_unlinkat(target->dir, target->name, 0);
+    if (code == 0) return hfsbi_ok(err);
+    return hfsbi_file_fail_os(root, path, code, "remove", err);
 }
 
 HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,

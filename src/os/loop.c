@@ -1,4 +1,4 @@
-/* loop.c - an event loop: descriptors, timers, and work in threads.
+/* loop.c - an event loop: descriptors, timers, and answers of threads.
 
    A loop is run turn by turn. A turn waits until something happens and then
    calls, in this order,
@@ -22,9 +22,9 @@
        turn --+-- nobody waits: waits for events, calls, wakes the others
               +-- a thread waits already: waits for the end of its turn
 
-   Three parts follow: the poller, which is the kernel's set of descriptors
-   (epoll, kqueue, or a list for poll()); the pool of threads; and the loop
-   itself. */
+   Two parts follow: the poller, which is the kernel's set of descriptors
+   (epoll, kqueue, or a list for poll()), and the loop itself. The threads are
+   in pool.c. */
 #include "os_private.h"
 
 #define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
@@ -477,86 +477,36 @@ static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
 
 /* ---- the loop ---- */
 
-/* Threads of the pool stay far below this stack with all that the tools call,
-   blocks of 64 kB included; only pages that are touched cost memory. */
-enum { HFSBI_POOL_STACK = 512 * 1024 };
-
-/* Tasks that wait for a slow disk must not hold up all others: `max` tasks run
-   that are younger than HFSBI_POOL_SLOW_MS, and older ones in addition, as long
-   as there are threads. */
-enum {
-    HFSBI_POOL_SLOW_MS = 1000,
-    HFSBI_POOL_MORE = 8,     /* threads, times `max` */
-    HFSBI_POOL_LOOK_MS = 250 /* how often a full pool is looked at */
-};
-
-/* Tasks in the order they came. */
-typedef struct hfsbi_queue {
-    hfsbi_task *first, **last; /* last: where the next one is linked */
-} hfsbi_queue;
-
-typedef struct hfsbi_worker {
-    hfsbi_loop *loop;
-    pthread_t   thread;
-    long long   began; /* when its task began; -1: it has none */
-} hfsbi_worker;
-
-typedef struct hfsbi_pool {
-    pthread_cond_t more;    /* a task came or may run now, or the end */
-    hfsbi_queue    waiting; /* for a thread */
-    hfsbi_queue    urgent;  /* the same; these go first */
-    size_t         length;  /* of both queues */
-    size_t         idle;    /* threads that wait for a task */
-    hfsbi_worker  *workers; /* `most` of them, `count` have a thread; one
-                               of them is for an urgent task */
-    size_t         count, max, most;
-    bool           ending;
-    hfsbi_timer    timer; /* looks at a full pool; of the loop's lock */
-} hfsbi_pool;
+/* How somebody waits for events. */
+typedef struct hfsbi_loop_wait {
+    bool      waiting; /* a turn waits, without the lock */
+    bool      stale;   /* meanwhile an io was forgotten: the events that the
+                          wait finds may be those of a freed object */
+    bool      hosted;  /* a host waits in its own way */
+    long long until;   /* end of that wait; -1: without limit */
+} hfsbi_loop_wait;
 
 struct hfsbi_loop {
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock;   /* recursive; see hfsbi_loop_lock() */
-    pthread_cond_t  turned; /* after each turn */
-    hfsbi_poller    poller;
-    hfsbi_timer     heap; /* its child is the root */
-    hfsbi_timer     due;  /* its child is the first of those that run now */
-    long long       now;
-    bool            waiting; /* a turn waits, without the lock */
-    bool            stale;   /* meanwhile an io was forgotten: the events that
-                                the wait finds may be those of a freed object */
-    bool            hosted;  /* a host waits in its own way */
-    long long       until;   /* end of that wait; -1: without limit */
-    hfsbi_scanner   scan;    /* of the commands that are attached */
-    hfsbi_io        wake;
-    int             wake_fds[2];
+    hfsb_alloc       alloc;
+    pthread_mutex_t  lock;   /* recursive; see hfsbi_loop_lock() */
+    pthread_cond_t   turned; /* after each turn */
+    hfsbi_poller     poller;
+    hfsbi_timer      heap; /* its child is the root */
+    hfsbi_timer      due;  /* its child is the first of those that run now */
+    long long        now;
+    hfsbi_loop_wait  wait;
+    hfsbi_companion *companion;
+    hfsbi_pool      *pool;
+    hfsbi_pool      *walled; /* its threads have entered ... */
+    hfsbi_wall      *wall;   /* ... this one; NULL: there is none */
+    hfsbi_io         wake;
+    int              wake_fds[2];
 
     pthread_mutex_t queue_lock; /* guards all below; is taken last */
-    hfsbi_pool      pool;
-    hfsbi_queue     posted;  /* their done is due */
-    size_t          pending; /* tasks whose done was not called yet */
-    bool            asleep;  /* a post must write to the pipe */
+    hfsbi_queue     posted;     /* their done is due */
+    size_t          pending;    /* tasks whose done was not called yet */
+    bool            asleep;     /* a post must write to the pipe */
 };
-
-static void hfsbi_queue_init(hfsbi_queue *queue) {
-    queue->first = NULL;
-    queue->last = &queue->first;
-}
-
-static void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task) {
-    task->next = NULL;
-    *queue->last = task;
-    queue->last = &task->next;
-}
-
-/* Takes the first task, or NULL. */
-static hfsbi_task *hfsbi_queue_take(hfsbi_queue *queue) {
-    hfsbi_task *task = queue->first;
-    if (!task) return NULL;
-    queue->first = task->next;
-    if (!task->next) hfsbi_queue_init(queue);
-    return task;
-}
 
 /* ---- the lock ---- */
 
@@ -574,7 +524,7 @@ HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
 
 /* True when somebody waits for events, and would miss a change. */
 static bool hfsbi_loop_sleeps(const hfsbi_loop *loop) {
-    return loop->waiting || loop->hosted;
+    return loop->wait.waiting || loop->wait.hosted;
 }
 
 /* ---- descriptors ---- */
@@ -586,7 +536,7 @@ HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want) {
 
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
     if (!io->known && !io->want && !io->gone) return;
-    loop->stale = true;
+    loop->wait.stale = true;
     hfsbi_poller_forget(&loop->poller, io);
 }
 
@@ -655,7 +605,8 @@ HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
     timer->set = true;
     timer->child = timer->next = timer->prev = NULL;
     hfsbi_timer_put(loop, timer);
-    if (hfsbi_loop_sleeps(loop) && (loop->until < 0 || at < loop->until))
+    if (hfsbi_loop_sleeps(loop) &&
+        (loop->wait.until < 0 || at < loop->wait.until))
         hfsbi_loop_wake(loop);
 }
 
@@ -690,8 +641,12 @@ HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop) {
     return loop->now;
 }
 
-HFSBI_FN hfsbi_scanner *hfsbi_loop_scanner(hfsbi_loop *loop) {
-    return &loop->scan;
+HFSBI_FN hfsbi_companion **hfsbi_loop_companion(hfsbi_loop *loop) {
+    return &loop->companion;
+}
+
+HFSBI_FN hfsb_alloc hfsbi_loop_alloc(const hfsbi_loop *loop) {
+    return loop->alloc;
 }
 
 /* ---- tasks ---- */
@@ -704,97 +659,16 @@ static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
     loop->asleep = false;
 }
 
-/* How many tasks run that are not slow. Under the lock of the queue. */
-static size_t hfsbi_pool_quick(const hfsbi_pool *pool) {
-    long long now = hfsb_clock_ms();
-    size_t    i, n = 0;
-    for (i = 0; i < pool->count; i++)
-        n += pool->workers[i].began >= 0 &&
-             now - pool->workers[i].began < HFSBI_POOL_SLOW_MS;
-    return n;
-}
-
-/* Takes the next task for a thread, or NULL. Under the lock of the queue. */
-static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
-    hfsbi_task *task = hfsbi_queue_take(&pool->urgent);
-    if (!task && (pool->ending || hfsbi_pool_quick(pool) < pool->max))
-        task = hfsbi_queue_take(&pool->waiting);
-    if (task) pool->length--;
-    return task;
-}
-
-static void *hfsbi_pool_thread(void *arg) {
-    hfsbi_worker *self = (hfsbi_worker *)arg;
-    hfsbi_loop   *loop = self->loop;
-    hfsbi_pool   *pool = &loop->pool;
+HFSBI_FN void hfsbi_loop_expect(hfsbi_loop *loop) {
     pthread_mutex_lock(&loop->queue_lock);
-    for (;;) {
-        hfsbi_task *task = hfsbi_pool_next(pool);
-        if (task) {
-            if (!task->urgent) self->began = hfsb_clock_ms();
-            pthread_mutex_unlock(&loop->queue_lock);
-            task->run(task);
-            pthread_mutex_lock(&loop->queue_lock);
-            self->began = -1;
-            hfsbi_loop_add_posted(loop, task);
-        } else if (pool->ending) {
-            break;
-        } else {
-            pool->idle++;
-            (void)pthread_cond_wait(&pool->more, &loop->queue_lock);
-            pool->idle--;
-        }
-    }
+    loop->pending++;
     pthread_mutex_unlock(&loop->queue_lock);
-    return NULL;
 }
 
-/* Starts threads for `length` tasks, as many as may run now: max of them, which
-   may be one more than usual for an urgent task. Under the lock of
-   the queue. Threads that were woken but do not have the lock yet still count
-   as idle, and their tasks as waiting. */
-static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length, size_t max) {
-    hfsbi_pool *pool = &loop->pool;
-    size_t      n = pool->idle, quick;
-    size_t      most = pool->most - (max == pool->max);
-    if (pool->ending || n >= length || pool->count >= most) return;
-    quick = hfsbi_pool_quick(pool);
-    for (; n < length && quick + n < max && pool->count < most; n++) {
-        hfsbi_worker *worker = &pool->workers[pool->count];
-        worker->loop = loop;
-        worker->began = -1;
-        if (hfsbi_thread_start(&worker->thread, HFSBI_POOL_STACK,
-                               hfsbi_pool_thread, worker) != 0)
-            return;
-        pool->count++;
-    }
-}
-
-/* Gives a task to the threads; false when no thread exists. Under the lock of
-   the queue. */
-static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
-    hfsbi_pool *pool = &loop->pool;
-    size_t      max = pool->max + (pool->max && task->urgent);
-    if (pool->length >= pool->idle)
-        hfsbi_pool_grow(loop, pool->length + 1, max);
-    if (pool->count == 0) return false;
-    hfsbi_queue_add(task->urgent ? &pool->urgent : &pool->waiting, task);
-    pool->length++;
-    (void)pthread_cond_signal(&pool->more);
-    return true;
-}
-
-/* Waits for the threads, which first finish all tasks. */
-static void hfsbi_pool_end(hfsbi_loop *loop) {
-    hfsbi_pool *pool = &loop->pool;
-    size_t      i;
+HFSBI_FN void hfsbi_loop_deliver(hfsbi_loop *loop, hfsbi_task *task) {
     pthread_mutex_lock(&loop->queue_lock);
-    pool->ending = true;
-    (void)pthread_cond_broadcast(&pool->more);
+    hfsbi_loop_add_posted(loop, task);
     pthread_mutex_unlock(&loop->queue_lock);
-    for (i = 0; i < pool->count; i++)
-        (void)pthread_join(pool->workers[i].thread, NULL);
-    pool->count = 0;
 }
 
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
@@ -804,44 +678,95 @@ HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
     pthread_mutex_unlock(&loop->queue_lock);
 }
 
-/* Sets the timer while tasks wait that no thread may take yet. Under both
-   locks. */
-static void hfsbi_pool_watch(hfsbi_loop *loop) {
-    hfsbi_pool *pool = &loop->pool;
-    if (pool->length == 0 || pool->timer.set ||
-        pool->length + hfsbi_pool_quick(pool) <= pool->max)
-        return;
-    hfsbi_loop_timer(loop, &pool->timer, hfsb_clock_ms() + HFSBI_POOL_LOOK_MS);
+/* True in a thread that has entered the wall. */
+static bool hfsbi_loop_is_walled_here(hfsbi_loop *loop) {
+    return loop->walled && hfsbi_pool_is_here(loop->walled);
 }
 
-/* Tasks that ran when others had to wait may have become slow. */
-static void hfsbi_pool_look(hfsbi_timer *timer) {
-    hfsbi_loop *loop =
-        (hfsbi_loop *)(void *)((char *)timer -
-                               offsetof(hfsbi_loop, pool.timer));
-    pthread_mutex_lock(&loop->queue_lock);
-    hfsbi_pool_grow(loop, loop->pool.length, loop->pool.max);
-    (void)pthread_cond_broadcast(&loop->pool.more);
-    hfsbi_pool_watch(loop);
-    pthread_mutex_unlock(&loop->queue_lock);
+/* Gives a task to a pool, in any thread. */
+static void hfsbi_loop_give(hfsbi_loop *loop, hfsbi_pool *pool,
+                            hfsbi_task *task) {
+    hfsbi_pool_add(pool, task, !hfsbi_loop_is_walled_here(loop));
 }
 
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
-    bool given;
-    hfsbi_loop_lock(loop);
-    pthread_mutex_lock(&loop->queue_lock);
-    given = hfsbi_pool_add(loop, task);
-    if (given) loop->pending++;
-    if (given) hfsbi_pool_watch(loop);
-    pthread_mutex_unlock(&loop->queue_lock);
-    hfsbi_loop_unlock(loop);
-    if (given) return;
-    task->run(task);
-    hfsbi_loop_post(loop, task);
+    hfsbi_loop_give(
+        loop, task->walled && loop->walled ? loop->walled : loop->pool, task);
+}
+
+HFSBI_FN bool hfsbi_loop_set_wall(hfsbi_loop *loop, hfsbi_wall *wall) {
+    if (!hfsbi_pool_start(loop->pool)) return false;
+    loop->walled = hfsbi_pool_open(loop, hfsbi_pool_max(loop->pool), wall);
+    if (!loop->walled) return false;
+    loop->wall = wall;
+    return true;
+}
+
+HFSBI_FN const hfsbi_wall *hfsbi_loop_wall(const hfsbi_loop *loop) {
+    return loop->wall;
+}
+
+/* A task that somebody waits for. */
+typedef struct hfsbi_errand {
+    hfsbi_task task; /* first */
+    void (*fn)(void *user);
+    void           *user;
+    bool            ended;
+    pthread_mutex_t lock;
+    pthread_cond_t  end;
+    hfsb_alloc      alloc;
+    int             users; /* who waits, and the loop */
+} hfsbi_errand;
+
+static void hfsbi_errand_run(hfsbi_task *task) {
+    hfsbi_errand *e = (hfsbi_errand *)(void *)task;
+    e->fn(e->user);
+    pthread_mutex_lock(&e->lock);
+    e->ended = true;
+    (void)pthread_cond_signal(&e->end);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void hfsbi_errand_leave(hfsbi_task *task) {
+    hfsbi_errand *e = (hfsbi_errand *)(void *)task;
+    hfsb_alloc    alloc = e->alloc;
+    int           left;
+    pthread_mutex_lock(&e->lock);
+    left = --e->users;
+    pthread_mutex_unlock(&e->lock);
+    if (left) return;
+    (void)pthread_cond_destroy(&e->end);
+    (void)pthread_mutex_destroy(&e->lock);
+    hfsbi_array_free(&alloc, e, 1, sizeof *e);
+}
+
+HFSBI_FN void hfsbi_loop_outside(hfsbi_loop *loop, void (*fn)(void *user),
+                                 void       *user) {
+    hfsbi_errand *e;
+    if (!hfsbi_loop_is_walled_here(loop)) { /* a wait could starve the pool */
+        fn(user);
+        return;
+    }
+    e = (hfsbi_errand *)hfsbi_array(&loop->alloc, 1, sizeof *e);
+    if (!e) return;
+    memset(e, 0, sizeof *e);
+    e->task.run = hfsbi_errand_run;
+    e->task.done = hfsbi_errand_leave;
+    e->fn = fn;
+    e->user = user;
+    e->alloc = loop->alloc;
+    e->users = 2;
+    (void)pthread_mutex_init(&e->lock, NULL);
+    (void)pthread_cond_init(&e->end, NULL);
+    hfsbi_loop_give(loop, loop->pool, &e->task);
+    pthread_mutex_lock(&e->lock);
+    while (!e->ended) (void)pthread_cond_wait(&e->end, &e->lock);
+    pthread_mutex_unlock(&e->lock);
+    hfsbi_errand_leave(&e->task);
 }
 
 HFSBI_FN bool hfsbi_loop_has_threads(const hfsbi_loop *loop) {
-    return loop->pool.max > 0;
+    return hfsbi_pool_max(loop->pool) > 0;
 }
 
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
@@ -900,13 +825,13 @@ static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
 
 static void hfsbi_loop_free(hfsbi_loop *loop) {
     hfsb_alloc alloc = loop->alloc;
+    hfsbi_pool_close(loop->walled);
+    hfsbi_pool_close(loop->pool);
+    if (loop->wall) loop->wall->free(loop->wall);
     hfsbi_poller_close(&loop->poller);
     hfsbi_close(&loop->wake_fds[0]);
     hfsbi_close(&loop->wake_fds[1]);
-    hfsbi_scanner_free(&loop->scan);
-    hfsbi_array_free(&alloc, loop->pool.workers, loop->pool.most,
-                     sizeof *loop->pool.workers);
-    (void)pthread_cond_destroy(&loop->pool.more);
+    if (loop->companion) loop->companion->free(loop->companion);
     (void)pthread_mutex_destroy(&loop->queue_lock);
     (void)pthread_cond_destroy(&loop->turned);
     (void)pthread_mutex_destroy(&loop->lock);
@@ -918,16 +843,9 @@ static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
     if (!hfsbi_poller_open(&loop->poller, &loop->alloc) ||
         !hfsbi_wake_open(loop->wake_fds))
         return false;
-    if (max_threads) {
-        size_t most = HFSBI_POOL_MORE * max_threads + 1;
-        loop->pool.workers = (hfsbi_worker *)hfsbi_array(
-            &loop->alloc, most, sizeof *loop->pool.workers);
-        errno = ENOMEM;
-        if (!loop->pool.workers) return false;
-        loop->pool.most = most;
-    }
-    loop->pool.max = max_threads;
-    loop->pool.timer.fn = hfsbi_pool_look;
+    loop->pool = hfsbi_pool_open(loop, max_threads, NULL);
+    errno = ENOMEM;
+    if (!loop->pool) return false;
     loop->wake.fd = loop->wake_fds[0];
     loop->wake.fn = hfsbi_loop_woken;
     return hfsbi_poller_set(&loop->poller, &loop->wake, HFSBI_IO_READ);
@@ -943,15 +861,11 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
     memset(loop, 0, sizeof *loop);
     loop->alloc = *alloc;
     loop->wake_fds[0] = loop->wake_fds[1] = -1;
-    hfsbi_scanner_init(&loop->scan, loop, alloc);
-    hfsbi_queue_init(&loop->pool.waiting);
-    hfsbi_queue_init(&loop->pool.urgent);
     hfsbi_queue_init(&loop->posted);
     loop->now = hfsb_clock_ms();
     hfsbi_mutex_init_recursive(&loop->lock);
     (void)hfsbi_cond_init(&loop->turned);
     (void)pthread_mutex_init(&loop->queue_lock, NULL);
-    (void)pthread_cond_init(&loop->pool.more, NULL);
     if (max_threads == 0) max_threads = 8;
     if (!hfsbi_loop_fill(loop, no_threads ? 0 : max_threads)) {
         hfsb_status st =
@@ -966,7 +880,8 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
     hfsbi_task *task;
     if (!loop) return;
-    hfsbi_pool_end(loop);
+    if (loop->walled) hfsbi_pool_end(loop->walled); /* it uses the other */
+    hfsbi_pool_end(loop->pool);
     while ((task = hfsbi_loop_next_posted(loop)) != NULL) task->done(task);
     hfsbi_loop_free(loop);
 }
@@ -995,21 +910,21 @@ static int hfsbi_loop_time(hfsbi_loop *loop, long long wait_ms) {
     now = hfsb_clock_ms();
     if (at >= 0) wait_ms = hfsbi_earlier(wait_ms, at > now ? at - now : 0);
     if (wait_ms > INT_MAX) wait_ms = INT_MAX;
-    loop->until = wait_ms < 0 ? -1 : now + wait_ms;
+    loop->wait.until = wait_ms < 0 ? -1 : now + wait_ms;
     return wait_ms < 0 ? -1 : (int)wait_ms;
 }
 
 /* Waits without the lock. An io that was forgotten meanwhile may be among the
    events: then they are fetched again. That loses none: only ends are reported
    once, and only to the ios of a server, whose loop nobody else uses. */
-static void hfsbi_loop_wait(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
-    loop->waiting = true;
-    loop->stale = false;
+static void hfsbi_loop_sleep(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
+    loop->wait.waiting = true;
+    loop->wait.stale = false;
     hfsbi_loop_unlock(loop);
     hfsbi_poller_wait(&loop->poller, batch, ms);
     hfsbi_loop_lock(loop);
-    loop->waiting = false;
-    if (loop->stale && HFSBI_POLLER_LIVE)
+    loop->wait.waiting = false;
+    if (loop->wait.stale && HFSBI_POLLER_LIVE)
         hfsbi_poller_wait(&loop->poller, batch, 0);
 }
 
@@ -1026,16 +941,16 @@ HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
     hfsbi_io   *io;
     unsigned    events;
     int         ms;
-    if (loop->waiting) {
+    if (loop->wait.waiting) {
         if (wait_ms != 0) hfsbi_loop_follow(loop, wait_ms);
         return;
     }
     batch.at = batch.count = 0;
-    loop->hosted = false;
+    loop->wait.hosted = false;
     ms = hfsbi_loop_time(loop, wait_ms);
     if (!hfsbi_poller_prepare(&loop->poller)) hfsbi_poller_nap(ms);
     else if (ms == 0) hfsbi_poller_wait(&loop->poller, &batch, 0);
-    else hfsbi_loop_wait(loop, &batch, ms);
+    else hfsbi_loop_sleep(loop, &batch, ms);
     hfsbi_loop_wake_up(loop);
     loop->now = hfsb_clock_ms();
     hfsbi_poller_found(&loop->poller, &batch);
@@ -1049,15 +964,16 @@ HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
 
 HFSBI_FN size_t hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                  size_t max) {
-    if (loop->waiting) return 0;
-    loop->hosted = true;
-    loop->until = hfsbi_timers_next(loop);
+    if (loop->wait.waiting) return 0;
+    loop->wait.hosted = true;
+    loop->wait.until = hfsbi_timers_next(loop);
     return hfsbi_poller_watch(&loop->poller, list, max);
 }
 
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
-    if (loop->waiting) return -1;
-    loop->hosted = true;
-    loop->until = hfsbi_loop_fall_asleep(loop) ? hfsbi_timers_next(loop) : 0;
-    return loop->until;
+    if (loop->wait.waiting) return -1;
+    loop->wait.hosted = true;
+    loop->wait.until =
+        hfsbi_loop_fall_asleep(loop) ? hfsbi_timers_next(loop) : 0;
+    return loop->wait.until;
 }

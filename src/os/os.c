@@ -140,9 +140,23 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     return hfsbi_fd_above_2(fd);
 }
 
-HFSBI_FN bool hfsbi_try_lock(int fd) {
+HFSBI_FN int hfsbi_mkdirat(int dir, const char *name, mode_t mode) {
     int rc;
-    do rc = flock(fd, LOCK_EX | LOCK_NB);
+    do rc = mkdirat(dir, name, mode);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 ? 0 : errno;
+}
+
+HFSBI_FN int hfsbi_unlinkat(int dir, const char *name, int flags) {
+    int rc;
+    do rc = unlinkat(dir, name, flags);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 ? 0 : errno;
+}
+
+HFSBI_FN bool hfsbi_try_lock(int fd, bool shared) {
+    int rc;
+    do rc = flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
     while (rc != 0 && errno == EINTR);
     return rc == 0 || errno != EWOULDBLOCK;
 }
@@ -535,7 +549,7 @@ long long hfsb_clock_ms(void) {
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-HFSBI_FN long long hfsbi_wall_ns(void) {
+HFSBI_FN long long hfsbi_time_ns(void) {
     struct timespec now = HFSB_INIT;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     return (long long)now.tv_sec * 1000000000 + now.tv_nsec;

@@ -2,9 +2,7 @@
 
 #include "../core/core_private.h"
 #include "../pattern/pattern_private.h"
-#include "confine.h"
 #include "file.h"
-#include "proc.h"
 #include "cancel.h"
 
 /* os_private.h - the operating system: its headers, the differences between
@@ -27,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,9 +90,13 @@ HFSBI_FN int hfsbi_fd_above_2(int fd);
 /* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
 
-/* An exclusive flock(), tried once: false when another descriptor holds
-   it. File systems without locks count as locked. */
-HFSBI_FN bool hfsbi_try_lock(int fd);
+/* mkdirat() and unlinkat(), repeated after EINTR; 0 or an errno. */
+HFSBI_FN int hfsbi_mkdirat(int dir, const char *name, mode_t mode);
+HFSBI_FN int hfsbi_unlinkat(int dir, const char *name, int flags);
+
+/* A flock(), exclusive or shared, tried once: false when another descriptor
+   holds it. File systems without locks count as locked. */
+HFSBI_FN bool hfsbi_try_lock(int fd, bool shared);
 
 /* fsync(); false with errno. True where the file system does not have it. */
 HFSBI_FN bool hfsbi_sync(int fd);
@@ -188,7 +191,7 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 
 /* Returns the time of day, in nanoseconds since 1970: it can be set, so no wait
    may depend on it. */
-HFSBI_FN long long hfsbi_wall_ns(void);
+HFSBI_FN long long hfsbi_time_ns(void);
 
 /* pthread_mutex_init() for a lock that a thread may take several times. */
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock);
@@ -272,8 +275,9 @@ enum {
     HFSBI_RESOLVE_NO_FOLLOW = 1, /* stop at a symlink, do not resolve it */
     HFSBI_RESOLVE_PARENTS = 2,   /* make missing directories, */
     HFSBI_RESOLVE_NO_SYNC = 4,   /* ... without waiting for the disk */
-    HFSBI_RESOLVE_DEEPEST = 8    /* where directories are missing, `dir` is the
+    HFSBI_RESOLVE_DEEPEST = 8,   /* where directories are missing, `dir` is the
                                  deepest that exists, `name` the whole rest */
+    HFSBI_RESOLVE_DIRECT = 16    /* no symlink on the way: ENOTDIR */
 };
 
 /* Resolves path to a target. `verb` is for the message: "Cannot {verb} ...".
@@ -293,6 +297,17 @@ HFSBI_FN int hfsbi_target_place(const hfsbi_target *target, hfsb_buf *out);
    a directory above it. */
 HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
                                 bool is_dir);
+
+/* Appends the absolute path of the target without symlinks; 0 or an errno. */
+HFSBI_FN int hfsbi_target_real(const hfsbi_target *target, hfsb_buf *out);
+
+/* True when st describes the top of one of the roots. */
+HFSBI_FN bool hfsbi_root_is_top(const hfsb_root *root, const struct stat *st);
+
+/* Opens the folder `name` in dir for reading, never through a symlink; a
+   descriptor or -1 with errno. same_mount: EXDEV where something is mounted;
+   without openat2() only where another file system is. */
+HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount);
 
 /* Updates exists and st; 0 or an errno. */
 HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
@@ -332,6 +347,36 @@ HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
    errno. */
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
 
+/* A part of a file that is open for reading. */
+typedef struct hfsbi_file_range {
+    int                fd; /* O_NONBLOCK as of hfsb_file_open(); -1: `content`
+                              has the bytes */
+    unsigned long long first, length; /* in bytes: the part that exists now */
+    hfsb_buf           content; /* of a file of /proc, whose size reads as 0:
+                                   the part itself */
+    hfsb_file_info     info; /* with the true size of a file of /proc */
+    unsigned long long done; /* private: bytes read of the part */
+} hfsbi_file_range;
+
+enum { HFSBI_SIZELESS_MAX = 16 << 20 }; /* bytes of a file of /proc */
+
+/* Opens a regular file, as hfsb_file_open() does, to read up to `length` bytes
+   from `offset` on; the length is cut to what the file has, 0 past its end.
+   HFSB_LIMIT for a file of /proc above HFSBI_SIZELESS_MAX. On failure there is
+   nothing to close. */
+HFSBI_FN hfsb_status hfsbi_file_range_open(const hfsb_root   *root,
+                                           hfsb_str           path,
+                                           unsigned long long offset,
+                                           unsigned long long length,
+                                           hfsbi_file_range  *range,
+                                           hfsb_err          *err);
+/* Reads the next bytes of the part, up to n; *got is 0 at its end, and earlier
+   when the file has shrunk. HFSB_OK or HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_file_range_read(hfsbi_file_range *range, char *to,
+                                           size_t n, size_t *got,
+                                           hfsb_err *err);
+HFSBI_FN void        hfsbi_file_range_close(hfsbi_file_range *range);
+
 /* ---- temp.c: temporaries of file_write.c ---- */
 
 /* Makes a temporary for `name`, whose own name goes to temp; "" on failure. 0
@@ -359,7 +404,22 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
-/* Shared with file_put.c: functions that return int return 0 or an errno. */
+/* Shared with other files: functions that return int return 0 or an errno,
+   bool false with errno. */
+
+/* Waits for a flock(), exclusive or shared; EWOULDBLOCK after about 2 s. */
+HFSBI_FN int hfsbi_lock_wait(int fd, bool shared);
+
+/* Renames anything without replacing; EEXIST when the name is taken. Where the
+   system cannot, a folder is only checked for first. */
+HFSBI_FN int hfsbi_rename_new(int from_dir, const char *from, int to_dir,
+                              const char *to);
+
+/* Writes all of s at a position; the caller has a signal guard. */
+HFSBI_FN bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at);
+HFSBI_FN bool hfsbi_set_size(int fd, off_t size);
+/* Gives the file these permission bits unless it has them. */
+HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode);
 
 /* Descriptors that hold a lock, or -1. */
 typedef struct hfsbi_lock {
@@ -387,6 +447,13 @@ HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
                            unsigned char       digest[HFSB_SHA256_SIZE],
                            unsigned long long *bytes);
 
+/* Decides whether a path is still what the caller has seen there, right before
+   it changes. NULL: nothing is there. */
+typedef struct hfsbi_expect {
+    bool (*fn)(const void *user, const struct stat *st); /* NULL: anything */
+    const void *user;
+} hfsbi_expect;
+
 /* What a path shall be: a regular file, a symlink, or another name of a
    file. */
 typedef struct hfsbi_put {
@@ -398,27 +465,37 @@ typedef struct hfsbi_put {
     unsigned             mode;    /* permission bits of a file with content */
     uid_t                uid;     /* its owner, as far as we may set it */
     gid_t                gid;
+    hfsbi_expect         expect; /* what it replaces */
 } hfsbi_put;
 
 /* Replaces what is at path, except a folder, by a rename: others see the old
-   state or the new one. Folders on the way must exist; a symlink at path is
-   not followed. Does not wait for the disk. HFSB_STALE when the content does
-   not have that digest; else as listed in file.h. */
+   state or the new one. Folders on the way must exist and be no symlinks, here
+   and below; a symlink at path is not followed. Does not wait for the disk.
+   HFSB_STALE when the content does not have that digest, or something else
+   than expected is at path; else as listed in file.h. */
 HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
                                         const hfsbi_put *put, hfsb_err *err);
-/* Renames a file to a path where nothing is. */
-HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
-                                     hfsb_str to, hfsb_err *err);
 /* Makes a folder that only we may use, unless there is one. */
 HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
                                            hfsb_str path, hfsb_err *err);
-/* Sets the permission bits of a file or folder, never through a symlink. */
+/* Sets the permission bits of a file or folder: never through a symlink or,
+   with `follow`, of the one that path leads to beneath the root. */
 HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
-                                         unsigned mode, hfsb_err *err);
+                                         unsigned mode, bool follow,
+                                         hfsb_err *err);
 /* Removes anything but a folder, or an empty folder. HFSB_OK also when it is
-   gone; HFSB_EXISTS for a folder that is not empty. */
+   gone; HFSB_EXISTS for a folder that is not empty; HFSB_STALE as above. */
 HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
-                                       bool folder, hfsb_err *err);
+                                       bool folder, hfsbi_expect expect,
+                                       hfsb_err *err);
+/* The same for a target, under the lock of its directory; 0 or an errno:
+   ENOENT, ESTALE, ENOTEMPTY ... */
+HFSBI_FN int hfsbi_target_remove(hfsbi_target *target, bool folder,
+                                 hfsbi_expect expect);
+/* The message for such an errno. */
+HFSBI_FN hfsb_status hfsbi_remove_fail(const hfsb_root *root, hfsb_str path,
+                                       int code, hfsb_err *err);
+
 /* ---- walk.c: walks a folder tree ---- */
 
 /* A finder walks everything beneath a folder. It reads nothing outside the
@@ -505,6 +582,7 @@ typedef struct hfsbi_finder {
     /* the outcome */
     size_t         files;   /* entries seen that are not folders */
     size_t         ignored; /* entries skipped by ignore rules */
+    size_t         denied;  /* entries skipped by the deny list */
     size_t         failed;  /* folders not read, or not completely */
     hfsb_buf       notes;   /* about some of these: LF and a line for each */
     hfsbi_walk_end end;     /* visit may set it to HFSBI_WALK_STOPPED */
@@ -518,6 +596,11 @@ typedef struct hfsbi_finder {
    failure with *err. Close the finder in either case. */
 HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
                                        hfsb_err *err);
+/* The same for a folder that is open, at a path as seen from the root, which
+   is for messages, and for the deny list where /proc does not have it. False
+   without memory. fd is closed by hfsbi_finder_close() in either case. */
+HFSBI_FN bool hfsbi_finder_open_at(hfsbi_finder *f, const hfsb_root *root,
+                                   hfsb_str path, int fd);
 /* Visits everything beneath f->spot, which must be a folder. HFSB_OK, also
    when some folders could not be read; the status of visit; HFSB_NOMEM; or the
    reason why the first folder cannot be read. */
@@ -535,329 +618,213 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 /* Appends a path or name on one line: control characters and invalid UTF-8
    become \n, \t, \x1B. */
 HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
-/* ---- confinement: places and network, shared by its mechanisms ---- */
 
-/* Descriptors of a confinement have this number or a higher one: those below
-   are overwritten in the child. */
-enum { HFSBI_CONFINE_FD = 8 };
+HFSBI_FN hfsbi_entry_type hfsbi_entry_type_of(mode_t mode);
+/* The type from readdir(); unknown on some file systems. */
+HFSBI_FN hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e);
+/* True for "." and "..". */
+HFSBI_FN bool hfsbi_is_dots(const char *name);
+/* The order of a sorted walk: "/" sorts before every other byte. */
+HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b);
 
-/* What a place is for. A list of places is one buffer of entries, each the
-   letter, an absolute path without symlinks, and a NUL. */
+/* ---- entry.c: entries by path ---- */
+
+/* All paths here are resolved beneath the root as hfsb_file_stat() does, and
+   slashes at their end are ignored: "a/" is the entry "a". Statuses as listed
+   in file.h, and
+   HFSB_ARG  "Is not a folder: {path}", where one is needed */
+
+/* What is at a path. */
+typedef struct hfsbi_path_info {
+    hfsbi_entry_type type; /* FILE, FOLDER, LINK or OTHER */
+    hfsb_file_info   file; /* size, mode, time of change, identity */
+    unsigned long    uid, gid;
+} hfsbi_path_info;
+
+/* Looks at a path; with `follow` at what a symlink leads to. Appends the text
+   of a symlink, which may lead anywhere, to *link (NULL: not wanted). */
+HFSBI_FN hfsb_status hfsbi_path_stat(const hfsb_root *root, hfsb_str path,
+                                     bool follow, hfsbi_path_info *info,
+                                     hfsb_buf *link, hfsb_err *err);
+
+/* Appends the absolute path without symlinks of something that exists. */
+HFSBI_FN hfsb_status hfsbi_path_canonical(const hfsb_root *root, hfsb_str path,
+                                          hfsb_buf *out, hfsb_err *err);
+
+/* Appends the text of the symlink `name` in dir; 0 or an errno, EINVAL when it
+   is something else. */
+HFSBI_FN int hfsbi_read_link(int dir, const char *name, hfsb_buf *out);
+
+/* One entry of a list; valid during the callback. */
+typedef struct hfsbi_list_entry {
+    hfsb_str        path; /* from the folder that is listed */
+    hfsb_str        name; /* the last part of it */
+    hfsbi_path_info info; /* symlinks are not followed */
+    hfsb_str        link; /* the text of a symlink */
+} hfsbi_list_entry;
+
+typedef struct hfsbi_list_opts {
+    size_t   depth; /* levels of folders: 1 lists the entries of the folder
+                       itself (0: 1; at most HFSBI_FINDER_DEPTH) */
+    size_t   limit; /* entries (0: no limit) */
+    hfsb_str after; /* begin after this path, which need not exist any more:
+                       that of the last entry of the page before (empty: at
+                       the first) */
+    const hfsb_cancel *cancel;
+    long long          until; /* deadline on hfsb_clock_ms() (0: in
+                                 HFSBI_FINDER_MS) */
+    /* Called for each entry, a folder before those in it. A status other than
+       HFSB_OK ends the list and is returned, with *err as fn left it. */
+    hfsb_status (*fn)(void *user, const hfsbi_list_entry *entry);
+    void *user;
+} hfsbi_list_opts;
+
+typedef struct hfsbi_listed {
+    size_t entries;
+    bool   more;   /* there are more: the limit, deadline or cancel ended it */
+    size_t failed; /* entries left out because they could not be read, and
+                      folders not read, or not completely */
+} hfsbi_listed;
+
+/* Lists a folder in the order of the bytes of its names, all of them but those
+   on the deny list; holds the names of one folder of each level at a time.
+   File systems of the kernel, such as /proc, are only listed by their own
+   path. */
+HFSBI_FN hfsb_status hfsbi_path_list(const hfsb_root *root, hfsb_str path,
+                                     const hfsbi_list_opts *opts,
+                                     hfsbi_listed *listed, hfsb_err *err);
+
 enum {
-    HFSBI_PLACE_READ = 'r',
-    HFSBI_PLACE_WRITE = 'w',
-    HFSBI_PLACE_DEVICE = 'd',      /* read, write, ioctl; nothing is created */
-    HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath one to write */
-    HFSBI_PLACE_HIDDEN_FILE = 'f', /* empty, or refuses connections */
-    HFSBI_PLACE_HIDDEN_DIR = 'e'   /* empty */
+    HFSBI_MAKE_PARENTS = 1, /* make missing folders on the way */
+    HFSBI_MAKE_NEW = 2      /* HFSB_EXISTS if the folder exists */
 };
 
-/* True when a path lies beneath a place that may be written. */
-HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path);
+/* Makes a folder with these permission bits (0: 0777) less the umask. It may
+   exist, or be made by somebody else meanwhile. *made (may be NULL): by us. */
+HFSBI_FN hfsb_status hfsbi_path_make_folder(const hfsb_root *root,
+                                            hfsb_str path, unsigned mode,
+                                            unsigned how, bool *made,
+                                            hfsb_err *err);
 
-typedef enum hfsbi_reach_mode {
-    HFSBI_REACH_ON,
-    HFSBI_REACH_OFF,
-    HFSBI_REACH_LOOPBACK,
-    HFSBI_REACH_PORTS
-} hfsbi_reach_mode;
-
-enum { HFSBI_REACH_PORTS_MAX = 32 };
-
-typedef struct hfsbi_reach {
-    hfsbi_reach_mode mode;
-    bool             datagrams; /* of PORTS: UDP is allowed */
-    unsigned short   ports[HFSBI_REACH_PORTS_MAX];
-    size_t           port_count;
-} hfsbi_reach;
-
-/* ---- landlock.c ---- */
-
-/* The version of Landlock that the kernel has, at most 7; 0: none. */
-HFSBI_FN int hfsbi_landlock_abi(void);
-/* A ruleset for commands of a level; -1 with errno. */
-HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
-                                 const hfsb_buf    *places,
-                                 const hfsbi_reach *net);
-/* In the child, as all _enter() below; -1: none. False with errno. */
-HFSBI_FN bool hfsbi_landlock_enter(int ruleset);
-
-/* ---- seccomp.c ---- */
-
-enum { HFSBI_SECCOMP_STEPS = 200 };
-
-typedef struct hfsbi_bpf_step { /* as the kernel's sock_filter */
-    unsigned short code;
-    unsigned char  jump_true, jump_false;
-    unsigned int   value;
-} hfsbi_bpf_step;
-
-typedef struct hfsbi_seccomp {
-    hfsbi_bpf_step steps[HFSBI_SECCOMP_STEPS];
-    size_t         count; /* 0: no filter */
-    bool           full;
-} hfsbi_seccomp;
-
-/* True when kernel and architecture have filters. */
-HFSBI_FN bool hfsbi_seccomp_works(void);
-/* Writes the filter into *s, which is all-zero; landlock: it is used too. */
-HFSBI_FN bool hfsbi_seccomp_build(hfsbi_seccomp *s, const hfsbi_reach *net,
-                                  bool landlock);
-HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s);
-
-/* ---- limits.c ---- */
-
-typedef struct hfsbi_quota {
-    unsigned long long memory, processes, file_size, cpu; /* 0: no limit */
-    char               oom[24]; /* for oom_score_adj */
-    int                join;    /* cgroup.procs; -1: no cgroup */
-    hfsb_buf           cgroup;  /* its path */
-} hfsbi_quota;
-
-/* Resolves the options. Makes a cgroup if they ask for limits and the kernel
-   allows it. HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_quota_open(hfsbi_quota             *l,
-                                      const hfsb_confine_opts *opts);
-HFSBI_FN void        hfsbi_quota_close(hfsbi_quota *l);
-HFSBI_FN bool        hfsbi_quota_enter(const hfsbi_quota *l);
-/* In the host, after the exec: what the child could not do because its host
-   hides its memory (PR_SET_DUMPABLE), and with it /proc/self. */
-HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid);
-
-/* ---- namespaces.c: namespaces ---- */
-
-typedef struct hfsbi_namespaces {
-    int user, mounts, net; /* -1: that of the host */
-} hfsbi_namespaces;
-
-/* Makes a mount namespace, where only places to write can be written, and if
-   `network` a network namespace with loopback. False with errno; then all are
-   -1. */
-HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
-                                    const hfsb_buf *places, bool network);
-HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces);
-HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces);
-
-/* ---- guard.c: files that later run as the person ---- */
-
-/* The n-th name of such a file or folder, beneath a root or a home; NULL
-   after the last. */
-HFSBI_FN const char *hfsbi_guard_name(size_t n);
-
-/* What of these there was when a command started. */
-typedef struct hfsbi_guard hfsbi_guard;
-
-/* NULL when there is nothing to guard, or no memory. */
-HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine);
-HFSBI_FN void         hfsbi_guard_close(hfsbi_guard *guard);
-/* Renames those that have appeared or changed since, unless `known` says that
-   they are the host's own work, and appends a line for each to *notes. */
-HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
-                                bool (*known)(void *user, const char *path),
-                                void *user, hfsb_buf *notes);
-
-/* ---- confine.c ---- */
-
-/* What the public options leave out. */
-typedef struct hfsbi_confine_how {
-    bool bare;      /* no place to write but /dev/null and the like, no
-                       namespaces: for programs that only compute */
-    bool no_spaces; /* for tests, as the next: as if the kernel had none */
-    int  max_abi;   /* of Landlock (0: 7; below 0: as if there were none) */
-} hfsbi_confine_how;
-
-enum { HFSBI_BASES = 32 };
-
-struct hfsb_confine {
-    hfsb_alloc         alloc;
-    hfsb_confine_level level;
-    int                abi; /* of Landlock; 0: not used */
-    hfsb_buf           places;
-    hfsb_buf           bases; /* where the guard looks; each ends in NUL */
-    int                base_fds[HFSBI_BASES]; /* the same folders, open */
-    size_t             base_count;
-    hfsbi_reach        net;
-    int                ruleset; /* -1: none */
-    hfsbi_seccomp      filter;
-    hfsbi_namespaces   spaces;
-    hfsbi_quota        limits;
-    hfsb_buf           text;
-    unsigned long long covered; /* changes when a covered file is replaced */
+enum {
+    HFSBI_MOVE_REPLACE = 1, /* a file replaces a file, a folder an empty one */
+    HFSBI_MOVE_PARENTS = 2, /* make missing folders of the new path */
+    HFSBI_MOVE_DIRECT = 4   /* no symlink on the way, as for file_put.c */
 };
 
-HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
-                                        const hfsbi_confine_how *how,
-                                        hfsb_confine **out, hfsb_err *err);
-/* Prepares the mounts again when a file that they cover was replaced, which
-   takes the cover off. To be called before a command is started, by one thread
-   at a time. */
-HFSBI_FN void hfsbi_confine_refresh(hfsb_confine *confine);
-/* Confines the calling process, a child before its exec. False with errno. */
-HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine);
-/* Appends what commands may do, for a model: sentences, with a blank before
-   each. */
-HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
-                                     hfsb_buf           *out);
-/* True for a variable of the environment that may hold a secret, by its name;
-   STRICT hides these from commands. */
-HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name);
+/* Renames a file, folder or symlink (itself, not what it leads to), at once,
+   under the locks of both directories. A folder that has entries on the deny
+   list stays, since they could lose their protection.
+   HFSB_EXISTS   something is there, or a folder that is not empty
+   HFSB_REFUSED  a root, a path that ends in dots, or another file system */
+HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str to, unsigned how, hfsb_err *err);
 
-/* ---- spawn.c: starts a program ---- */
+/* Removes slashes at the end of a path, and "/." too. */
+HFSBI_FN hfsb_str hfsbi_path_trim(hfsb_str path);
+/* Fails with HFSB_ARG "Is not a folder". */
+HFSBI_FN hfsb_status hfsbi_fail_not_folder(hfsb_str path, hfsb_err *err);
 
-/* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
-HFSBI_FN int hfsbi_raise(int fd, int least);
+/* ---- tree.c: remove and copy whole trees ---- */
 
-/* The host's ends of the command's standard input, output and error; -1: no
-   pipe. */
-typedef struct hfsbi_ends {
-    int input, output[2];
-} hfsbi_ends;
+typedef struct hfsbi_remove_opts {
+    bool tree;  /* also a folder that is not empty, with all that is in it; of
+                   a root everything but the root itself */
+    bool force; /* gives us permission in folders of the tree that are ours */
+    const hfsb_cancel *cancel;
+    long long          until; /* deadline on hfsb_clock_ms() (0: none) */
+} hfsbi_remove_opts;
 
-/* Starts the command that opts describe. HFSB_OK once the program runs, with
-   its pid and the ends of its pipes, which the caller closes; else as
-   hfsb_proc_open(), and nothing is left. */
-HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
-                                 hfsbi_ends *ends, hfsb_err *err);
+/* Removes what is at path: a symlink itself, an empty folder, anything else
+   that is not a folder; or a tree. A tree is removed as far as possible, never
+   through a symlink or a mount point, and without what the deny list names;
+   the first failure is returned, with its path. Takes the lock of a write for
+   the path, none within a tree: a write there fails, or keeps its folder.
+   Folders below a depth of 64 are first moved up to the top of the tree, so
+   that descriptors and memory are bounded whatever the depth.
+   HFSB_NOT_FOUND  nothing is there
+   HFSB_EXISTS     a folder is not empty, or others keep filling it
+   HFSB_REFUSED    a root without `tree`, or a path that ends in dots
+   HFSB_BUSY       also a mount point
+   HFSB_CANCELLED, HFSB_TIMEOUT
+   removed (may be NULL) counts the entries. opts may be NULL. */
+HFSBI_FN hfsb_status hfsbi_path_remove_all(const hfsb_root *root,
+                                           hfsb_str         path,
+                                           const hfsbi_remove_opts *opts,
+                                           unsigned long long *removed,
+                                           hfsb_err           *err);
 
-/* Between begin and end no signal and no cancellation reaches this thread, so
-   that no handler of the host runs in a child. */
-typedef struct hfsbi_fork_guard {
-    sigset_t old_mask;
-    int      old_cancel;
-} hfsbi_fork_guard;
+typedef struct hfsbi_copy_opts {
+    bool tree;       /* also a folder, with all that is in it */
+    bool create;     /* HFSB_EXISTS if something is there */
+    bool no_parents; /* do not make missing folders */
+    size_t             max_entries; /* of a tree (0: 100000) */
+    unsigned long long max_bytes;   /* of all files (0: 4 GiB) */
+    const hfsb_cancel *cancel;
+    long long          until; /* deadline (0: in HFSBI_FINDER_MS) */
+} hfsbi_copy_opts;
 
-HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
-HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
+typedef struct hfsbi_copied {
+    unsigned long long entries, bytes;
+} hfsbi_copied;
 
-/* For a child after fork, where little else is safe: reset every signal to its
-   default; unblock all signals; close every descriptor from `first` on. */
-HFSBI_FN void hfsbi_child_signals(void);
-HFSBI_FN void hfsbi_child_unblock(void);
-HFSBI_FN void hfsbi_child_close(int first);
+/* Copies a file, which a symlink may lead to, whole or not at all; or a tree
+   into a folder that is made or exists: its symlinks are made again with the
+   same text, its devices, FIFOs and sockets are refused, what the deny list
+   names is left out. New files and folders get the permission bits of the old
+   ones, without setuid and setgid, files exactly and folders less the umask.
+   The first failure ends it, and leaves what was copied.
+   HFSB_IS_DIR  a folder without `tree`
+   HFSB_ARG     a folder into itself
+   HFSB_LIMIT   max_entries or max_bytes
+   HFSB_CANCELLED, HFSB_TIMEOUT
+   opts and copied may be NULL. */
+HFSBI_FN hfsb_status hfsbi_path_copy(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str               to,
+                                     const hfsbi_copy_opts *opts,
+                                     hfsbi_copied *copied, hfsb_err *err);
 
-/* ---- tree.c: the processes of commands ---- */
+/* ---- file_range.c: write a part of a file ---- */
 
-/* A process as /proc shows it. pid and start name it for good; a pid alone may
-   be reused a moment later. */
-typedef struct hfsbi_process {
-    unsigned long long start;      /* clock ticks since boot */
-    unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
-    long               pid, parent, group, session;
-    char               state;
-    bool               env_read;       /* private: job and owner are known */
-    unsigned char      kin;            /* private: result of the last match */
-    unsigned           child, sibling; /* private: indexes in the snapshot */
-    unsigned           rest;           /* private: of a match */
-} hfsbi_process;
+typedef struct hfsbi_range_opts {
+    unsigned long long offset;      /* of the first byte */
+    bool               truncate;    /* cut or extend the file ... */
+    unsigned long long truncate_to; /* ... to this size, at commit */
+    unsigned mode;       /* permission bits, set at commit (0: not changed; a
+                            new file has 0666 less the umask) */
+    bool     no_parents; /* do not make missing folders */
+    bool     sync;       /* commit waits for the disk */
+} hfsbi_range_opts;
 
-/* When a process was started, in ticks since boot; 0: unknown, or it has
-   ended. */
-HFSBI_FN unsigned long long hfsbi_process_start(long pid);
+/* Writes bytes into a file from an offset on, in place: the rest stays, and
+   what lies between the end and the offset reads as zeros. The file is made if
+   it does not exist. Any number of such writers may work on one file, in any
+   order.
 
-/* A snapshot of /proc, to be matched with any number of trees. Has room for
-   some processes in itself, so that a search works without memory. */
-enum { HFSBI_SNAPSHOT_FEW = 128 };
+   Each piece is written under a shared flock() of the directory and of the
+   file, the locks that hfsb_file_write() takes exclusively to check its
+   conditions and to replace or rewrite the file: so a piece comes before or
+   after such a change, never within it. A file that was replaced by then is
+   not written any more: append and commit return HFSB_STALE. Between two
+   pieces nothing is locked; a reader may see some of them.
 
-typedef struct hfsbi_snapshot {
-    unsigned long long since;   /* ticks: lists no process that is older */
-    long long          at;      /* when it began, hfsb_clock_ms(); -1: never */
-    long long          cost_ms; /* how long it took */
-    bool               blind;   /* it may lack processes */
-    hfsb_alloc         alloc;
-    hfsbi_process     *list; /* private, as all below; sorted by pid */
-    size_t             count, cap;
-    hfsbi_process      few[HFSBI_SNAPSHOT_FEW];
-} hfsbi_snapshot;
+   The root must stay open. After a failure append and commit return it again;
+   bytes written before it stay. close() is always the last call. */
+typedef struct hfsbi_range_writer hfsbi_range_writer;
 
-/* An empty snapshot; hfsbi_snapshot_free() empties it again. Not to be copied.
-   */
-HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
-                                  const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
-
-/* Reads /proc, in this thread. */
-HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap);
-
-/* A command's session, and the ticks between which its number was certainly
-   that command's: a process of the session that was started then was born into
-   it. */
-typedef struct hfsbi_session_span {
-    long               session; /* pid of the leader; 0: none */
-    unsigned long long since, until;
-    bool               running; /* the leader is a child of ours that was not
-                                   waited for: the span lasts until now */
-} hfsbi_session_span;
-
-/* The processes to look for: those of one command, or of all commands of a
-   tools object. */
-typedef struct hfsbi_family {
-    unsigned long long   since; /* ticks: no member is older */
-    unsigned long long   job;   /* hfsb_fnv() of HFSB_JOB; 0: any */
-    unsigned long long   owner; /* hfsb_fnv() of its owner, as job.c names
-                                   jobs; 0: any */
-    hfsbi_session_span  *spans; /* extended while a member lives in them */
-    size_t               span_count;
-    const hfsbi_process *known; /* members that were found before */
-    size_t               known_count;
-} hfsbi_family;
-
-/* Sends all members KILL; or, gently, TERM and CONT, except to those of spans
-   that are running. Returns how many members run. Needs no memory. */
-HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
-                                      const hfsbi_family *family, bool gently);
-
-/* The processes of one command. */
-typedef struct hfsbi_tree {
-    hfsbi_session_span span;
-    int                pidfd;        /* of the leader; readable once it has
-                                        exited; -1: none */
-    unsigned long long leader_start; /* without pidfd: to recognise it */
-    unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
-    bool               empty; /* the last find saw no process: none can come */
-    hfsbi_process     *known; /* members that the last find found */
-    size_t             known_count, known_cap;
-    hfsb_alloc         alloc;
-} hfsbi_tree;
-
-/* To be called before the command is started; job is its HFSB_JOB (empty:
-   none). */
-HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
-                              hfsb_str job);
-HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
-
-/* The command has been started: this is its process. */
-HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
-
-/* waitid() for the leader and no other child, without waiting: 0 or -1. */
-HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
-                             int options);
-
-/* CPU time and peak memory of a leader that has exited and is still held.
-   False where the system does not report them. */
-HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
-                               unsigned long long *peak_bytes);
-
-/* The span of a tree whose leader is still held; else an empty one. */
-HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
-
-/* Matches the tree with a snapshot, remembers its processes and returns how
-   many of them run;
-   zombies do not. When the snapshot is blind: 1 if the group may have members.
-   */
-HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
-
-/* Signals the group, and the other members that the last find found. */
-HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
-
-/* Lists the members that run, except the leader, at most max. ran_ms is the
-   time since the leader was started: the search is cheaper for young ones. */
-HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
-                                hfsb_proc_entry *list, size_t max);
-/* True when that would read more than a few files of /proc. */
-HFSBI_FN bool hfsbi_tree_list_takes_long(hfsbi_tree *tree, long long ran_ms);
-/* The same list, of the members that the last find found. */
-HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
-                                      hfsb_proc_entry *list, size_t max);
+HFSBI_FN hfsb_status hfsbi_range_writer_open(const hfsb_root        *root,
+                                             hfsb_str                path,
+                                             const hfsbi_range_opts *opts,
+                                             hfsbi_range_writer    **out,
+                                             hfsb_err               *err);
+HFSBI_FN hfsb_status hfsbi_range_writer_append(hfsbi_range_writer *w,
+                                               hfsb_str            piece,
+                                               hfsb_err           *err);
+/* written (may be NULL): the bytes of this writer, and the file now. */
+HFSBI_FN hfsb_status hfsbi_range_writer_commit(hfsbi_range_writer *w,
+                                               hfsb_file_written  *written,
+                                               hfsb_err           *err);
+HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 
 /* ---- sockets, and the kernel's ways to wait for many descriptors ---- */
 
@@ -872,6 +839,7 @@ HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
 #ifdef HFSBI_LINUX
 #define HFSBI_EPOLL 1
 #include <sys/epoll.h>
+#include <sys/inotify.h>
 #include <sys/sendfile.h>
 #elif !defined(HFSBI_PORTABLE) &&                                         \
     (defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || \
@@ -964,12 +932,19 @@ typedef struct hfsbi_task {
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
     bool urgent; /* does not wait for threads that are busy: one is kept for
                     such tasks */
+    bool walled; /* runs in a thread that has entered the wall of the loop, if
+                    it has one */
 } hfsbi_task;
 
 /* Calls task->run in a thread, then task->done in the loop. Without threads
    run is called at once, and done later all the same. Threads are started when
    all are busy, and stay. */
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
+/* Calls fn(user) in a thread that has not entered the wall, which may be this
+   one, and waits until it returns. Not under the lock of the loop. Without
+   memory fn is not called. */
+HFSBI_FN void hfsbi_loop_outside(hfsbi_loop *loop, void (*fn)(void *user),
+                                 void       *user);
 /* Calls task->done in the next turn of the loop. From any thread. */
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
 /* False when the loop was opened without threads. */
@@ -979,12 +954,36 @@ HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task);
 /* The number of tasks whose done was not called yet. */
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
 
+/* For pool.c: counts a task that will be delivered as pending; delivers it,
+   which makes its done due. From any thread. */
+HFSBI_FN void hfsbi_loop_expect(hfsbi_loop *loop);
+HFSBI_FN void hfsbi_loop_deliver(hfsbi_loop *loop, hfsbi_task *task);
+
 /* Ends the wait of a turn. From any thread or signal handler. */
 HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
 
-/* The scan that the commands attached to this loop share, see below. */
-struct hfsbi_scanner;
-HFSBI_FN struct hfsbi_scanner *hfsbi_loop_scanner(hfsbi_loop *loop);
+/* What threads enter that run tasks which are `walled`; part of its owner's
+   object. Nobody can leave it, nor can what such a thread starts. */
+typedef struct hfsbi_wall {
+    void (*enter)(const struct hfsbi_wall *wall);
+    void (*free)(struct hfsbi_wall *wall);
+} hfsbi_wall;
+
+/* Gives the loop, which has none, a wall, and frees it at the end. False
+   without memory or threads; then the wall is still the caller's. Under the
+   lock, before a task is walled. */
+HFSBI_FN bool hfsbi_loop_set_wall(hfsbi_loop *loop, hfsbi_wall *wall);
+/* Returns the wall of the loop, or NULL. */
+HFSBI_FN const hfsbi_wall *hfsbi_loop_wall(const hfsbi_loop *loop);
+
+/* An object that another room keeps with a loop, which frees it. */
+typedef struct hfsbi_companion {
+    void (*free)(struct hfsbi_companion *companion);
+} hfsbi_companion;
+
+/* Where the loop has it; NULL until the other room sets it. */
+HFSBI_FN hfsbi_companion **hfsbi_loop_companion(hfsbi_loop *loop);
+HFSBI_FN hfsb_alloc        hfsbi_loop_alloc(const hfsbi_loop *loop);
 
 /* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
    turn with wait_ms 0. While a thread waits in a turn there is nothing to
@@ -993,214 +992,106 @@ HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
 
-/* ---- tree.c: snapshots that a thread of a loop takes ---- */
+/* ---- pool.c: threads ---- */
 
-/* Somebody who waits for a snapshot. */
-typedef struct hfsbi_look {
-    struct hfsbi_look *next;  /* private */
-    hfsbi_timer       *timer; /* due when there is a new snapshot */
-    bool               waits;
-} hfsbi_look;
+/* Tasks in the order they came. */
+typedef struct hfsbi_queue {
+    hfsbi_task *first, **last; /* last: where the next one is linked */
+} hfsbi_queue;
 
-/* All private. */
-typedef struct hfsbi_scanner {
-    hfsbi_task         task; /* first */
-    hfsbi_loop        *loop;
-    hfsbi_look        *looks;
-    unsigned long long since; /* ticks: lists no process that is older */
-    bool               busy;  /* a thread reads the other one of the pair */
-    unsigned           last;  /* the newest of the pair that is complete */
-    hfsbi_snapshot     pair[2];
-} hfsbi_scanner;
+HFSBI_FN void hfsbi_queue_init(hfsbi_queue *queue);
+HFSBI_FN void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task);
+/* Takes the first task, or NULL. */
+HFSBI_FN hfsbi_task *hfsbi_queue_take(hfsbi_queue *queue);
 
-HFSBI_FN void hfsbi_scanner_init(hfsbi_scanner *scan, hfsbi_loop *loop,
-                                 const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_scanner_free(hfsbi_scanner *scan);
+/* Threads whose tasks are delivered to a loop. The loop has such a pool for
+   hfsbi_loop_work(). */
+typedef struct hfsbi_pool hfsbi_pool;
 
-/* Lists processes from these ticks on, or from earlier ones when an earlier
-   call asked for that. */
-HFSBI_FN void hfsbi_scanner_cover(hfsbi_scanner     *scan,
-                                  unsigned long long since);
+/* Opens a pool of up to max threads, which are started at need; 0: tasks are
+   run at once. Each thread enters the wall (NULL: none) first. NULL without
+   memory. */
+HFSBI_FN hfsbi_pool *hfsbi_pool_open(hfsbi_loop *loop, size_t max,
+                                     const hfsbi_wall *wall);
+/* Waits for the threads, which first finish all tasks; later ones are run at
+   once. */
+HFSBI_FN void hfsbi_pool_end(hfsbi_pool *pool);
+/* Ends and frees the pool (may be NULL); its loop is closed later. */
+HFSBI_FN void   hfsbi_pool_close(hfsbi_pool *pool);
+HFSBI_FN size_t hfsbi_pool_max(const hfsbi_pool *pool);
+/* Starts a thread unless there is one; false when that fails. */
+HFSBI_FN bool hfsbi_pool_start(hfsbi_pool *pool);
+/* True in a thread of this pool. */
+HFSBI_FN bool hfsbi_pool_is_here(hfsbi_pool *pool);
+/* As hfsbi_loop_work(), in the threads of this pool. may_grow: more of them may
+   be started here; else the loop does it. */
+HFSBI_FN void hfsbi_pool_add(hfsbi_pool *pool, hfsbi_task *task,
+                             bool may_grow);
 
-/* The newest snapshot, if it began at `need`, on hfsb_clock_ms(), or later;
-   valid in this turn. Else NULL: a thread takes another one, and the look's
-   timer is due when it is there. A loop without threads takes it at once. */
-HFSBI_FN hfsbi_snapshot *hfsbi_scanner_get(hfsbi_scanner *scan,
-                                           hfsbi_look *look, long long need);
-/* How long the newest snapshot took, in ms. */
-HFSBI_FN long long hfsbi_scanner_cost(const hfsbi_scanner *scan);
-/* Ends that wait, if there is one. */
-HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look);
+/* ---- watch.c: watch a folder ---- */
 
-/* ---- proc.c: a command for the rooms below ---- */
+typedef enum hfsbi_change_kind {
+    HFSBI_CHANGE_CREATE,
+    HFSBI_CHANGE_WRITE, /* content; several in a row are one */
+    HFSBI_CHANGE_REMOVE,
+    HFSBI_CHANGE_RENAME,   /* from `path` to `to` */
+    HFSBI_CHANGE_CHMOD,    /* mode, owner, times or other metadata */
+    HFSBI_CHANGE_OVERFLOW, /* changes were lost: look at the folder again */
+    HFSBI_CHANGE_END       /* the folder is gone; the last one */
+} hfsbi_change_kind;
 
-/* The span of a running command, for the sweep of a tools object. */
-HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc);
+/* A change beneath a folder that is watched. */
+typedef struct hfsbi_change {
+    hfsbi_change_kind kind;
+    bool              folder; /* what has changed is one */
+    hfsb_str          path;   /* from the watched folder; "" for OVERFLOW and
+                                 END. Valid until the next call */
+    hfsb_str to; /* of a RENAME; "" when it has left what is watched */
+} hfsbi_change;
 
-/* Signals (0: does not) the whole tree as the snapshot shows it; returns how
-   many processes it had. */
-HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
-                                  int number);
+typedef struct hfsbi_folder_watch hfsbi_folder_watch;
 
-/* hfsb_proc_open() that takes over the bytes of *input, whose view is
-   opts->input, and leaves it empty; a failure leaves it as it was. */
-HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
-                                     hfsb_buf *input, hfsb_proc **out,
-                                     hfsb_err *err);
+typedef struct hfsbi_folder_watch_opts {
+    bool   recursive;   /* also folders in it, those made later too */
+    bool   walled;      /* read in threads that are */
+    size_t max_folders; /* watched at a time (0: 8192) */
+    size_t max_changes; /* held until they are taken (0: 4096), with at most
+                           4 MiB of paths */
+    /* Called in the loop when there are changes to take; may close the
+       watch. */
+    void (*fn)(void *user);
+    void *user;
+} hfsbi_folder_watch_opts;
 
-/* Lets a loop drive the command: its pipes, its exit and its deadlines become
-   events of the loop, which steps it. on_change is called in the loop after a
-   step that took output or input or changed the command's state; with `done`
-   once, at the end, when the command is no longer attached. It may call any
-   function of the command, hfsb_proc_close() included.
+/* Begins to watch a folder, which a symlink may lead to beneath the root. The
+   root must stay open. May block: call it in a thread.
 
-   hfsb_proc_watch(), _deadline() and _step() are not needed meanwhile. The
-   loop must outlive the command or its detach. All under the loop's lock, or
-   in its thread. */
-HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
-                                void (*on_change)(void *user, hfsb_proc *proc,
-                                                  bool done),
-                                void *user);
-/* Steps an attached command now, as the loop does. */
-HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc);
-/* Ends that, also before the command is done; quiet when not attached. */
-HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
+   Entries on the deny list are not reported, nor temporaries of file_write.c:
+   a file that such a temporary is renamed to is reported as CREATE and WRITE,
+   since the kernel does not tell whether it existed. With `recursive`, what a
+   new folder has when its own watch begins is reported as created. Symlinks
+   are never followed, and a folder that leaves the watched one is not watched
+   any more, so nothing outside the root is reported. It ends when the folder
+   is removed (if a process has it open, when that closes it), moved or
+   unmounted.
 
-/* True when no process holds the other end of a pipe. */
-HFSBI_FN bool hfsbi_pipe_ended(int fd);
-
-/* ---- record.c: the output of a command, and spill files ---- */
-
-typedef struct hfsbi_spill {
-    char                      *path;
-    const struct hfsbi_spills *owner; /* who may read it; NULL: is gone */
-    unsigned long long         bytes;
-} hfsbi_spill;
-
-/* The spill files of a tools object and of those opened like it. At most `max`
-   exist, with max_bytes in all; a new one removes the oldest. */
-typedef struct hfsbi_spill_store {
-    pthread_mutex_t    lock; /* protects all below but max and max_bytes */
-    size_t             users;
-    hfsbi_spill       *list; /* oldest first */
-    size_t             count, max;
-    unsigned long long bytes, max_bytes;
-    bool               swept; /* what ended processes left was removed */
-    hfsb_alloc         alloc;
-} hfsbi_spill_store;
-
-/* The spill files of one tools object. */
-typedef struct hfsbi_spills {
-    hfsbi_spill_store *store;
-    size_t             max_bytes; /* of one file */
-    size_t             over; /* bytes of a log that is saved in any case (0:
-                                when a reply cuts it) */
-    bool               none; /* make no files */
-    bool               dropped; /* remove the files with the object */
-    char              *dir;     /* absolute where possible */
-    hfsb_alloc         alloc;
-} hfsbi_spills;
-
-/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
-   without memory; then there is nothing to free. */
-HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
-                                size_t max, size_t max_bytes,
-                                const hfsb_alloc *alloc);
-/* Counts the files with those of another object from now on; `spills` is new.
-   */
-HFSBI_FN void hfsbi_spills_share(hfsbi_spills       *spills,
-                                 const hfsbi_spills *with);
-/* Frees the memory, and with `dropped` removes the files. */
-HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
-/* True when path is a spill file that still counts among these. */
-HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
-
-/* A file that keeps what does not fit into memory. */
-typedef struct hfsbi_kept_file {
-    int                fd;    /* -1: none */
-    unsigned long long bytes; /* in it */
-    bool               full;  /* it takes no more */
-    bool               tried; /* to make one */
-} hfsbi_kept_file;
-
-/*  stdout --> filter --> window, log
-    stderr --> filter --> window, stash        ... at the end: stash --> log
-
-    The filter cleans text as it arrives. The windows keep the parts that a
-    reply shows. The log is the cleaned text, bytes 0 to `total`: bash_output
-    shows it, the spill file holds it. `memory` holds the whole log until the
-    text is too long for a reply. From then on the spill file holds the log, up
-    to a limit, and `memory` keeps the end.
-
-        0           spill.bytes         memory_start          total
-        [ spill file )  ... dropped ...  [ memory             )            */
-typedef struct hfsbi_record {
-    hfsb_text_filter  *filter[2]; /* of stdout, stderr */
-    hfsb_text_window  *window[2];
-    hfsb_buf           piece; /* cleaned text on its way */
-    hfsb_buf           memory;
-    unsigned long long memory_start, total;
-    hfsbi_kept_file    spill;
-    hfsb_buf           path; /* of the spill file, or empty */
-    hfsbi_kept_file    stash;
-    unsigned long long stderr_total; /* bytes of cleaned stderr */
-    bool               merged;       /* stderr arrives with stdout */
-    bool               lost;         /* some text was lost: out of memory */
-    unsigned long long taken;        /* raw bytes of both streams */
-    unsigned long long bytes;        /* raw bytes of stdout */
-    long long          last_at;      /* hfsb_clock_ms() of the last stdout */
-    hfsbi_spills      *spills;
-    void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
-    void      *user;
-    hfsb_alloc alloc;
-} hfsbi_record;
-
-/* spills must outlive the record. False without memory; then there is nothing
-   to free. */
-HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
-                                bool merged, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
-
-/* Adds bytes as the command wrote them. Failures set r->lost. */
-HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
-                                 hfsb_str bytes);
-/* Ends the record: unfinished lines count as lines, stderr follows stdout in
-   the log, descriptors are closed. */
-HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
-
-/* Returns the number of characters in both streams. */
-HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
-/* True when a reply leaves out some of the text. */
-HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r);
-
-/* True while stdout ends in an unfinished line. */
-HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
-
-/* Appends the end of stderr so far, at most max bytes, in whole lines if there
-   are several. Nothing for a merged or settled record. HFSB_OK or the failure
-   of the buffer. */
-HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
-                                              size_t max, hfsb_buf *out);
-
-/* Appends the text of a reply. Call it after finish and before settle. HFSB_OK
-   or the failure of the buffer. */
-HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
-
-/* Frees everything that hfsbi_record_read() does not need. Call it after
-   finish. */
-HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
-/* Returns the bytes of the log in memory. */
-HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
-/* Frees the log in memory; a spill file stays readable. */
-HFSBI_FN void hfsbi_record_forget(hfsbi_record *r);
-
-/* Appends at most max bytes of the log from byte `from` on, without a partial
-   character at the end. *next is the offset that follows. Bytes that are no
-   longer held are skipped: [*gone_from, *gone_to), both 0 when none are. At
-   the end of the log the unfinished line is appended too. HFSB_OK; on failure
-   *out is as it was. */
-HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
-                                       unsigned long long from, size_t max,
-                                       hfsb_buf *out, unsigned long long *next,
-                                       unsigned long long *gone_from,
-                                       unsigned long long *gone_to);
+   HFSB_LIMIT    more folders than max_folders, or than the system watches
+   HFSB_BUSY     no descriptor, or too many watches of this user
+   HFSB_TIMEOUT  looking at all folders takes longer than HFSBI_FINDER_MS
+   HFSB_REFUSED  the system has no inotify
+   HFSB_ARG      "Is not a folder"; else as listed in file.h */
+HFSBI_FN hfsb_status
+hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
+                        const hfsbi_folder_watch_opts *opts,
+                        hfsbi_folder_watch **out, hfsb_err *err);
+/* Calls opts.fn in the loop from now on; changes are read in its threads.
+   Under its lock. False without memory. */
+HFSBI_FN bool hfsbi_folder_watch_start(hfsbi_folder_watch *w,
+                                       hfsbi_loop         *loop);
+/* Takes the oldest change; false when there is none. From one thread at a
+   time, any. */
+HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
+                                      hfsbi_change       *change);
+/* Ends it (may be NULL), under the lock of the loop: fn is not called any
+   more. */
+HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w);

@@ -136,35 +136,76 @@ typedef struct hfsbi_open_how {
     uint64_t flags, mode, resolve;
 } hfsbi_open_how;
 
-/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide, as for
-   an absolute symlink, which the kernel takes for a way out. */
-static int hfsbi_open_by_kernel(int root, const char *path) {
+enum { /* RESOLVE_* of the same header */
+    HFSBI_OPEN_NO_XDEV = 0x01,
+    HFSBI_OPEN_NO_MAGICLINKS = 0x02,
+    HFSBI_OPEN_BENEATH = 0x08
+};
+
+/* openat2(); a descriptor, or -1 with errno. */
+static int hfsbi_openat2(int dir, const char *path, int flags,
+                         unsigned resolve) {
     long fd = -1;
 #ifdef SYS_openat2
-    const uint64_t no_magiclinks = 0x02, beneath = 0x08; /* RESOLVE_* */
     hfsbi_open_how how = HFSB_INIT;
     int            tries;
-    how.flags = (uint64_t)HFSBI_O_SEARCH;
-    how.resolve = no_magiclinks | beneath;
+    how.flags = (uint64_t)flags;
+    how.resolve = resolve;
     /* EAGAIN: a directory was renamed while a ".." was resolved. */
     for (tries = 0; tries < 32; tries++) {
-        fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+        fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
     }
     if (fd >= 0) return hfsbi_fd_above_2((int)fd);
-    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
-       either a magic link or a real loop: the walk decides which. */
-    if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
-        errno == ELOOP || errno == EINVAL || errno == E2BIG || errno == EXDEV)
-        errno = ENOSYS;
 #else
-    (void)root;
+    (void)dir;
     (void)path;
+    (void)flags;
+    (void)resolve;
     errno = ENOSYS;
 #endif
     return (int)fd;
 }
+
+/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide, as for
+   an absolute symlink, which the kernel takes for a way out. */
+static int hfsbi_open_by_kernel(int root, const char *path) {
+    int fd = hfsbi_openat2(root, path, HFSBI_O_SEARCH,
+                           HFSBI_OPEN_NO_MAGICLINKS |
+                               HFSBI_OPEN_BENEATH);
+    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
+       either a magic link or a real loop: the walk decides which. */
+    if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == EPERM ||
+                   errno == ELOOP || errno == EINVAL || errno == E2BIG ||
+                   errno == EXDEV))
+        errno = ENOSYS;
+    return fd;
+}
 #endif
+
+/* Only the kernel notices where a part of the same file system is mounted. */
+HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount) {
+    const int flags =
+        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    struct stat above, st;
+    int         fd;
+#ifdef HFSBI_LINUX
+    if (same_mount) {
+        fd = hfsbi_openat2(dir, name, flags, HFSBI_OPEN_NO_XDEV);
+        if (fd >= 0 ||
+            (errno != ENOSYS && errno != EPERM && errno != EINVAL))
+            return fd;
+    }
+#endif
+    fd = hfsbi_openat(dir, name, flags, 0);
+    if (fd < 0 || !same_mount) return fd;
+    if (fstat(dir, &above) == 0 && fstat(fd, &st) == 0 &&
+        above.st_dev == st.st_dev)
+        return fd;
+    hfsbi_close(&fd);
+    errno = EXDEV;
+    return -1;
+}
 
 /* ---- directories beneath a root: by a walk ---- */
 
@@ -465,7 +506,7 @@ static int hfsbi_target_dir_path(const hfsbi_target *target,
     path.alloc = hfsbi_root_alloc(root);
     if (strcmp(target->name, ".") != 0)
         dir.len = (size_t)(target->name - dir.ptr);
-    if (root->root_fd >= 0) {
+    if (root && root->root_fd >= 0) {
         hfsb_buf_append(&path, hfsb_buf_str(&root->real_root));
         hfsb_buf_append_byte(&path, '/');
     }
@@ -487,6 +528,31 @@ HFSBI_FN int hfsbi_target_place(const hfsbi_target *target, hfsb_buf *out) {
     return hfsb_path_join(rest, hfsb_cstr(target->name), out) == HFSB_OK
                ? 0
                : ENOMEM;
+}
+
+HFSBI_FN int hfsbi_target_real(const hfsbi_target *target, hfsb_buf *out) {
+    char             real[PATH_MAX];
+    hfsb_str         rest;
+    const hfsb_root *root = target->root;
+    int              code = hfsbi_target_dir_path(target, real);
+    if (code != 0) return code;
+    if (root && root->root_fd >= 0 &&
+        !hfsbi_cut_prefix(hfsb_buf_str(&root->real_root), hfsb_cstr(real),
+                          &rest))
+        return EXDEV; /* moved outside since it was opened */
+    return hfsb_path_join(hfsb_cstr(real), hfsb_cstr(target->name), out) ==
+                   HFSB_OK
+               ? 0
+               : ENOMEM;
+}
+
+HFSBI_FN bool hfsbi_root_is_top(const hfsb_root *root, const struct stat *st) {
+    struct stat top;
+    for (; root; root = root->next)
+        if (root->root_fd >= 0 && fstat(root->root_fd, &top) == 0 &&
+            top.st_dev == st->st_dev && top.st_ino == st->st_ino)
+            return true;
+    return false;
 }
 
 /* HFSBI_DENIED when the deny list names the target. */
@@ -533,13 +599,12 @@ static int hfsbi_target_deny_given(const hfsbi_target *target) {
 static int hfsbi_target_make_parents(hfsbi_target *target, bool sync) {
     char *name = target->path.ptr + (target->name - target->path.ptr), *slash;
     for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
-        int fd, rc;
+        int fd, code;
         *slash = '\0';
         if (*name == '\0' || strcmp(name, ".") == 0) continue;
-        do rc = mkdirat(target->dir, name, 0777);
-        while (rc != 0 && errno == EINTR);
-        if (rc != 0 && errno != EEXIST) return errno;
-        if (rc == 0 && sync) hfsbi_sync_dir(target->dir);
+        code = hfsbi_mkdirat(target->dir, name, 0777);
+        if (code != 0 && code != EEXIST) return code;
+        if (code == 0 && sync) hfsbi_sync_dir(target->dir);
         fd = hfsbi_openat(target->dir, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
         if (fd < 0) return errno == ELOOP ? ENOTDIR : errno;
         hfsbi_close(&target->dir);
@@ -621,6 +686,30 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
                                                                       : code;
 }
 
+/* ENOTDIR unless the names of the path lead to the open directory, each a
+   directory and no symlink. */
+static int hfsbi_target_check_direct(const hfsbi_target *target) {
+    hfsbi_walk  w = HFSB_INIT;
+    hfsb_str    ahead = hfsb_buf_str(&target->path);
+    char        name[HFSBI_NAME_SIZE];
+    struct stat is, want;
+    bool        fits;
+    int         code = 0;
+    ahead = hfsb_str_slice(ahead, 0, (size_t)(target->name - ahead.ptr));
+    w.root = w.at = target->root->root_fd;
+    while (code == 0 && hfsbi_take_name(&ahead, name, &fits))
+        if (!hfsbi_walk_enter(&w, name))
+            code = errno == ELOOP ? ENOTDIR : errno;
+    if (code == 0 &&
+        (fstat(w.at, &is) != 0 || fstat(target->dir, &want) != 0))
+        code = errno;
+    else if (code == 0 &&
+             (is.st_dev != want.st_dev || is.st_ino != want.st_ino))
+        code = ENOTDIR;
+    if (w.at != w.root) hfsbi_close(&w.at);
+    return code;
+}
+
 HFSBI_FN void hfsbi_target_close(hfsbi_target *target) {
     hfsbi_close(&target->dir);
     hfsb_buf_free(&target->path);
@@ -661,6 +750,8 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
         if (code == 0)
             code = hfsbi_target_step(target->root, path, how, target);
     }
+    if (code == 0 && (how & HFSBI_RESOLVE_DIRECT))
+        code = hfsbi_target_check_direct(target);
     if (code == 0) return hfsbi_ok(err);
     hfsbi_target_close(target);
     return hfsbi_file_fail_os(root, path, code, verb, err);

@@ -15,9 +15,8 @@
 /* ---- one temporary ---- */
 
 HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp) {
-    int keep = errno, rc;
-    do rc = unlinkat(dir, temp, 0);
-    while (rc != 0 && errno == EINTR);
+    int keep = errno;
+    (void)hfsbi_unlinkat(dir, temp, 0);
     errno = keep;
 }
 
@@ -38,7 +37,8 @@ static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
    for stale before it was locked. */
 static bool hfsbi_temp_lock(int fd) {
     struct stat st;
-    return hfsbi_try_lock(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0;
+    return hfsbi_try_lock(fd, false) && fstat(fd, &st) == 0 &&
+           st.st_nlink > 0;
 }
 
 HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
@@ -97,7 +97,7 @@ HFSBI_FN long hfsbi_temp_pid(hfsb_str name) {
 /* A living process may have the id of a dead one: then its age decides. */
 static bool hfsbi_temp_is_stale(long pid, const struct stat *st) {
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
-    return hfsbi_wall_ns() / 1000000000 - st->st_mtime > 60;
+    return hfsbi_time_ns() / 1000000000 - st->st_mtime > 60;
 }
 
 /* Removes `name` if it is a stale temporary of ours. False when it is a

@@ -1,837 +1,569 @@
-/* tree.c - finds the processes of commands in /proc, and signals them.
+/* tree.c - remove and copy whole trees
 
-   A command is started as the leader of a session, but its processes may leave
-   that session, clear their environment or lose their parent. A process
-   belongs to a command when one of these holds for it, or for one of its
-   ancestors:
+   Removing walks the tree with one open folder for each level:
 
-       session   it was born into the command's session
-       marker    its environment has the command's HFSB_JOB
-       known     an earlier search found it (pid and start time agree)
+       enter --> entries: unlink, or enter --> leave: rmdir, or read it again
+                          \--> defer: too deep, moved up to the top
 
-   There is one search. A snapshot reads each process of /proc once; any number
-   of trees, each the processes of one command, and the sweep of a tools object
-   are then matched against that snapshot: members by themselves first, then
-   the descendants of those.
+   Every folder is opened from the one above with O_NOFOLLOW and within the
+   same mount, so whatever others swap meanwhile, nothing outside the tree is
+   reached. No names are held: a folder is read while its entries go away, and
+   once more if it is not empty after that. A folder too deep for our levels is
+   renamed into the top one, where it is met again: the tree gets wider and
+   flatter until it is gone.
 
-   Commands that a loop drives share the snapshots of its scan, which a thread
-   of the loop reads. While thousands of processes are killed, a pass over /proc
-   takes long, and the loop must go on serving.
-
-   A number alone never decides who gets a signal: pids and session numbers are
-   reused. A session number counts for processes that were started while it was
-   certainly the command's, and a signal goes to a pid only after its start
-   time was compared again.
-
-   Where /proc cannot be read (other systems, no descriptors left) a snapshot
-   is blind: then only the command's process group is signalled. */
+   Copying is a walk of walk.c; each entry is made by its path beneath the
+   root, like any other. */
 #include "os_private.h"
 
-#define HFSBI_NO_PROCESS UINT_MAX /* no index */
-
-/* With more threads on the system even a pass over /proc that reads only a few
-   processes takes a millisecond. */
-#define HFSBI_TREE_MANY 1000
-
-/* What a match found out about a process. */
 enum {
-    HFSBI_KIN_OPEN,     /* not examined yet */
-    HFSBI_KIN_STRANGER, /* does not belong to the family */
-    HFSBI_KIN_MEMBER,
-    HFSBI_KIN_HELD, /* a member by the session of a command that still runs */
-    HFSBI_KIN_KNOWN /* a member that the family knew before */
+    HFSBI_REMOVE_DEPTH = 64,  /* levels, one descriptor each */
+    HFSBI_REMOVE_PASSES = 100 /* over one folder that others fill */
 };
 
-/* ---- /proc ---- */
+/* A folder whose entries are being removed. */
+typedef struct hfsbi_remove_level {
+    DIR     *dir;
+    char     name[HFSBI_NAME_SIZE]; /* in the level above */
+    unsigned passes;
+    bool     progress; /* an entry was removed in this pass, */
+    bool     failed;   /* ... one could not be, */
+    bool     deferred; /* ... or a folder was moved here */
+} hfsbi_remove_level;
 
-#ifdef HFSBI_LINUX
+typedef struct hfsbi_removal {
+    const hfsb_root   *root;
+    hfsb_str           path; /* as given */
+    hfsbi_remove_opts  opts;
+    hfsbi_target       target;
+    hfsb_buf           place;  /* of the target, for the deny list */
+    bool               denies; /* there is such a list */
+    hfsbi_remove_level level[HFSBI_REMOVE_DEPTH];
+    size_t             depth; /* levels in use */
+    unsigned           count; /* entries seen */
+    unsigned long long removed;
+    hfsb_err           err; /* the first failure */
+} hfsbi_removal;
 
-/* The clock that start times are measured by: ticks since boot; 0: unknown. */
-static unsigned long long hfsbi_ticks_now(void) {
-    struct timespec now = HFSB_INIT;
-    long            ticks = sysconf(_SC_CLK_TCK);
-    if (ticks <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
-    return (unsigned long long)now.tv_sec * (unsigned long long)ticks +
-           (unsigned long long)now.tv_nsec * (unsigned long long)ticks /
-               1000000000u;
+/* ---- failures ---- */
+
+/* Appends the path of an entry of the innermost level to base. */
+static hfsb_status hfsbi_removal_put_path(const hfsbi_removal *r,
+                                          const char *name, hfsb_buf *base) {
+    size_t i;
+    for (i = 1; i < r->depth; i++)
+        hfsb_buf_printf(base, "%s%s", base->len ? "/" : "", r->level[i].name);
+    return hfsb_buf_printf(base, "%s%s", base->len ? "/" : "", name);
 }
 
-/* Opens a file of /proc/PID; -1 with errno. */
-static int hfsbi_proc_file(long pid, const char *name) {
-    char path[64];
-    int  fd;
-    (void)snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
-    do fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
+/* Not errnos: the deny list names it; it lies too deep. */
+enum { HFSBI_REMOVE_DENIED = -1, HFSBI_REMOVE_DEEP = -2 };
+
+/* Notes that an entry of the innermost level stays. */
+static void hfsbi_removal_fail(hfsbi_removal *r, const char *name, int code) {
+    hfsb_buf full = HFSB_INIT;
+    hfsb_str path = r->path;
+    r->level[r->depth - 1].failed = true;
+    if (r->err.code != HFSB_OK) return;
+    full.alloc = hfsbi_root_alloc(r->root);
+    hfsb_buf_append(&full, r->path);
+    if (hfsbi_removal_put_path(r, name, &full) == HFSB_OK)
+        path = hfsb_buf_str(&full);
+    if (code == HFSBI_REMOVE_DENIED)
+        hfsbi_file_fail(&r->err, HFSB_DENIED, "Path is on the deny list",
+                        path);
+    else if (code == HFSBI_REMOVE_DEEP)
+        hfsbi_file_fail(&r->err, HFSB_LIMIT, "Lies too deep", path);
+    else if (code == EXDEV || code == EBUSY)
+        hfsbi_file_fail(&r->err, HFSB_BUSY, "Is a mount point or in use",
+                        path);
+    else (void)hfsbi_remove_fail(r->root, path, code, &r->err);
+    hfsb_buf_free(&full);
+}
+
+/* True when the removal must end. */
+static bool hfsbi_removal_over(hfsbi_removal *r) {
+    hfsb_status st = HFSB_OK;
+    if (r->count++ % 32 != 0) return false;
+    if (hfsb_cancel_is_set(r->opts.cancel)) st = HFSB_CANCELLED;
+    else if (r->opts.until && hfsb_clock_ms() > r->opts.until)
+        st = HFSB_TIMEOUT;
+    if (st != HFSB_OK) hfsbi_fail_status(&r->err, st, "Removing");
+    return st != HFSB_OK;
+}
+
+/* ---- one entry ---- */
+
+static int hfsbi_level_fd(const hfsbi_removal *r, size_t depth) {
+    return dirfd(r->level[depth - 1].dir);
+}
+
+static bool hfsbi_removal_denies(hfsbi_removal *r, const char *name,
+                                 bool folder) {
+    size_t mark = r->place.len;
+    bool   denied;
+    if (!r->denies) return false;
+    denied = hfsbi_removal_put_path(r, name, &r->place) != HFSB_OK ||
+             hfsbi_root_denies(r->target.root, hfsb_buf_str(&r->place),
+                               folder);
+    hfsb_buf_truncate(&r->place, mark);
+    return denied;
+}
+
+static void hfsbi_removal_gone(hfsbi_removal *r, size_t depth, int code) {
+    r->level[depth - 1].progress = true;
+    if (code == 0) r->removed++;
+}
+
+/* Moves a folder up to the first level, under the name of a temporary. */
+static int hfsbi_removal_defer(hfsbi_removal *r, const char *name) {
+    char     to[64];
+    uint32_t n;
+    int      code;
+    if (r->denies) return HFSBI_REMOVE_DEEP; /* patterns need its path */
+    (void)hfsbi_random(&n, sizeof n);
+    (void)snprintf(to, sizeof to, ".deep.hfsb-%ld-%lu", (long)getpid(),
+                   (unsigned long)(n % 1000000000u));
+    code = hfsbi_rename_new(hfsbi_level_fd(r, r->depth), name,
+                            hfsbi_level_fd(r, 1), to);
+    if (code == 0) r->level[0].deferred = true;
+    return code;
+}
+
+/* Opens a folder; with `force` as its owner, whatever its mode is. -1 with
+   errno. */
+static int hfsbi_removal_open(const hfsbi_removal *r, int dir,
+                              const char *name) {
+    struct stat st;
+    int         fd = hfsbi_open_folder(dir, name, true);
+    if (fd < 0 && errno == EACCES && r->opts.force) {
+        if (fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW) == 0)
+            fd = hfsbi_open_folder(dir, name, true);
+        else errno = EACCES;
+    }
+    if (fd >= 0 && r->opts.force && fstat(fd, &st) == 0 &&
+        (st.st_mode & 0700) != 0700)
+        (void)fchmod(fd, 0700);
     return fd;
 }
 
-/* Reads the first bytes of a file of /proc/PID and appends a NUL. Returns
-   their number, 0 on failure. */
-static size_t hfsbi_proc_head(long pid, const char *name, char *out,
-                              size_t size) {
-    int    fd = hfsbi_proc_file(pid, name);
-    size_t len = 0;
-    if (fd < 0) return 0;
-    while (len < size - 1) {
-        ssize_t n = hfsbi_read(fd, out + len, size - 1 - len);
-        if (n <= 0) break;
-        len += (size_t)n;
+/* Makes an open folder the next level. */
+static int hfsbi_removal_push(hfsbi_removal *r, int fd, const char *name) {
+    hfsbi_remove_level *level = &r->level[r->depth];
+    memset(level, 0, sizeof *level);
+    level->dir = fdopendir(fd);
+    if (!level->dir) {
+        int code = errno;
+        hfsbi_close(&fd);
+        return code;
     }
-    hfsbi_close(&fd);
-    out[len] = '\0';
-    return len;
-}
-
-/* Fills *p from /proc/PID/stat; false with errno when it cannot be read. The
-   line is: pid (name) state parent group session ..., the start time its 22nd
-   field. A name may contain any character, ") " included. */
-static bool hfsbi_process_read(long pid, hfsbi_process *p) {
-    char        line[1024];
-    const char *at;
-    int         i;
-    if (hfsbi_proc_head(pid, "stat", line, sizeof line) == 0) return false;
-    at = strrchr(line, ')');
-    if (!at || at[1] != ' ' || !at[2]) return false;
-    memset(p, 0, sizeof *p);
-    p->pid = pid;
-    p->state = at[2];
-    at += 3;
-    for (i = 4; i <= 22; i++) {
-        char *end;
-        long  value = strtol(at, &end, 10);
-        if (end == at) return false;
-        if (i == 4) p->parent = value;
-        if (i == 5) p->group = value;
-        if (i == 6) p->session = value;
-        if (i == 22) p->start = strtoull(at, &end, 10);
-        at = end;
-    }
-    return true;
-}
-
-/* The part of a job's id that names its tools object: abc of abc-1, and of
-   build.abc-1 where a caller chose the id (see job.c). Empty: it has none. */
-static hfsb_str hfsbi_job_owner(hfsb_str id) {
-    hfsb_str none = HFSB_INIT;
-    size_t   end = id.len, start;
-    while (end > 0 && hfsbi_is_digit(id.ptr[end - 1])) end--;
-    if (end == id.len || end == 0 || id.ptr[--end] != '-') return none;
-    for (start = end; start > 0 && id.ptr[start - 1] != '.'; start--) continue;
-    return hfsb_str_make(id.ptr + start, end - start);
-}
-
-/* Finds HFSB_JOB in the environment and notes the hashes of its value. Read in
-   pieces, since an environment may have megabytes. Hashes are enough: a
-   process that could choose a colliding value could as well copy the right
-   one. False with errno when the environment cannot be read. */
-static bool hfsbi_process_read_job(hfsbi_process *p) {
-    static const char  name[] = "HFSB_JOB=";
-    char               piece[4096], id[512];
-    const size_t       skip = sizeof name - 1;
-    size_t             len = 0; /* of the variable so far */
-    bool               named = true, found = false;
-    unsigned long long hash = HFSB_FNV_START;
-    ssize_t            n = 0, i;
-    int                fd = hfsbi_proc_file(p->pid, "environ");
-    p->env_read = true;
-    if (fd < 0) return false;
-    while (!found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
-        for (i = 0; i < n && !found; i++) {
-            if (piece[i] == '\0') {
-                found = named && len > skip;
-                if (found) break;
-                len = 0;
-                named = true;
-                continue;
-            }
-            if (len < skip) {
-                named = named && piece[i] == name[len];
-            } else if (named) {
-                hash = hfsb_fnv_add(hash, hfsb_str_make(piece + i, 1));
-                if (len - skip < sizeof id) id[len - skip] = piece[i];
-            }
-            len++;
-        }
-    hfsbi_close(&fd);
-    if (!found) return true;
-    p->job = hash;
-    if (len - skip <= sizeof id) {
-        hfsb_str owner = hfsbi_job_owner(hfsb_str_make(id, len - skip));
-        if (owner.len) p->owner = hfsb_fnv(owner);
-    }
-    return true;
-}
-
-/* The pid that the newest process got, 0 when unknown, and the number of
-   threads of the system, LONG_MAX when unknown. The line ends in
-   "running/threads pid". */
-static long hfsbi_last_pid(long *threads) {
-    char        line[128];
-    const char *at;
-    ssize_t     n;
-    int         fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    *threads = LONG_MAX;
-    if (fd < 0) return 0;
-    n = hfsbi_read(fd, line, sizeof line - 1);
-    hfsbi_close(&fd);
-    if (n <= 0) return 0;
-    line[n] = '\0';
-    at = strchr(line, '/');
-    if (at) *threads = strtol(at + 1, NULL, 10);
-    at = strrchr(line, ' ');
-    return at ? strtol(at + 1, NULL, 10) : 0;
-}
-
-/* Fills the entry of a survivor: its arguments with blanks between, in valid
-   UTF-8. */
-static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
-    char     raw[256];
-    hfsb_str text;
-    size_t   at = 0, len = 0, i;
-    entry->pid = pid;
-    text.ptr = raw;
-    text.len = hfsbi_proc_head(pid, "cmdline", raw, sizeof raw);
-    if (text.len == 0)
-        text.len = hfsbi_proc_head(pid, "comm", raw, sizeof raw);
-    while (text.len &&
-           (raw[text.len - 1] == '\0' || raw[text.len - 1] == '\n'))
-        text.len--;
-    for (i = 0; i < text.len; i++)
-        if ((unsigned char)raw[i] < ' ' || raw[i] == 0x7F) raw[i] = ' ';
-    while (at < text.len) {
-        unsigned long code;
-        char          out[4];
-        size_t        n;
-        at += hfsb_utf8_step(text, at, &code, NULL);
-        n = hfsb_utf8_encode(code, out);
-        if (len + n >= sizeof entry->command) break;
-        memcpy(entry->command + len, out, n);
-        len += n;
-    }
-    entry->command[len] = '\0';
-}
-
-/* Signals one process. A pidfd names the same process whatever becomes of its
-   pid; the start time shows that it names the right one. */
-static void hfsbi_process_signal(const hfsbi_process *p, int number) {
-    hfsbi_process now;
-    int           fd = -1;
-#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
-    fd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0u);
-#endif
-    if (hfsbi_process_read(p->pid, &now) && now.start == p->start) {
-#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
-        if (fd >= 0)
-            (void)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0u);
-#endif
-        if (fd < 0) (void)kill((pid_t)p->pid, number); /* an old kernel */
-    }
-    hfsbi_close(&fd);
-}
-
-#else /* no /proc: every snapshot is blind, so that no list has an entry */
-
-static unsigned long long hfsbi_ticks_now(void) {
+    (void)snprintf(level->name, sizeof level->name, "%s", name);
+    r->depth++;
     return 0;
 }
 
-static bool hfsbi_process_read(long pid, hfsbi_process *p) {
-    (void)pid, (void)p;
-    return false;
+/* Enters a folder; one that cannot be opened may still be empty. 0 or an
+   errno, ENOTDIR when it is something else by now. */
+static int hfsbi_removal_enter(hfsbi_removal *r, const char *name) {
+    int dir = hfsbi_level_fd(r, r->depth), fd = -1, code = EMFILE;
+    if (r->depth < HFSBI_REMOVE_DEPTH) {
+        fd = hfsbi_removal_open(r, dir, name);
+        code = fd < 0 ? errno : hfsbi_removal_push(r, fd, name);
+    }
+    if (code == ELOOP) code = ENOTDIR;
+    if (code == 0 || code == ENOTDIR) return code;
+    if (code != ENOENT && code != EXDEV) {
+        int left = hfsbi_unlinkat(dir, name, AT_REMOVEDIR);
+        if (left == 0) code = ENOENT;
+        if (left == 0) r->removed++;
+    }
+    if (code == ENOENT) {
+        hfsbi_removal_gone(r, r->depth, code);
+        return 0;
+    }
+    if ((code == EMFILE || code == ENFILE) && r->depth > 1)
+        return hfsbi_removal_defer(r, name);
+    return code;
 }
 
-static bool hfsbi_process_read_job(hfsbi_process *p) {
-    (void)p;
+/* Removes anything but a folder; EISDIR for a folder. */
+static int hfsbi_removal_unlink(hfsbi_removal *r, const char *name) {
+    int code = hfsbi_unlinkat(hfsbi_level_fd(r, r->depth), name, 0);
+    if (code == 0 || code == ENOENT) {
+        hfsbi_removal_gone(r, r->depth, code);
+        return 0;
+    }
+    return code;
+}
+
+/* Others may swap a file and a folder meanwhile: then the other way is
+   tried. */
+static void hfsbi_removal_entry(hfsbi_removal *r, const struct dirent *e) {
+    hfsbi_entry_type type = hfsbi_dirent_type(e);
+    char             name[HFSBI_NAME_SIZE];
+    struct stat      st;
+    int              code;
+    if (strlen(e->d_name) >= sizeof name) return;
+    strcpy(name, e->d_name);
+    if (type == HFSBI_ENTRY_UNKNOWN &&
+        fstatat(hfsbi_level_fd(r, r->depth), name, &st,
+                AT_SYMLINK_NOFOLLOW) == 0)
+        type = hfsbi_entry_type_of(st.st_mode);
+    if (hfsbi_removal_denies(r, name, type == HFSBI_ENTRY_FOLDER)) {
+        hfsbi_removal_fail(r, name, HFSBI_REMOVE_DENIED);
+        return;
+    }
+    code = type == HFSBI_ENTRY_FOLDER ? ENOTDIR
+                                      : hfsbi_removal_unlink(r, name);
+    if (type == HFSBI_ENTRY_FOLDER || code == EISDIR || code == EPERM) {
+        int entered = hfsbi_removal_enter(r, name);
+        if (entered == ENOTDIR && type == HFSBI_ENTRY_FOLDER)
+            code = hfsbi_removal_unlink(r, name);
+        else if (entered != ENOTDIR) code = entered;
+    }
+    if (code != 0) hfsbi_removal_fail(r, name, code);
+}
+
+/* ---- the walk ---- */
+
+/* True when the innermost folder is to be read again: it was not empty in the
+   end, although all that was seen is gone. */
+static bool hfsbi_removal_again(hfsbi_remove_level *level) {
+    bool again = level->deferred ||
+                 (level->progress && !level->failed &&
+                  level->passes < HFSBI_REMOVE_PASSES);
+    if (!again) return false;
+    level->deferred = level->progress = level->failed = false;
+    level->passes++;
+    rewinddir(level->dir);
     return true;
 }
 
-static long hfsbi_last_pid(long *threads) {
-    *threads = 0;
-    return 0;
+/* Removes the innermost folder, of which all entries were seen; the first one
+   is left to the caller. */
+static void hfsbi_removal_leave(hfsbi_removal *r) {
+    hfsbi_remove_level *level = &r->level[r->depth - 1];
+    bool                failed = level->failed;
+    int                 code = 0;
+    if (r->depth > 1) {
+        code = hfsbi_unlinkat(hfsbi_level_fd(r, r->depth - 1), level->name,
+                              AT_REMOVEDIR);
+        if (code == 0 || code == ENOENT)
+            hfsbi_removal_gone(r, r->depth - 1, code);
+    }
+    if ((r->depth == 1 || code == ENOTEMPTY || code == EEXIST) &&
+        hfsbi_removal_again(level))
+        return;
+    (void)closedir(level->dir);
+    r->depth--;
+    if (r->depth == 0 || code == 0 || code == ENOENT) return;
+    if (failed) r->level[r->depth - 1].failed = true;
+    else hfsbi_removal_fail(r, level->name, code);
 }
 
-static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
-    (void)entry, (void)pid;
+/* Empties the folder open as fd, which is closed. */
+static int hfsbi_removal_empty(hfsbi_removal *r, int fd) {
+    struct dirent *e;
+    int            code = hfsbi_removal_push(r, fd, "");
+    while (code == 0 && r->depth > 0 && !hfsbi_removal_over(r)) {
+        errno = 0;
+        e = readdir(r->level[r->depth - 1].dir);
+        if (!e && errno != 0 && errno != ENOENT)
+            hfsbi_removal_fail(r, ".", errno);
+        if (!e) hfsbi_removal_leave(r);
+        else if (!hfsbi_is_dots(e->d_name)) hfsbi_removal_entry(r, e);
+    }
+    while (r->depth > 0) (void)closedir(r->level[--r->depth].dir);
+    return code;
 }
 
-static void hfsbi_process_signal(const hfsbi_process *p, int number) {
-    (void)p, (void)number;
-}
-
-#endif
-
-HFSBI_FN unsigned long long hfsbi_process_start(long pid) {
-    hfsbi_process p;
-    return hfsbi_process_read(pid, &p) ? p.start : 0;
-}
-
-/* A zombie has ended, though its pid is still in use. */
-static bool hfsbi_process_ended(const hfsbi_process *p) {
-    return p->state == 'Z' || p->state == 'X' || p->state == 'x';
-}
-
-/* ---- snapshots ---- */
-
-HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
-                                  const hfsb_alloc *alloc) {
-    snap->alloc = *alloc;
-    snap->since = 0;
-    snap->at = -1;
-    snap->cost_ms = 0;
-    snap->blind = true;
-    snap->list = snap->few;
-    snap->count = 0;
-    snap->cap = HFSBI_SNAPSHOT_FEW;
-}
-
-HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap) {
-    if (snap->list != snap->few)
-        hfsbi_array_free(&snap->alloc, snap->list, snap->cap,
-                         sizeof *snap->list);
-    hfsbi_snapshot_init(snap, &snap->alloc);
-}
-
-/* Appends a process. Without memory the snapshot keeps those that fit. */
-static void hfsbi_snapshot_add(hfsbi_snapshot *snap, const hfsbi_process *p) {
-    if (snap->count == snap->cap) {
-        size_t         cap = snap->cap * 2;
-        hfsbi_process *grown =
-            (hfsbi_process *)hfsbi_array(&snap->alloc, cap, sizeof *grown);
-        if (!grown) {
-            snap->blind = true;
+/* Removes a tree. A failure is in r->err. */
+static void hfsbi_removal_tree(hfsbi_removal *r, bool top) {
+    hfsbi_target *t = &r->target;
+    hfsbi_expect  any = HFSB_INIT;
+    int           code = 0, fd;
+    r->denies = t->root && t->root->deny->rules;
+    if (r->denies) code = hfsbi_target_place(t, &r->place);
+    if (r->denies && strcmp(r->place.len ? r->place.ptr : "", ".") == 0)
+        hfsb_buf_truncate(&r->place, 0);
+    if (code == 0) {
+        fd = top ? hfsbi_open_folder(t->dir, t->name, false)
+                 : hfsbi_removal_open(r, t->dir, t->name);
+        code = fd < 0 ? errno : hfsbi_removal_empty(r, fd);
+        /* not to be opened, but perhaps empty; or changed meanwhile */
+        if (code == EACCES || code == ENOTDIR || code == ELOOP) code = 0;
+    }
+    if (code == 0 && r->err.code == HFSB_OK && !top) {
+        code = hfsbi_target_remove(t, true, any);
+        if (code == ENOTDIR) code = hfsbi_target_remove(t, false, any);
+        if (code == 0 || code == ENOENT) {
+            r->removed++;
             return;
         }
-        memcpy(grown, snap->list, snap->count * sizeof *grown);
-        if (snap->list != snap->few)
-            hfsbi_array_free(&snap->alloc, snap->list, snap->cap,
-                             sizeof *grown);
-        snap->list = grown;
-        snap->cap = cap;
     }
-    snap->list[snap->count++] = *p;
+    if (code == 0 || r->err.code != HFSB_OK) return;
+    if (code == EXDEV || code == EBUSY)
+        hfsbi_file_fail(&r->err, HFSB_BUSY, "Is a mount point or in use",
+                        r->path);
+    else (void)hfsbi_remove_fail(r->root, r->path, code, &r->err);
 }
 
-/* Notes when errno is about this process's own limits: then more processes may
-   exist than can be seen. */
-static void hfsbi_snapshot_note_errno(hfsbi_snapshot *snap) {
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-        snap->blind = true;
-}
-
-static int hfsbi_process_order(const void *a, const void *b) {
-    long x = ((const hfsbi_process *)a)->pid;
-    long y = ((const hfsbi_process *)b)->pid;
-    return x < y ? -1 : x > y;
-}
-
-/* Converts a name in /proc to a pid; 0: it is not one. */
-static long hfsbi_pid_of_name(const char *name) {
-    long pid = 0;
-    for (; hfsbi_is_digit(*name) && pid < LONG_MAX / 10 - 1; name++)
-        pid = pid * 10 + (*name - '0');
-    return *name ? 0 : pid;
-}
-
-static hfsbi_process *hfsbi_snapshot_find(const hfsbi_snapshot *snap,
-                                          long                  pid) {
-    size_t low = 0, high = snap->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (snap->list[middle].pid < pid) low = middle + 1;
-        else high = middle;
-    }
-    return low < snap->count && snap->list[low].pid == pid ? &snap->list[low]
-                                                           : NULL;
-}
-
-/* Links each process to its parent, if that is listed. */
-static void hfsbi_snapshot_link(hfsbi_snapshot *snap) {
-    size_t i;
-    for (i = 0; i < snap->count; i++) snap->list[i].child = HFSBI_NO_PROCESS;
-    for (i = 0; i < snap->count; i++) {
-        hfsbi_process *p = &snap->list[i];
-        hfsbi_process *parent = hfsbi_snapshot_find(snap, p->parent);
-        p->sibling = HFSBI_NO_PROCESS;
-        if (!parent || parent == p) continue;
-        p->sibling = parent->child;
-        parent->child = (unsigned)i;
+/* Removes the target. A failure is in r->err. */
+static void hfsbi_removal_run(hfsbi_removal *r) {
+    hfsbi_target *t = &r->target;
+    hfsbi_expect  any = HFSB_INIT;
+    bool          folder = t->exists && S_ISDIR(t->st.st_mode);
+    bool          top = folder && hfsbi_root_is_top(r->root, &t->st);
+    int           code = ENOENT;
+    if (top && !r->opts.tree)
+        hfsbi_file_fail(&r->err, HFSB_REFUSED, "A root cannot be removed",
+                        r->path);
+    else if (!top && strcmp(t->name, ".") == 0)
+        hfsbi_file_fail(&r->err, HFSB_REFUSED,
+                        "The path must end in a name, not in dots", r->path);
+    else if (folder && r->opts.tree) hfsbi_removal_tree(r, top);
+    else {
+        if (t->exists) code = hfsbi_target_remove(t, folder, any);
+        if (code == 0) r->removed++;
+        else (void)hfsbi_remove_fail(r->root, r->path, code, &r->err);
     }
 }
 
-/* Reads the processes from the pid `first` on. A /proc that does not list this
-   process is not one, or hides too much to rely on. */
-static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
-    long           pid, self = (long)getpid();
-    struct dirent *entry;
-    hfsbi_process  p;
-    DIR           *dir = opendir("/proc");
-    snap->at = hfsb_clock_ms();
-    snap->count = 0;
-    snap->blind = false;
-    while (dir && (entry = readdir(dir)) != NULL) {
-        pid = hfsbi_pid_of_name(entry->d_name);
-        if (pid == self) self = 0;
-        if (pid < first) continue;
-        errno = 0;
-        if (!hfsbi_process_read(pid, &p)) hfsbi_snapshot_note_errno(snap);
-        else if (p.start >= snap->since) hfsbi_snapshot_add(snap, &p);
+HFSBI_FN hfsb_status hfsbi_path_remove_all(const hfsb_root *root,
+                                           hfsb_str         path,
+                                           const hfsbi_remove_opts *opts,
+                                           unsigned long long *removed,
+                                           hfsb_err           *err) {
+    hfsb_alloc     alloc = hfsbi_root_alloc(root);
+    hfsbi_removal *r = (hfsbi_removal *)hfsbi_array(&alloc, 1, sizeof *r);
+    hfsb_status    st;
+    if (removed) *removed = 0;
+    if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Removing");
+    memset(r, 0, sizeof *r);
+    r->root = root;
+    r->path = hfsbi_path_trim(path);
+    r->place.alloc = alloc;
+    if (opts) r->opts = *opts;
+    st = hfsbi_resolve(root, r->path, HFSBI_RESOLVE_NO_FOLLOW, "remove",
+                       &r->target, &r->err);
+    if (st == HFSB_OK) {
+        hfsbi_removal_run(r);
+        hfsbi_target_close(&r->target);
     }
-    if (dir) (void)closedir(dir);
-    if (self) snap->blind = true;
-    hfsbi_sort(snap->list, snap->count, sizeof *snap->list,
-               hfsbi_process_order);
-    hfsbi_snapshot_link(snap);
-    snap->cost_ms = hfsb_clock_ms() - snap->at;
+    st = r->err.code;
+    if (err) *err = r->err;
+    if (removed) *removed = r->removed;
+    hfsb_buf_free(&r->place);
+    hfsbi_array_free(&alloc, r, 1, sizeof *r);
+    return st;
 }
 
-HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap) {
-    hfsbi_snapshot_read(snap, 1);
+/* ---- copying ---- */
+
+typedef struct hfsbi_copying {
+    const hfsb_root *root;
+    hfsb_str         to;
+    hfsbi_copy_opts  opts;
+    hfsbi_copied     done;
+    hfsbi_finder     finder;
+    hfsb_buf         path; /* where the entry goes */
+    hfsb_buf         link; /* the text of a symlink */
+    hfsb_err        *err;
+} hfsbi_copying;
+
+static hfsb_status hfsbi_copy_fail_limit(const hfsbi_copying *c,
+                                         hfsb_str             path) {
+    return hfsbi_file_fail(c->err, HFSB_LIMIT,
+                           "The limit of what may be copied is reached", path);
 }
 
-/* ---- scans: snapshots that a thread takes ---- */
-
-/* Takes over what an earlier snapshot knows of the same processes, and reads
-   the environments of the others. A marker that a process once had counts,
-   whatever it executes later. */
-static void hfsbi_snapshot_read_jobs(hfsbi_snapshot       *snap,
-                                     const hfsbi_snapshot *before) {
-    size_t i;
-    for (i = 0; i < snap->count; i++) {
-        hfsbi_process       *p = &snap->list[i];
-        const hfsbi_process *old = hfsbi_snapshot_find(before, p->pid);
-        if (old && old->start == p->start && old->env_read) {
-            p->job = old->job;
-            p->owner = old->owner;
-            p->env_read = true;
-            continue;
-        }
-        errno = 0;
-        if (!hfsbi_process_read_job(p)) hfsbi_snapshot_note_errno(snap);
+/* Copies the bytes of an open file; "copy" is the verb of all messages. */
+static hfsb_status hfsbi_copy_pieces(hfsbi_copying *c, int fd, hfsb_str path,
+                                     hfsb_file_writer *writer) {
+    char        piece[32768];
+    ssize_t     n;
+    hfsb_status st = HFSB_OK;
+    while ((n = hfsbi_read_file(fd, piece, sizeof piece)) > 0) {
+        c->done.bytes += (unsigned long long)n;
+        if (c->done.bytes > c->opts.max_bytes)
+            return hfsbi_copy_fail_limit(c, path);
+        if (hfsb_cancel_is_set(c->opts.cancel))
+            return hfsbi_fail_status(c->err, HFSB_CANCELLED, "Copying");
+        if (hfsb_clock_ms() > c->opts.until)
+            return hfsbi_fail_status(c->err, HFSB_TIMEOUT, "Copying");
+        st = hfsb_file_writer_append(
+            writer, hfsb_str_make(piece, (size_t)n), c->err);
+        if (st != HFSB_OK) return st;
     }
+    if (n < 0)
+        return hfsbi_file_fail_os(c->root, path, errno, "copy", c->err);
+    return HFSB_OK;
 }
 
-/* In a thread. The loop may match `before` meanwhile: that only writes what
-   this does not read. */
-static void hfsbi_scanner_run(hfsbi_task *task) {
-    hfsbi_scanner  *scan = (hfsbi_scanner *)(void *)task;
-    hfsbi_snapshot *snap = &scan->pair[1 - scan->last];
-    hfsbi_snapshot_read(snap, 1);
-    hfsbi_snapshot_read_jobs(snap, &scan->pair[scan->last]);
-    snap->cost_ms = hfsb_clock_ms() - snap->at;
+/* Copies an open file to path. A file that is replaced keeps its mode. */
+static hfsb_status hfsbi_copy_file(hfsbi_copying *c, int fd, unsigned mode,
+                                   hfsb_str path) {
+    hfsb_file_write_opts o = HFSB_INIT;
+    hfsb_file_writer    *writer;
+    hfsb_file_info       old;
+    hfsb_status          st;
+    o.create = c->opts.create;
+    o.no_parents = c->opts.no_parents;
+    if (hfsb_file_stat(c->root, path, &old, NULL) != HFSB_OK)
+        o.mode = mode & 0777u;
+    st = hfsb_file_writer_open(c->root, path, &o, &writer, c->err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_copy_pieces(c, fd, path, writer);
+    if (st == HFSB_OK) st = hfsb_file_writer_commit(writer, NULL, c->err);
+    hfsb_file_writer_close(writer);
+    if (st == HFSB_OK) c->done.entries++;
+    return st;
 }
 
-/* In the loop: all that wait look at the new snapshot. Those that need a newer
-   one ask again. */
-static void hfsbi_scanner_done(hfsbi_task *task) {
-    hfsbi_scanner *scan = (hfsbi_scanner *)(void *)task;
-    hfsbi_look    *look;
-    scan->last = 1 - scan->last;
-    scan->busy = false;
-    if (scan->pair[scan->last].since > scan->since)
-        scan->pair[scan->last].at = -1; /* may lack older processes */
-    while ((look = scan->looks) != NULL) {
-        scan->looks = look->next;
-        look->waits = false;
-        hfsbi_loop_timer(scan->loop, look->timer, 0);
-    }
+static hfsb_status hfsbi_copy_link(hfsbi_copying *c, const hfsbi_entry *entry,
+                                   hfsb_str path) {
+    hfsbi_target target;
+    int          code;
+    hfsb_status  st = hfsbi_resolve(c->root, path, HFSBI_RESOLVE_NO_FOLLOW,
+                                    "copy", &target, c->err);
+    if (st != HFSB_OK) return st;
+    hfsb_buf_truncate(&c->link, 0);
+    code = hfsbi_read_link(entry->dir, entry->name, &c->link);
+    if (code == 0 && symlinkat(c->link.ptr, target.dir, target.name) != 0)
+        code = errno;
+    hfsbi_target_close(&target);
+    if (code == EEXIST)
+        return hfsbi_file_fail(c->err, HFSB_EXISTS, "File exists already",
+                               path);
+    if (code != 0)
+        return hfsbi_file_fail_os(c->root, path, code, "copy", c->err);
+    c->done.entries++;
+    return HFSB_OK;
 }
 
-HFSBI_FN void hfsbi_scanner_init(hfsbi_scanner *scan, hfsbi_loop *loop,
-                                 const hfsb_alloc *alloc) {
-    memset(scan, 0, offsetof(hfsbi_scanner, pair));
-    scan->task.run = hfsbi_scanner_run;
-    scan->task.done = hfsbi_scanner_done;
-    scan->task.urgent = true;
-    scan->loop = loop;
-    hfsbi_snapshot_init(&scan->pair[0], alloc);
-    hfsbi_snapshot_init(&scan->pair[1], alloc);
+static hfsb_status hfsbi_copy_folder(hfsbi_copying *c, mode_t mode,
+                                     hfsb_str path, unsigned how) {
+    hfsb_status st = hfsbi_path_make_folder(
+        c->root, path, ((unsigned)mode & 0777u) | 0700u, how, NULL, c->err);
+    if (st == HFSB_OK) c->done.entries++;
+    return st;
 }
 
-HFSBI_FN void hfsbi_scanner_free(hfsbi_scanner *scan) {
-    hfsbi_snapshot_free(&scan->pair[0]);
-    hfsbi_snapshot_free(&scan->pair[1]);
+/* Callback of the walk: copies one entry. */
+static hfsb_status hfsbi_copy_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_copying *c = (hfsbi_copying *)user;
+    struct stat    at;
+    hfsb_str       path;
+    hfsb_status    st;
+    int            fd;
+    hfsb_buf_truncate(&c->path, 0);
+    hfsb_buf_append(&c->path, c->to);
+    hfsb_buf_append_byte(&c->path, '/');
+    if (hfsb_buf_append(&c->path, entry->path) != HFSB_OK) return HFSB_NOMEM;
+    path = hfsb_buf_str(&c->path);
+    if (c->done.entries >= c->opts.max_entries)
+        return hfsbi_copy_fail_limit(c, path);
+    if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? HFSB_OK
+                               : hfsbi_file_fail_os(c->root, path, errno,
+                                                    "copy", c->err);
+    if (S_ISDIR(at.st_mode)) return hfsbi_copy_folder(c, at.st_mode, path, 0);
+    if (S_ISLNK(at.st_mode)) return hfsbi_copy_link(c, entry, path);
+    st = hfsbi_check_regular(path, at.st_mode, c->err);
+    if (st != HFSB_OK) return st;
+    fd = hfsbi_entry_open(entry->dir, entry->name, &at);
+    if (fd < 0 && errno == ENOENT) return HFSB_OK;
+    if (fd < 0)
+        return hfsbi_file_fail_os(c->root, path, errno, "copy", c->err);
+    st = hfsbi_copy_file(c, fd, (unsigned)at.st_mode, path);
+    hfsbi_close(&fd);
+    return st;
 }
 
-HFSBI_FN void hfsbi_scanner_cover(hfsbi_scanner     *scan,
-                                  unsigned long long since) {
-    if (scan->since && scan->since <= since) return;
-    scan->since = since;
-    scan->pair[scan->last].at = -1; /* may lack older processes */
+/* HFSB_ARG if the new path lies in the old one, whether it exists or not. */
+static hfsb_status hfsbi_copy_check_inside(hfsbi_copying *c, hfsb_str from) {
+    hfsbi_target to;
+    hfsb_buf     a = HFSB_INIT, b = HFSB_INIT;
+    int          code;
+    hfsb_status  st = hfsbi_resolve(c->root, c->to, HFSBI_RESOLVE_DEEPEST,
+                                    "copy", &to, c->err);
+    if (st != HFSB_OK) return st;
+    a.alloc = b.alloc = hfsbi_root_alloc(c->root);
+    code = hfsbi_target_real(&c->finder.spot, &a);
+    if (code == 0) code = hfsbi_target_real(&to, &b);
+    if (code != 0)
+        st = hfsbi_file_fail_os(c->root, from, code, "copy", c->err);
+    else if (hfsb_str_starts(hfsb_buf_str(&b), hfsb_buf_str(&a)) &&
+             (b.len == a.len || b.ptr[a.len] == '/' || a.len == 1))
+        st = hfsbi_file_fail(c->err, HFSB_ARG,
+                             "A folder cannot be copied into itself", from);
+    hfsb_buf_free(&a);
+    hfsb_buf_free(&b);
+    hfsbi_target_close(&to);
+    return st;
 }
 
-HFSBI_FN hfsbi_snapshot *hfsbi_scanner_get(hfsbi_scanner *scan,
-                                           hfsbi_look *look, long long need) {
-    hfsbi_snapshot *last = &scan->pair[scan->last];
-    if (last->at >= 0 && last->at >= need) return last;
-    if (!scan->busy) scan->pair[1 - scan->last].since = scan->since;
-    if (!hfsbi_loop_has_threads(scan->loop)) {
-        hfsbi_scanner_run(&scan->task);
-        hfsbi_scanner_done(&scan->task);
-        return &scan->pair[scan->last];
-    }
-    if (!look->waits) {
-        look->waits = true;
-        look->next = scan->looks;
-        scan->looks = look;
-    }
-    if (!scan->busy) {
-        scan->busy = true;
-        hfsbi_loop_work(scan->loop, &scan->task);
-    }
-    return NULL;
+static hfsb_status hfsbi_copy_tree(hfsbi_copying *c, hfsb_str from) {
+    unsigned    how = c->opts.no_parents ? 0 : HFSBI_MAKE_PARENTS;
+    hfsb_status st = hfsbi_copy_check_inside(c, from);
+    if (c->opts.create) how |= HFSBI_MAKE_NEW;
+    if (st == HFSB_OK)
+        st = hfsbi_copy_folder(c, c->finder.spot.st.st_mode, c->to, how);
+    if (st != HFSB_OK) return st;
+    c->opts.create = false; /* of the entries: the folder is ours */
+    st = hfsbi_finder_run(&c->finder, c->err);
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(c->err, st, "Copying");
+    if (st != HFSB_OK) return st;
+    if (c->finder.end == HFSBI_WALK_CANCELLED)
+        return hfsbi_fail_status(c->err, HFSB_CANCELLED, "Copying");
+    if (c->finder.end == HFSBI_WALK_LATE)
+        return hfsbi_fail_status(c->err, HFSB_TIMEOUT, "Copying");
+    if (!c->finder.failed) return HFSB_OK;
+    hfsbi_file_fail(c->err, HFSB_IO, "Could not be read completely", from);
+    hfsbi_err_quote(c->err, hfsb_buf_str(&c->finder.notes), 400);
+    return HFSB_IO;
 }
 
-HFSBI_FN long long hfsbi_scanner_cost(const hfsbi_scanner *scan) {
-    return scan->pair[scan->last].cost_ms;
+static hfsb_status hfsbi_copy_run(hfsbi_copying *c, hfsb_str from) {
+    hfsbi_target *spot = &c->finder.spot;
+    int           fd;
+    hfsb_status   st = hfsbi_finder_open(&c->finder, from, c->err);
+    if (st != HFSB_OK) return st;
+    if (S_ISDIR(spot->st.st_mode) && c->opts.tree)
+        return hfsbi_copy_tree(c, from);
+    st = hfsbi_target_open(c->root, from, spot, &fd, c->err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_copy_file(c, fd, (unsigned)spot->st.st_mode, c->to);
+    hfsbi_close(&fd);
+    return st;
 }
 
-HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look) {
-    hfsbi_look **link = &scan->looks;
-    if (!look->waits) return;
-    while (*link != look) link = &(*link)->next;
-    *link = look->next;
-    look->waits = false;
-}
-
-/* ---- matching a snapshot with a family ---- */
-
-/* The span of the family that p was born into, or NULL. A session that p began
-   itself has p's own number, which is a leader's or no command's. */
-static hfsbi_session_span *hfsbi_family_span(const hfsbi_family  *family,
-                                             const hfsbi_process *p) {
-    size_t i;
-    for (i = 0; i < family->span_count; i++) {
-        hfsbi_session_span *span = &family->spans[i];
-        if (span->session > 0 && span->session == p->session &&
-            p->start >= span->since &&
-            (span->running || p->start <= span->until))
-            return span;
-    }
-    return NULL;
-}
-
-/* While a member lives that was born into a session, the session's number is
-   in use: so those born into it later belong to it as well. */
-static void hfsbi_family_extend_spans(const hfsbi_snapshot *snap,
-                                      const hfsbi_family   *family) {
-    unsigned long long now = hfsbi_ticks_now();
-    size_t             i;
-    for (i = 0; i < snap->count; i++) {
-        hfsbi_session_span *span =
-            hfsbi_process_ended(&snap->list[i])
-                ? NULL
-                : hfsbi_family_span(family, &snap->list[i]);
-        if (span && span->until < now) span->until = now;
-    }
-}
-
-/* The kinship that p has by itself; OPEN: only an ancestor can decide. */
-static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
-                                        const hfsbi_family *family,
-                                        hfsbi_process      *p) {
-    const hfsbi_session_span *span;
-    if (p->start < family->since) return HFSBI_KIN_STRANGER;
-    span = hfsbi_family_span(family, p);
-    if (span) return span->running ? HFSBI_KIN_HELD : HFSBI_KIN_MEMBER;
-    if ((family->job || family->owner) && !p->env_read) {
-        errno = 0;
-        if (!hfsbi_process_read_job(p)) hfsbi_snapshot_note_errno(snap);
-    }
-    if ((family->job && p->job == family->job) ||
-        (family->owner && p->owner == family->owner))
-        return HFSBI_KIN_MEMBER;
-    return HFSBI_KIN_OPEN;
-}
-
-/* Judges every process by itself. This process never belongs to a family, nor
-   do its children by descent. */
-static void hfsbi_snapshot_judge(hfsbi_snapshot     *snap,
-                                 const hfsbi_family *family) {
-    hfsbi_process *p;
-    size_t         i;
-    for (i = 0; i < snap->count; i++)
-        snap->list[i].kin = hfsbi_family_judge(snap, family, &snap->list[i]);
-    for (i = 0; i < family->known_count; i++) {
-        p = hfsbi_snapshot_find(snap, family->known[i].pid);
-        if (p && p->start == family->known[i].start) p->kin = HFSBI_KIN_KNOWN;
-    }
-    p = hfsbi_snapshot_find(snap, (long)getpid());
-    if (p) p->kin = HFSBI_KIN_STRANGER;
-}
-
-static bool hfsbi_process_is_kin(const hfsbi_process *p) {
-    return p->kin >= HFSBI_KIN_MEMBER && !hfsbi_process_ended(p);
-}
-
-/* Adds the descendants of `from` to its family. `rest` are the members whose
-   children were not looked at yet. A process is added once, so a parent that
-   was replaced during the reading, and now looks like a descendant, does no
-   harm. */
-static void hfsbi_snapshot_descend(hfsbi_snapshot *snap, unsigned from) {
-    unsigned rest = from, i;
-    snap->list[from].rest = HFSBI_NO_PROCESS;
-    while (rest != HFSBI_NO_PROCESS) {
-        const hfsbi_process *p = &snap->list[rest];
-        rest = p->rest;
-        for (i = p->child; i != HFSBI_NO_PROCESS; i = snap->list[i].sibling) {
-            if (snap->list[i].kin != HFSBI_KIN_OPEN) continue;
-            /* the children of a known process are new to the family */
-            snap->list[i].kin = p->kin == HFSBI_KIN_KNOWN
-                                    ? (unsigned char)HFSBI_KIN_MEMBER
-                                    : p->kin;
-            snap->list[i].rest = rest;
-            rest = i;
-        }
-    }
-}
-
-/* Sets `kin` of every process; returns how many belong to the family and
-   run. */
-static size_t hfsbi_snapshot_match(hfsbi_snapshot     *snap,
-                                   const hfsbi_family *family) {
-    size_t i, count = 0;
-    hfsbi_family_extend_spans(snap, family);
-    hfsbi_snapshot_judge(snap, family);
-    for (i = 0; i < snap->count; i++)
-        if (snap->list[i].kin >= HFSBI_KIN_MEMBER)
-            hfsbi_snapshot_descend(snap, (unsigned)i);
-    for (i = 0; i < snap->count; i++)
-        count += hfsbi_process_is_kin(&snap->list[i]);
-    return count;
-}
-
-HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
-                                      const hfsbi_family *family,
-                                      bool                gently) {
-    size_t i, count = hfsbi_snapshot_match(snap, family);
-    for (i = 0; i < snap->count; i++) {
-        const hfsbi_process *p = &snap->list[i];
-        if (!hfsbi_process_is_kin(p)) continue;
-        if (gently && p->kin == HFSBI_KIN_HELD) continue;
-        hfsbi_process_signal(p, gently ? SIGTERM : SIGKILL);
-        if (gently) hfsbi_process_signal(p, SIGCONT);
-    }
-    return count;
-}
-
-size_t hfsb_proc_children(bool ended, long *list, size_t max) {
-    hfsb_alloc     alloc = HFSB_INIT;
-    hfsbi_snapshot snap;
-    size_t         i, n = 0;
-    hfsbi_snapshot_init(&snap, &alloc);
-    hfsbi_snapshot_read(&snap, 1);
-    for (i = 0; i < snap.count && n < max; i++)
-        if (snap.list[i].parent == (long)getpid() &&
-            hfsbi_process_ended(&snap.list[i]) == ended)
-            list[n++] = snap.list[i].pid;
-    hfsbi_snapshot_free(&snap);
-    return n;
-}
-
-/* ---- the leader of a tree ---- */
-
-HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
-                              hfsb_str job) {
-    memset(tree, 0, sizeof *tree);
-    tree->alloc = *alloc;
-    tree->pidfd = -1;
-    tree->span.since = hfsbi_ticks_now();
-    if (tree->span.since > 0) tree->span.since--;
-    if (job.len) tree->job = hfsb_fnv(job);
-}
-
-HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
-    hfsbi_close(&tree->pidfd);
-    if (tree->known)
-        hfsbi_array_free(&tree->alloc, tree->known, tree->known_cap,
-                         sizeof *tree->known);
-    tree->known = NULL;
-    tree->known_count = tree->known_cap = 0;
-}
-
-HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
-    hfsbi_process p;
-    tree->span.session = (long)leader;
-    tree->span.running = true;
-    tree->span.until = hfsbi_ticks_now();
-#if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
-    tree->pidfd = hfsbi_fd_above_2((int)syscall(SYS_pidfd_open, leader, 0u));
-#endif
-    if (tree->pidfd < 0 && hfsbi_process_read((long)leader, &p))
-        tree->leader_start = p.start;
-}
-
-static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
-    int rc;
-    memset(info, 0, sizeof *info);
-    do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
-    while (rc < 0 && errno == EINTR);
-    return rc;
-}
-
-HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
-                             int options) {
-    hfsbi_process p;
-    if (tree->pidfd >= 0) {
-        idtype_t by_descriptor = (idtype_t)3; /* P_PIDFD, Linux 5.4 */
-        int rc = hfsbi_waitid(by_descriptor, (id_t)tree->pidfd, info, options);
-        if (rc == 0 || errno != EINVAL) return rc;
-    }
-    /* the host may have waited for the leader, and its next child may have got
-       the same number */
-    if (tree->leader_start && hfsbi_process_read(tree->span.session, &p) &&
-        p.start != tree->leader_start) {
-        errno = ECHILD;
-        return -1;
-    }
-    return hfsbi_waitid(P_PID, (id_t)tree->span.session, info, options);
-}
-
-/* waitid() of libc has no usage, wait4() would reap the leader. The system
-   call writes its own struct: two timevals, then the peak in KiB first. */
-HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
-                               unsigned long long *peak_bytes) {
-#if defined(HFSBI_LINUX) && defined(SYS_waitid) && \
-    !(defined(__x86_64__) && defined(__ILP32__))
-    long      usage[18];
-    siginfo_t info;
-    memset(usage, 0, sizeof usage);
-    memset(&info, 0, sizeof info);
-    if (syscall(SYS_waitid, P_PID, (id_t)tree->span.session, &info,
-                WEXITED | WNOHANG | WNOWAIT, usage) != 0 ||
-        info.si_pid == 0)
-        return false;
-    *cpu_ms = ((long long)usage[0] + usage[2]) * 1000 +
-              ((long long)usage[1] + usage[3]) / 1000;
-    *peak_bytes = (unsigned long long)usage[4] * 1024;
-    return true;
-#else
-    (void)tree;
-    (void)cpu_ms;
-    (void)peak_bytes;
-    return false;
-#endif
-}
-
-/* True while the leader is our child, running or a zombie: until then its
-   number is its own. Notes when the host took it away. */
-static bool hfsbi_tree_holds(hfsbi_tree *tree) {
-    hfsbi_session_span *span = &tree->span;
-    siginfo_t           info;
-    if (!span->running) return false;
-    if (hfsbi_tree_wait(tree, &info, WNOWAIT) != 0) span->running = false;
-    else span->until = hfsbi_ticks_now();
-    return span->running;
-}
-
-HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree) {
-    hfsbi_session_span none = HFSB_INIT;
-    return hfsbi_tree_holds(tree) ? tree->span : none;
-}
-
-/* ---- the members of a tree ---- */
-
-static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
-    hfsbi_family family = HFSB_INIT;
-    hfsbi_tree_holds(tree);
-    /* While no process has the number of a leader that the host took away, the
-       number was not reused. */
-    if (!tree->span.running && !snap->blind &&
-        !hfsbi_snapshot_find(snap, tree->span.session))
-        tree->span.until = hfsbi_ticks_now();
-    family.since = tree->span.since;
-    family.job = tree->job;
-    family.spans = &tree->span;
-    family.span_count = 1;
-    family.known = tree->known;
-    family.known_count = tree->known_count;
-    return hfsbi_snapshot_match(snap, &family);
-}
-
-/* Keeps the members. The next signal may kill their parents, which ends their
-   descent. After a blind snapshot those
-   known before are kept as well. Without memory it keeps those that fit: the
-   next search finds the others again. */
-static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
-    size_t i, n = snap->blind ? tree->known_count : 0;
-    for (i = 0; i < snap->count; i++) {
-        const hfsbi_process *p = &snap->list[i];
-        if (!hfsbi_process_is_kin(p) ||
-            (snap->blind && p->kin == HFSBI_KIN_KNOWN))
-            continue;
-        if (n == tree->known_cap) {
-            hfsbi_process *grown = (hfsbi_process *)hfsbi_array_grow(
-                &tree->alloc, tree->known, &tree->known_cap, n + 1,
-                sizeof *grown);
-            if (!grown) break;
-            tree->known = grown;
-        }
-        tree->known[n++] = *p;
-    }
-    tree->known_count = n;
-}
-
-HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap) {
-    size_t count = hfsbi_tree_match(tree, snap);
-    hfsbi_tree_remember(tree, snap);
-    if (!snap->blind) {
-        tree->empty = count == 0;
-        return count;
-    }
-    return hfsbi_tree_holds(tree) && kill(-(pid_t)tree->span.session, 0) == 0;
-}
-
-HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
-    bool   held = hfsbi_tree_holds(tree);
-    size_t i;
-    if (held) (void)kill(-(pid_t)tree->span.session, number);
-    for (i = 0; i < tree->known_count; i++)
-        if (!held || tree->known[i].group != tree->span.session)
-            hfsbi_process_signal(&tree->known[i], number);
-}
-
-/* Pids rise until they wrap, which takes longer than a second: no process of a
-   young command has a lower one than its leader. */
-static bool hfsbi_tree_is_young(hfsbi_tree *tree, long long ran_ms,
-                                long last) {
-    return last > tree->span.session && ran_ms < 1000 &&
-           hfsbi_tree_holds(tree);
-}
-
-HFSBI_FN bool hfsbi_tree_list_takes_long(hfsbi_tree *tree, long long ran_ms) {
-    long threads, last = hfsbi_last_pid(&threads);
-    if (last == tree->span.session || tree->empty) return false;
-    return threads > HFSBI_TREE_MANY ||
-           !hfsbi_tree_is_young(tree, ran_ms, last);
-}
-
-HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
-                                      hfsb_proc_entry *list, size_t max) {
-    size_t i, n = 0;
-    for (i = 0; i < tree->known_count && n < max; i++)
-        if (tree->known[i].pid != tree->span.session)
-            hfsbi_entry_fill(&list[n++], tree->known[i].pid);
-    return n;
-}
-
-HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
-                                hfsb_proc_entry *list, size_t max) {
-    hfsbi_tree     copy = *tree; /* matched with, but not changed */
-    long           leader = tree->span.session, threads;
-    long           last = hfsbi_last_pid(&threads);
-    hfsbi_snapshot snap;
-    size_t         i, n = 0;
-    /* most commands leave nothing: no process is newer than the leader */
-    if (last == leader || tree->empty) return 0;
-    hfsbi_snapshot_init(&snap, &tree->alloc);
-    snap.since = tree->span.since;
-    hfsbi_snapshot_read(&snap,
-                        hfsbi_tree_is_young(&copy, ran_ms, last) ? leader : 1);
-    (void)hfsbi_tree_match(&copy, &snap);
-    for (i = 0; i < snap.count && n < max; i++)
-        if (hfsbi_process_is_kin(&snap.list[i]) && snap.list[i].pid != leader)
-            hfsbi_entry_fill(&list[n++], snap.list[i].pid);
-    hfsbi_snapshot_free(&snap);
-    return n;
+HFSBI_FN hfsb_status hfsbi_path_copy(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str               to,
+                                     const hfsbi_copy_opts *opts,
+                                     hfsbi_copied *copied, hfsb_err *err) {
+    hfsbi_copying c;
+    hfsb_err      own;
+    hfsb_status   st;
+    memset(&c, 0, sizeof c);
+    c.root = root;
+    c.to = hfsbi_path_trim(to);
+    c.err = err ? err : &own;
+    if (opts) c.opts = *opts;
+    if (!c.opts.max_entries) c.opts.max_entries = 100000;
+    if (!c.opts.max_bytes) c.opts.max_bytes = 4ull << 30;
+    if (!c.opts.until) c.opts.until = hfsb_clock_ms() + HFSBI_FINDER_MS;
+    c.path.alloc = c.link.alloc = c.finder.alloc = hfsbi_root_alloc(root);
+    c.finder.place = root;
+    c.finder.cancel = c.opts.cancel;
+    c.finder.until = c.opts.until;
+    c.finder.flags = HFSBI_FIND_ALL | HFSBI_FIND_SORTED;
+    c.finder.visit = hfsbi_copy_visit;
+    c.finder.user = &c;
+    st = hfsbi_copy_run(&c, from);
+    if (copied) *copied = c.done;
+    hfsbi_finder_close(&c.finder);
+    hfsb_buf_free(&c.path);
+    hfsb_buf_free(&c.link);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
 }

@@ -273,14 +273,13 @@ struct hfsbi_finder_level {
     dev_t              device; /* its file system */
 };
 
-static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
+HFSBI_FN hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
     if (S_ISREG(mode)) return HFSBI_ENTRY_FILE;
     if (S_ISDIR(mode)) return HFSBI_ENTRY_FOLDER;
     return S_ISLNK(mode) ? HFSBI_ENTRY_LINK : HFSBI_ENTRY_OTHER;
 }
 
-/* The type from readdir(); unknown on some file systems. */
-static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
+HFSBI_FN hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
 #if defined(DT_UNKNOWN) && !defined(HFSBI_PORTABLE)
     switch (e->d_type) {
     case DT_REG: return HFSBI_ENTRY_FILE;
@@ -295,8 +294,17 @@ static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
 #endif
 }
 
-static bool hfsbi_is_dots(const char *name) {
+HFSBI_FN bool hfsbi_is_dots(const char *name) {
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b) {
+    size_t i, n = a.len < b.len ? a.len : b.len;
+    for (i = 0; i < n && a.ptr[i] == b.ptr[i]; i++) continue;
+    if (i == n) return a.len < b.len ? -1 : a.len > b.len;
+    if (a.ptr[i] == '/') return -1;
+    if (b.ptr[i] == '/') return 1;
+    return (unsigned char)a.ptr[i] < (unsigned char)b.ptr[i] ? -1 : 1;
 }
 
 static int hfsbi_compare_items(const void *a, const void *b) {
@@ -520,6 +528,7 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
     hfsbi_entry entry = HFSB_INIT;
     struct stat at;
     bool        no_descend = false, folder;
+    size_t      denied = f->denied;
     hfsb_status st = HFSB_OK;
     entry.dir = dirfd(level->dir);
     entry.name = item->name;
@@ -534,7 +543,8 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
         entry.type = hfsbi_entry_type_of(at.st_mode);
     }
     folder = entry.type == HFSBI_ENTRY_FOLDER;
-    if (hfsbi_finder_denies(f, &entry, &st) || st != HFSB_OK) return st;
+    if (hfsbi_finder_denies(f, &entry, &st)) f->denied++;
+    if (f->denied != denied || st != HFSB_OK) return st;
     f->files += !folder;
     if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
     if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
@@ -596,13 +606,17 @@ static hfsb_status hfsbi_finder_set_shown(hfsbi_finder *f, hfsb_str path) {
     return hfsb_buf_finish(&f->shown, mark);
 }
 
-HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
-                                       hfsb_err *err) {
-    hfsb_status st;
+static void hfsbi_finder_begin_walk(hfsbi_finder *f) {
     f->spot.dir = -1;
     f->shown.alloc = f->notes.alloc = f->alloc;
     f->at.path.alloc = f->at.from.alloc = f->alloc;
     if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
+                                       hfsb_err *err) {
+    hfsb_status st;
+    hfsbi_finder_begin_walk(f);
     if (path.len == 0) path = HFSB_LIT(".");
     st = hfsbi_resolve(
         f->place, path,
@@ -613,6 +627,17 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
         return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
     if (hfsbi_finder_set_shown(f, path) == HFSB_OK) return HFSB_OK;
     return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+}
+
+HFSBI_FN bool hfsbi_finder_open_at(hfsbi_finder *f, const hfsb_root *root,
+                                   hfsb_str path, int fd) {
+    hfsbi_finder_begin_walk(f);
+    f->spot.root = root;
+    f->spot.path.alloc = f->alloc;
+    f->spot.dir = fd;
+    f->spot.name = ".";
+    f->spot.exists = fstat(fd, &f->spot.st) == 0;
+    return hfsb_buf_append(&f->spot.path, path) == HFSB_OK;
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
@@ -666,8 +691,10 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
     const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     int       fd = hfsbi_openat(dir, name, flags, 0);
     if (fd < 0) return -1;
-    if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) return fd;
+    if (fstat(fd, st) == 0) {
+        if (S_ISREG(st->st_mode)) return fd;
+        errno = ENOENT;
+    }
     hfsbi_close(&fd);
-    errno = ENOENT;
     return -1;
 }

@@ -222,6 +222,10 @@ static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     if (c->path.len && c->spill.full)
         hfsbi_build_int(&fields, "spill_bytes", (long long)c->spill.bytes);
     hfsbi_put_survivors(&fields, job);
+    if (job->notes.len) /* begins with a line feed */
+        hfsbi_build_str(
+            &fields, "notes",
+            hfsb_str_slice(hfsb_buf_str(&job->notes), 1, job->notes.len));
     hfsbi_build_end(&fields);
     return hfsbi_build_finish(&fields, &job->result.fields);
 }
@@ -269,29 +273,61 @@ static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
                                 "SIGCHLD or waits for every child)");
 }
 
-/* What programs print when the kernel refuses something. */
+/* What programs print when the kernel refuses something, and the signal that
+   they get then. */
 typedef struct hfsbi_refusal {
+    hfsbi_bound bound;
     const char *words;
-    bool        of_net; /* only where the network is confined */
+    int         signal; /* 0: none */
     const char *hint;
 } hfsbi_refusal;
 
-#define HFSBI_REFUSAL_FILES                                                   \
-    "files can be changed only where commands may write. A person can allow " \
-    "more: --allow-write DIR"
+#define HFSBI_REFUSAL_FILES                                            \
+    "confined: files can be changed only where commands may write. A " \
+    "person can allow more: --allow-write DIR"
 #define HFSBI_REFUSAL_NET \
-    "the network is limited. A person can allow it: --net on"
+    "confined: the network is limited. A person can allow it: --net on"
+#define HFSBI_REFUSAL_MEMORY                                              \
+    "limited: memory is used up. Use less at a time; a person can allow " \
+    "more: --max-memory SIZE"
+#define HFSBI_REFUSAL_PROCESSES                                             \
+    "limited: there are too many processes. End some, or start fewer at a " \
+    "time; a person can allow more: --max-processes N"
+#define HFSBI_REFUSAL_FILE_SIZE                                 \
+    "limited: a file grew too large. A person can allow more: " \
+    "--max-file-size SIZE"
 
 static const hfsbi_refusal hfsbi_refusals[] = {
-    {"Network is unreachable", true, HFSBI_REFUSAL_NET},
-    {"Could not resolve host", true, HFSBI_REFUSAL_NET},
-    {"name resolution", true, HFSBI_REFUSAL_NET},
-    {"Name or service not known", true, HFSBI_REFUSAL_NET},
-    {"Read-only file system", false, HFSBI_REFUSAL_FILES},
-    {"Permission denied", false, HFSBI_REFUSAL_FILES ", --allow-read DIR"},
-    {"Operation not permitted", false,
-     "commands get no new privileges, and end processes of earlier calls only "
-     "by the kill tool. A person can allow all: --confine none"}};
+    {HFSBI_BOUND_NET, "Network is unreachable", 0, HFSBI_REFUSAL_NET},
+    {HFSBI_BOUND_NET, "Could not resolve host", 0, HFSBI_REFUSAL_NET},
+    {HFSBI_BOUND_NET, "name resolution", 0, HFSBI_REFUSAL_NET},
+    {HFSBI_BOUND_NET, "Name or service not known", 0, HFSBI_REFUSAL_NET},
+    {HFSBI_BOUND_MEMORY, "annot allocate memory", 0, HFSBI_REFUSAL_MEMORY},
+    {HFSBI_BOUND_MEMORY, "MemoryError", 0, HFSBI_REFUSAL_MEMORY},
+    {HFSBI_BOUND_MEMORY, "bad_alloc", 0, HFSBI_REFUSAL_MEMORY},
+    {HFSBI_BOUND_MEMORY, "ut of memory", 0, HFSBI_REFUSAL_MEMORY},
+    {HFSBI_BOUND_PROCESSES, "esource temporarily unavailable", 0,
+     HFSBI_REFUSAL_PROCESSES},
+    {HFSBI_BOUND_PROCESSES, "annot fork", 0, HFSBI_REFUSAL_PROCESSES},
+    {HFSBI_BOUND_FILE_SIZE, "File too large", SIGXFSZ,
+     HFSBI_REFUSAL_FILE_SIZE},
+    {HFSBI_BOUND_FILE_SIZE, "File size limit exceeded", 0,
+     HFSBI_REFUSAL_FILE_SIZE},
+    {HFSBI_BOUND_CPU, "CPU time limit exceeded", SIGXCPU,
+     "limited: a process used too much CPU time. A person can allow more: "
+     "--max-cpu SECONDS"},
+    {HFSBI_BOUND_FILES, "Read-only file system", 0, HFSBI_REFUSAL_FILES},
+    {HFSBI_BOUND_FILES, "Permission denied", 0, HFSBI_REFUSAL_FILES},
+    {HFSBI_BOUND_FILES, "Operation not permitted", 0,
+     "confined: they get no new privileges, and end processes of earlier "
+     "calls only by the kill tool. A person can allow all: --confine none"}};
+
+/* Comes first: it is known, not guessed by words. */
+static const hfsbi_refusal hfsbi_refusal_killed = {
+    HFSBI_BOUND_MEMORY, "", 0,
+    "limited: the kernel killed a process because they used up their memory "
+    "together. Use less at a time; a person can allow more: "
+    "--max-memory SIZE"};
 
 /* Appends text that begins with a line feed, which the output may have. */
 static hfsb_status hfsbi_bash_put_note(hfsb_buf *out, hfsb_str text) {
@@ -299,28 +335,55 @@ static hfsb_status hfsbi_bash_put_note(hfsb_buf *out, hfsb_str text) {
     return hfsb_buf_append(out, hfsb_str_slice(text, ended ? 1 : 0, text.len));
 }
 
-/* Says that the command is confined when it failed as if by that. */
-static void hfsbi_bash_put_refusal(const hfsbi_job *job, hfsb_buf *out) {
+/* What the command failed by, as it seems; NULL: nothing of ours. */
+static const hfsbi_refusal *hfsbi_bash_refusal(const hfsbi_job *job,
+                                               hfsb_str         out) {
     const hfsb_confine *confine = job->tools->confine;
-    const size_t        n = sizeof hfsbi_refusals / sizeof *hfsbi_refusals;
-    size_t              i = 0;
-    if (hfsb_confine_level_of(confine) == HFSB_CONFINE_NONE ||
-        job->end.end != HFSB_PROC_EXITED || job->end.exit_code == 0)
-        return;
-    while (
-        i < n &&
-        ((hfsbi_refusals[i].of_net && confine->net.mode == HFSBI_REACH_ON) ||
-         hfsb_str_find(hfsb_buf_str(out),
-                       hfsb_cstr(hfsbi_refusals[i].words)) == HFSB_NPOS))
-        i++;
-    if (i == n) return;
-    hfsbi_bash_put_note(out, HFSB_LIT("\n(commands are confined: "));
-    hfsb_buf_printf(out, "%s)", hfsbi_refusals[i].hint);
+    int                 code = job->end.exit_code, sig = job->end.signal;
+    size_t              i;
+    if (!confine || !job->pid) return NULL;
+    if (hfsbi_confine_kills(confine) > job->kills)
+        return &hfsbi_refusal_killed;
+    if (job->end.end == HFSB_PROC_EXITED && code == 0) return NULL;
+    if (job->end.end == HFSB_PROC_EXITED && code > 128) sig = code - 128;
+    for (i = 0; i < sizeof hfsbi_refusals / sizeof *hfsbi_refusals; i++) {
+        const hfsbi_refusal *r = &hfsbi_refusals[i];
+        if (!hfsbi_confine_binds(confine, r->bound)) continue;
+        if (r->signal && r->signal == sig) return r;
+        if (job->end.end == HFSB_PROC_EXITED &&
+            hfsb_str_find(out, hfsb_cstr(r->words)) != HFSB_NPOS)
+            return r;
+    }
+    return NULL;
+}
+
+/* Puts a note before those of the guard that says that the command is
+   confined, when it failed as if by that. EACCES may also be the answer to a
+   read or a socket, where these are confined. */
+static hfsb_status hfsbi_bash_note_refusal(hfsbi_job *job) {
+    const hfsb_confine  *confine = job->tools->confine;
+    const hfsbi_refusal *r =
+        hfsbi_bash_refusal(job, hfsb_buf_str(&job->result.output));
+    hfsb_buf note = HFSB_INIT;
+    bool     denied;
+    if (!r) return HFSB_OK;
+    note.alloc = job->notes.alloc;
+    denied = strcmp(r->words, "Permission denied") == 0;
+    hfsb_buf_printf(&note, "\n(commands are %s", r->hint);
+    if (denied && hfsb_confine_level_of(confine) == HFSB_CONFINE_STRICT)
+        hfsb_buf_append(&note, HFSB_LIT(", reading: --allow-read DIR"));
+    if (denied && hfsbi_confine_binds(confine, HFSBI_BOUND_NET))
+        hfsb_buf_append(&note, HFSB_LIT(", the network: --net on"));
+    hfsb_buf_append_byte(&note, ')');
+    hfsb_buf_append(&note, hfsb_buf_str(&job->notes));
+    hfsb_buf_free(&job->notes);
+    job->notes = note;
+    return note.status;
 }
 
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
     hfsb_status st = hfsbi_record_show(&job->record, &job->result.output);
-    if (st == HFSB_OK) hfsbi_bash_put_refusal(job, &job->result.output);
+    if (st == HFSB_OK) st = hfsbi_bash_note_refusal(job);
     if (st == HFSB_OK)
         st = hfsbi_bash_put_note(&job->result.output,
                                  hfsb_buf_str(&job->notes));

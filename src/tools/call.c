@@ -513,6 +513,7 @@ static void hfsbi_call_changed(hfsb_call *call) {
     if (strcmp(p->name, "path") == 0)
         memcpy(&path, call->args.bytes + p->field, sizeof path);
     hfsbi_history_changed(call->tools->history, call->tool->name, path);
+    hfsbi_history_busy(call->tools->history, false);
     hfsbi_history_after_in(call->tools->history,
                            call->tools->own_loop ? NULL : call->tools->loop);
 }
@@ -523,10 +524,15 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_status st;
     if (call->wait != HFSBI_WAIT_START) return;
     call->wait = HFSBI_WAIT_NOTHING;
-    if (call->tools->checker)
-        hfsbi_checker_expect(call->tools->checker, hfsbi_call_path(call));
+    if (call->tools->checker &&
+        hfsbi_checker_expects(call->tools->checker, hfsbi_call_path(call)))
+        hfsbi_tools_outside(call->tools, hfsbi_python_expect,
+                            call->tools->checker);
     changes = hfsbi_call_changes(call);
-    if (changes) hfsbi_history_before(call->tools->history);
+    if (changes) {
+        hfsbi_history_before(call->tools->history);
+        hfsbi_history_busy(call->tools->history, true);
+    }
     st = call->tool->fn(call, &call->args, &err);
     hfsbi_change_unlock(call);
     if (changes) hfsbi_call_changed(call);

@@ -229,9 +229,13 @@ struct hfsbi_job_scan {
 
 static void hfsbi_job_enter(hfsbi_job *job, hfsbi_job_state state) {
     hfsbi_tools_group *group = job->tools->group;
+    hfsbi_history     *history = job->tools->history;
+    bool               ran = job->state == HFSBI_JOB_RUNNING;
     group->jobs[job->state]--;
     group->jobs[state]++;
     job->state = state;
+    if (history && ran != (state == HFSBI_JOB_RUNNING))
+        hfsbi_history_busy(history, !ran);
 }
 
 /* Frees the standard input that was not written. */
@@ -270,6 +274,8 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
         (void)hfsbi_job_report(job, true);
     }
     tools->group->jobs[job->state]--;
+    if (tools->history && job->state == HFSBI_JOB_RUNNING)
+        hfsbi_history_busy(tools->history, false);
     if (job->scan) {
         tools->group->scanning--;
         job->scan->job = NULL;
@@ -410,12 +416,14 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
     job->notes.alloc = tools->alloc;
-    hfsbi_confine_refresh(tools->confine);
+    st = hfsbi_confine_refresh(tools->confine, &err);
     job->guard = hfsbi_guard_open(tools->confine);
+    if (tools->confine) job->kills = hfsbi_confine_kills(tools->confine);
     if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
-    if (job->spec.env.len && !own)
+    if (st == HFSB_OK && job->spec.env.len && !own)
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
-    else st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, &err);
+    if (st == HFSB_OK)
+        st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, &err);
     if (own)
         hfsbi_array_free(&tools->alloc, (void *)own, size, sizeof(char *));
     if (st != HFSB_OK) {

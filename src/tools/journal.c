@@ -62,9 +62,10 @@ struct hfsb_journal {
     hfsb_alloc           alloc;
     pthread_mutex_t      lock;
     char                 run[9];
-    char                 stamp[40]; /* the time, up to its milliseconds that of
-                                       second stamp_at */
-    long long          stamp_at;
+    char                 stamp[64]; /* run and time, of second stamp_at up to
+                                       the milliseconds */
+    size_t               stamp_len; /* 0: none yet */
+    long long            stamp_at;
     unsigned long long   seq;  /* of the newest event */
     hfsbi_journal_entry *ring; /* `max` of them, oldest at `first` */
     size_t               first, count, max;
@@ -262,75 +263,75 @@ HFSBI_FN void hfsbi_brief_path(hfsb_journal *j, hfsbi_brief *brief,
 
 /* ---- an event as a line ---- */
 
-/* The parts are put together without printf(), which would take longer than
-   the rest. */
+/* Each call pays for this, so a line is put together from few pieces, and
+   without printf(), which would take longer than the rest. */
 
-static void hfsbi_event_key(hfsb_buf *out, const char *key) {
-    hfsb_buf_append(out, HFSB_LIT(",\""));
-    hfsb_buf_append(out, hfsb_cstr(key));
-    hfsb_buf_append(out, HFSB_LIT("\":"));
-}
+#define HFSBI_KEY(name) HFSB_LIT(",\"" name "\":")
 
-static void hfsbi_event_int(hfsb_buf *out, const char *key, long long value) {
-    char digits[32];
-    hfsbi_event_key(out, key);
-    hfsb_buf_append(
-        out, hfsb_str_make(digits, hfsbi_number_write_int(value, digits)));
+static void hfsbi_event_int(hfsb_buf *out, hfsb_str key, long long value) {
+    char text[64]; /* keys have less than 32 bytes */
+    memcpy(text, key.ptr, key.len);
+    key.len += hfsbi_number_write_int(value, text + key.len);
+    hfsb_buf_append(out, hfsb_str_make(text, key.len));
 }
 
 static void hfsbi_event_text(const hfsb_journal *j, hfsb_buf *out,
-                             const char *key, hfsb_str text, size_t max) {
+                             hfsb_str key, hfsb_str text, size_t max) {
     char space[HFSBI_HIDE_SPACE];
     if (!text.len) return;
-    hfsbi_event_key(out, key);
+    hfsb_buf_append(out, key);
     hfsbi_json_put_quoted(out, hfsbi_journal_hide(j, text, max, space));
 }
 
 /* Puts a text of a brief, which has no secrets any more. */
-static void hfsbi_event_plain(hfsb_buf *out, const char *key, hfsb_str text) {
+static void hfsbi_event_plain(hfsb_buf *out, hfsb_str key, hfsb_str text) {
     if (!text.len) return;
-    hfsbi_event_key(out, key);
+    hfsb_buf_append(out, key);
     hfsbi_json_put_quoted(out, text);
 }
 
-/* Writes the time of day once a second, and the milliseconds each time. */
+/* Puts run and time. The time of day is written once a second, the
+   milliseconds each time. */
 static void hfsbi_event_time(hfsb_journal *j) {
-    long long now = hfsbi_wall_ns() / 1000000, second = now / 1000;
+    long long now = hfsbi_time_ns() / 1000000, second = now / 1000;
     unsigned  ms = (unsigned)(now % 1000);
-    if (!j->stamp[0] || second != j->stamp_at) {
+    char     *digits;
+    if (!j->stamp_len || second != j->stamp_at) {
         hfsbi_date d = hfsbi_date_of(second);
-        (void)snprintf(j->stamp, sizeof j->stamp,
-                       "%04u-%02u-%02uT%02u:%02u:%02u.000Z", d.year % 10000,
-                       d.month % 100, d.day % 100, d.hour % 100,
-                       d.minute % 100, d.second % 100);
+        j->stamp_len = (size_t)snprintf(
+            j->stamp, sizeof j->stamp,
+            ",\"run\":\"%.8s\",\"time\":\"%04u-%02u-%02uT%02u:%02u:%02u"
+            ".000Z\"",
+            j->run, d.year % 10000, d.month % 100, d.day % 100, d.hour % 100,
+            d.minute % 100, d.second % 100);
         j->stamp_at = second;
     }
-    j->stamp[20] = (char)('0' + ms / 100);
-    j->stamp[21] = (char)('0' + ms / 10 % 10);
-    j->stamp[22] = (char)('0' + ms % 10);
-    hfsbi_event_plain(&j->line, "time", hfsb_cstr(j->stamp));
+    digits = j->stamp + j->stamp_len - sizeof "000Z\"" + 1;
+    digits[0] = (char)('0' + ms / 100);
+    digits[1] = (char)('0' + ms / 10 % 10);
+    digits[2] = (char)('0' + ms % 10);
+    hfsb_buf_append(&j->line, hfsb_str_make(j->stamp, j->stamp_len));
 }
 
 static void hfsbi_event_head(hfsb_journal *j, const hfsbi_event *e) {
     hfsb_buf *out = &j->line;
-    hfsbi_event_int(out, "seq", (long long)j->seq);
-    out->ptr[0] = '{'; /* not a comma */
-    hfsbi_event_int(out, "call", (long long)(e->call ? e->call : j->seq));
-    hfsbi_event_plain(out, "run", hfsb_cstr(j->run));
+    hfsbi_event_int(out, HFSB_LIT("{\"seq\":"), (long long)j->seq);
+    hfsbi_event_int(out, HFSBI_KEY("call"),
+                    (long long)(e->call ? e->call : j->seq));
     hfsbi_event_time(j);
-    hfsbi_event_plain(out, "who", hfsb_cstr(e->who));
-    hfsbi_event_plain(out, "tool", hfsb_cstr(e->tool));
-    hfsbi_event_plain(out, "state",
-                      hfsb_cstr(e->result                ? "done"
-                                : e->job && !e->job->pid ? "waiting"
-                                                         : "running"));
+    hfsbi_event_plain(out, HFSBI_KEY("who"), hfsb_cstr(e->who));
+    hfsbi_event_plain(out, HFSBI_KEY("tool"), hfsb_cstr(e->tool));
+    hfsb_buf_append(out, e->result ? HFSB_LIT(",\"state\":\"done\"")
+                         : e->job && !e->job->pid
+                             ? HFSB_LIT(",\"state\":\"waiting\"")
+                             : HFSB_LIT(",\"state\":\"running\""));
 }
 
 static void hfsbi_event_brief(hfsb_buf *out, const hfsbi_brief *b) {
     hfsb_str all = hfsb_buf_str(&b->text), rest;
     rest = hfsb_str_slice(all, b->command, all.len);
-    hfsbi_event_plain(out, "path", hfsb_str_slice(all, 0, b->path));
-    hfsbi_event_plain(out, "command",
+    hfsbi_event_plain(out, HFSBI_KEY("path"), hfsb_str_slice(all, 0, b->path));
+    hfsbi_event_plain(out, HFSBI_KEY("command"),
                       hfsb_str_slice(all, b->path, b->command));
     if (rest.len <= 2) return; /* {} */
     hfsb_buf_append(out, HFSB_LIT(",\"arguments\":"));
@@ -342,22 +343,22 @@ static void hfsbi_event_end(hfsb_journal *j, const hfsbi_job *job) {
     hfsb_buf *out = &j->line;
     size_t    i;
     if (job->end.end == HFSB_PROC_EXITED)
-        hfsbi_event_int(out, "exit_code", job->end.exit_code);
+        hfsbi_event_int(out, HFSBI_KEY("exit_code"), job->end.exit_code);
     if (job->end.end == HFSB_PROC_SIGNALED)
-        hfsbi_event_int(out, "signal", job->end.signal);
+        hfsbi_event_int(out, HFSBI_KEY("signal"), job->end.signal);
     if (job->end.timed_out)
-        hfsb_buf_append(out, HFSB_LIT(",\"timed_out\":"
-                                      "true"));
+        hfsb_buf_append(out, HFSB_LIT(",\"timed_out\":true"));
     if (job->killed) hfsb_buf_append(out, HFSB_LIT(",\"killed\":true"));
     if (job->end.peak_bytes) {
-        hfsbi_event_int(out, "cpu_ms", job->end.cpu_ms);
-        hfsbi_event_int(out, "peak_bytes", (long long)job->end.peak_bytes);
+        hfsbi_event_int(out, HFSBI_KEY("cpu_ms"), job->end.cpu_ms);
+        hfsbi_event_int(out, HFSBI_KEY("peak_bytes"),
+                        (long long)job->end.peak_bytes);
     }
     for (i = 0; i < job->left_count; i++) {
         hfsb_buf_printf(out, "%s{\"pid\":%ld", i ? "," : ",\"left_running\":[",
                         job->left[i].pid);
-        hfsbi_event_text(j, out, "command", hfsb_cstr(job->left[i].command),
-                         HFSBI_BRIEF_TEXT);
+        hfsbi_event_text(j, out, HFSBI_KEY("command"),
+                         hfsb_cstr(job->left[i].command), HFSBI_BRIEF_TEXT);
         hfsb_buf_append_byte(out, '}');
     }
     if (i) hfsb_buf_append_byte(out, ']');
@@ -377,10 +378,11 @@ static void hfsbi_event_diff(hfsb_journal *j, const hfsb_tool_result *result) {
         added += line.len && line.ptr[0] == '+';
         removed += line.len && line.ptr[0] == '-';
     }
-    hfsbi_event_int(&j->line, "added", (long long)added);
-    hfsbi_event_int(&j->line, "removed", (long long)removed);
+    hfsbi_event_int(&j->line, HFSBI_KEY("added"), (long long)added);
+    hfsbi_event_int(&j->line, HFSBI_KEY("removed"), (long long)removed);
     if (diff.len <= HFSBI_EVENT_DIFF)
-        hfsbi_event_text(j, &j->line, "diff", diff, HFSBI_EVENT_DIFF);
+        hfsbi_event_text(j, &j->line, HFSBI_KEY("diff"), diff,
+                         HFSBI_EVENT_DIFF);
 }
 
 /* Writes the event to j->line. */
@@ -399,21 +401,39 @@ static void hfsbi_journal_format(hfsb_journal *j, const hfsbi_event *e) {
                                  ? HFSB_LIT(",\"success\":true")
                                  : HFSB_LIT(",\"success\":false"));
         if (!e->result->success)
-            hfsbi_event_text(j, out, "error", hfsb_buf_str(&e->result->error),
+            hfsbi_event_text(j, out, HFSBI_KEY("error"),
+                             hfsb_buf_str(&e->result->error),
                              HFSBI_EVENT_ERROR);
         if (e->job) hfsbi_event_end(j, e->job);
-        hfsbi_event_int(out, "duration_ms", e->duration_ms);
-        hfsbi_event_int(out, "output_bytes", (long long)e->output_bytes);
+        hfsbi_event_int(out, HFSBI_KEY("duration_ms"), e->duration_ms);
+        hfsbi_event_int(out, HFSBI_KEY("output_bytes"),
+                        (long long)e->output_bytes);
         hfsbi_event_diff(j, e->result);
     }
     if (e->job || e->job_id)
-        hfsbi_event_plain(out, "job",
+        hfsbi_event_plain(out, HFSBI_KEY("job"),
                           hfsb_cstr(e->job ? e->job->id : e->job_id));
-    if (e->job && e->job->pid) hfsbi_event_int(out, "pid", e->job->pid);
+    if (e->job && e->job->pid)
+        hfsbi_event_int(out, HFSBI_KEY("pid"), e->job->pid);
     hfsb_buf_append_byte(out, '}');
 }
 
 /* ---- the file ---- */
+
+/* Makes the name of a new file last, as its lines will. */
+static void hfsbi_journal_file_sync_name(const hfsbi_journal_file *f) {
+    hfsb_buf dir = HFSB_INIT;
+    size_t   len = f->path.len;
+    int      fd;
+    dir.alloc = f->path.alloc;
+    while (len && f->path.ptr[len - 1] != '/') len--;
+    if (hfsb_buf_printf(&dir, "%.*s.", (int)len, f->path.ptr) != HFSB_OK)
+        return;
+    fd = hfsbi_openat(AT_FDCWD, dir.ptr, O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0) (void)hfsbi_sync(fd);
+    hfsbi_close(&fd);
+    hfsb_buf_free(&dir);
+}
 
 /* Opens the file at its end. 0 or an errno; -1: it is not a regular file. */
 static int hfsbi_journal_file_open(hfsbi_journal_file *f) {
@@ -432,6 +452,7 @@ static int hfsbi_journal_file_open(hfsbi_journal_file *f) {
     f->size = (unsigned long long)f->st.st_size;
     if (f->size && pread(f->fd, &last, 1, f->st.st_size - 1) != 1) last = ' ';
     f->torn = last != '\n';
+    if (f->sync && !f->size) hfsbi_journal_file_sync_name(f);
     f->looked = hfsb_clock_ms();
     return 0;
 }
@@ -521,7 +542,6 @@ static int hfsbi_journal_file_line(hfsb_journal *j) {
 static void hfsbi_journal_save(hfsb_journal *j) {
     hfsb_err err = HFSB_INIT;
     int      code;
-    if (!j->file.path.len) return;
     code = j->line.status == HFSB_OK ? hfsbi_journal_file_line(j) : ENOMEM;
     if (code == 0) return;
     j->file.lost++;
@@ -653,7 +673,7 @@ HFSBI_FN unsigned long long hfsbi_journal_add(hfsb_journal      *j,
         if (j->on_event) hfsbi_journal_tell(j, event);
         hfsb_buf_append_byte(&j->line, '\n');
     }
-    hfsbi_journal_save(j);
+    if (j->file.path.len) hfsbi_journal_save(j);
     for (ear = j->ears; ear; ear = ear->next) {
         if (ear->called) continue;
         ear->called = true;
@@ -685,6 +705,21 @@ HFSBI_FN void hfsbi_journal_unlisten(hfsb_journal      *journal,
         continue;
     if (*link) *link = ear->next;
     (void)pthread_mutex_unlock(&journal->lock);
+}
+
+HFSBI_FN void hfsbi_journal_place(const hfsb_journal *journal,
+                                  hfsb_buf           *places) {
+    hfsb_str path = hfsb_buf_str(&journal->file.path);
+    int      folder = (int)(path.len - hfsb_path_base(path).len);
+    hfsb_buf dir = HFSB_INIT;
+    char     real[PATH_MAX];
+    if (!path.len) return;
+    dir.alloc = journal->alloc;
+    if (hfsb_buf_printf(&dir, "%.*s.", folder, path.ptr) != HFSB_OK)
+        places->status = HFSB_NOMEM;
+    else if (realpath(dir.ptr, real))
+        (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, real);
+    hfsb_buf_free(&dir);
 }
 
 HFSBI_FN hfsbi_journal_figures hfsbi_journal_count(hfsb_journal *journal) {

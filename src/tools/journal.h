@@ -64,7 +64,9 @@ typedef struct hfsb_journal_opts {
        the next line that is written has the number of lost ones. */
     void (*on_failure)(void *user, const char *message);
     void      *user;  /* of both, which must not use the journal; any thread
-                        that calls a tool may call them, one at a time */
+                        that calls a tool may call them, one at a time. In a
+                        server with a root such a thread may be able to open
+                        no file outside it: write to what is open already */
     hfsb_alloc alloc; /* must be usable from all these threads */
 } hfsb_journal_opts;
 

@@ -100,7 +100,7 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
 
 static void hfsbi_tools_free_env(hfsb_tools *tools) {
     hfsb_buf_free(&tools->env.text);
-    if (tools->env.list && !tools->env.borrowed)
+    if (tools->env.list && !tools->borrows)
         hfsbi_array_free(&tools->alloc, (void *)tools->env.list,
                          tools->env.count + 1, sizeof(char *));
 }
@@ -110,18 +110,15 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
 static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
-    tools->place_borrowed = true;
     tools->history = like->history;
-    tools->history_borrowed = true;
     if (tools->checker) tools->checker->place = tools->place;
     hfsbi_tools_free_env(tools);
     tools->env.list = like->env.list;
     tools->env.count = like->env.count;
-    tools->env.borrowed = true;
+    tools->borrows = true;
     if (tools->checker) tools->checker->env = tools->env.list;
-    hfsb_confine_close(tools->confine);
     tools->confine = like->confine;
-    tools->confine_borrowed = true;
+    tools->walled = like->walled;
     if (like->own_loop) hfsbi_spills_share(&tools->spills, &like->spills);
 }
 
@@ -146,6 +143,30 @@ static hfsb_status hfsbi_tools_dirs(const hfsb_tools *tools, hfsb_buf *list) {
     return list->status;
 }
 
+/* Uses the confinement of another object of the group that was opened with
+   the same options: limits are for the commands of both together. */
+static bool hfsbi_tools_share_confine(hfsb_tools              *tools,
+                                      const hfsb_confine_opts *opts) {
+    const hfsb_tools *other;
+    if (!tools->loop) return false; /* it is alone */
+    hfsbi_loop_lock(tools->loop);
+    for (other = tools->group->first; other; other = other->group_next)
+        if (hfsbi_confine_is_like(other->confine, opts)) break;
+    if (other) {
+        tools->confine = other->confine;
+        tools->confine->users++;
+    }
+    hfsbi_loop_unlock(tools->loop);
+    return other != NULL;
+}
+
+static void hfsbi_tools_close_confine(hfsb_tools *tools) {
+    if (tools->borrows) return;
+    if (tools->loop) hfsbi_loop_lock(tools->loop);
+    hfsb_confine_close(tools->confine);
+    if (tools->loop) hfsbi_loop_unlock(tools->loop);
+}
+
 /* Prepares the confinement of commands. */
 static hfsb_status hfsbi_tools_open_confine(hfsb_tools            *tools,
                                             const hfsb_tools_opts *o,
@@ -162,10 +183,40 @@ static hfsb_status hfsbi_tools_open_confine(hfsb_tools            *tools,
     for (at = 0; at < text.len && opts.dir_count < HFSBI_ROOTS + 2;
          at += strlen(text.ptr + at) + 1)
         dirs[opts.dir_count++] = text.ptr + at;
-    st = st == HFSB_OK ? hfsb_confine_open(&opts, &tools->confine, err)
-                       : hfsbi_fail_status(err, st, "Opening the tools");
+    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
+    else if (!hfsbi_tools_share_confine(tools, &opts))
+        st = hfsb_confine_open(&opts, &tools->confine, err);
     hfsb_buf_free(&text);
     return st;
+}
+
+/* In the loop of a server: keeps the threads of the file tools beneath the
+   roots, and the folders that they need themselves. */
+static void hfsbi_tools_raise_wall(hfsb_tools *tools) {
+    const hfsb_root *root = tools->place;
+    const char      *temp = getenv("TMPDIR");
+    hfsb_buf         places = HFSB_INIT;
+    places.alloc = tools->alloc;
+    if (!root || !hfsb_root_path(root).len) return;
+    for (; root; root = hfsb_root_next(root))
+        (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE,
+                              hfsb_root_path(root).ptr);
+    (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE,
+                          temp && *temp ? temp : "/tmp");
+    (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE, tools->spills.dir);
+    if (tools->history)
+        (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE,
+                              tools->history->store.path.ptr);
+    if (tools->journal) hfsbi_journal_place(tools->journal, &places);
+    tools->walled =
+        places.status == HFSB_OK && hfsbi_wall_raise(tools->loop, &places);
+    hfsb_buf_free(&places);
+}
+
+HFSBI_FN void hfsbi_tools_outside(hfsb_tools *tools, void (*fn)(void *user),
+                                  void       *user) {
+    if (tools->walled) hfsbi_loop_outside(tools->loop, fn, user);
+    else fn(user);
 }
 
 const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools) {
@@ -270,10 +321,10 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
         hfsbi_loop_unpost(tools->loop, &tools->look);
     }
     hfsbi_checker_close(tools->checker);
-    if (!tools->history_borrowed) hfsbi_history_close(tools->history);
+    if (!tools->borrows) hfsbi_history_close(tools->history);
     hfsbi_spills_free(&tools->spills);
-    if (!tools->place_borrowed) hfsb_root_close(tools->place);
-    if (!tools->confine_borrowed) hfsb_confine_close(tools->confine);
+    if (!tools->borrows) hfsb_root_close(tools->place);
+    hfsbi_tools_close_confine(tools);
     hfsbi_close(&tools->host.pipe[0]);
     hfsbi_close(&tools->host.pipe[1]);
     hfsbi_seen_free(&tools->seen);
@@ -315,6 +366,7 @@ static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
+                                         const hfsb_tools      *like,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
@@ -342,22 +394,26 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK) st = hfsbi_tools_open_confine(tools, opts, err);
-    if (st == HFSB_OK && opts->checkpoints)
-        st = hfsbi_history_open(opts, tools->place, &tools->history, err);
+    if (st == HFSB_OK && !like)
+        st = hfsbi_tools_open_confine(tools, opts, err);
+    if (st == HFSB_OK && opts->checkpoints.dir)
+        st = hfsbi_history_open(&opts->checkpoints, tools->place, &opts->alloc,
+                                &tools->history, err);
     if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
         return st;
     }
+    if (like) hfsbi_tools_borrow(tools, like);
     hfsbi_tools_join(tools);
+    if (group && !like) hfsbi_tools_raise_wall(tools);
     *out = tools;
     return hfsbi_ok(err);
 }
 
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
                             hfsb_err *err) {
-    return hfsbi_tools_open_in(NULL, opts, out, err);
+    return hfsbi_tools_open_in(NULL, NULL, opts, out, err);
 }
 
 HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
@@ -374,7 +430,6 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     static const char *const no_env[] = {NULL};
     const hfsbi_checker     *checker = like->checker;
     hfsb_tools_opts          o = HFSB_INIT;
-    hfsb_status              st;
     o.session = like->session;
     o.env = no_env; /* that of `like` takes its place, and so does its root */
     o.shell = like->shell.ptr;
@@ -401,10 +456,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.journal = like->journal;
     o.who = who ? who : like->who;
     o.alloc = like->alloc;
-    st =
-        hfsbi_tools_open_in(like->own_loop ? NULL : like->group, &o, out, err);
-    if (st == HFSB_OK) hfsbi_tools_borrow(*out, like);
-    return st;
+    return hfsbi_tools_open_in(like->own_loop ? NULL : like->group, like, &o,
+                               out, err);
 }
 
 /* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a

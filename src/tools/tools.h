@@ -3,11 +3,13 @@
 /* ==== TOOLS: run tools on this machine, by name and JSON arguments ====== */
 
 #include "../core/base.h"
+#include "../core/json.h"
 #include "../os/file.h"
 #include "../os/cancel.h"
-#include "../os/confine.h"
-#include "../core/json.h"
-#include "../os/proc.h"
+#include "../proc/confine.h"
+#include "../proc/proc.h"
+#include "../check/check.h"
+#include "../history/checkpoint.h"
 #include "journal.h"
 
 /* The tools are bash, bash_output, bash_input, kill, read, write, edit,
@@ -15,28 +17,16 @@
    checkpoint, checkpoints, undo and changes, which hfsb_tools_define() leaves
    out and hfsb_tools_define_one() describes. edit_lines needs the tag of a
    read, a field of its result: show it to the model. The last four need the
-   option `checkpoints`. One
-   object is one session: it remembers its commands and the files read through
-   it.
+   option `checkpoints`. One object is one session: it remembers its commands
+   and the files read through it.
 
-   Any number of threads may call the same object. The library starts no
-   threads: command output is read only while some thread is in a call or in
+   Any number of threads may call the same object. The library keeps no
+   threads (a checkpoint of a large root starts some and waits for them):
+   command output is read only while some thread is in a call or in
    hfsb_tools_poll(). A host with background commands and no calls should call
    hfsb_tools_poll(tools, 0) now and then. Until then a pipe holds 64 kB to
    1 MB, and a command blocks when its pipe is full. */
 typedef struct hfsb_tools hfsb_tools;
-
-/* A check of the caller's own. It receives a file that was just written, and
-   appends a line to *warnings for each finding. The first check with a
-   matching suffix replaces all built-in checks for that file. A status other
-   than HFSB_OK discards its warnings; a check never fails a write. */
-typedef struct hfsb_tools_check {
-    const char *suffix; /* of the paths to check: ".py" (NULL or "": all) */
-    hfsb_status (*fn)(void *user, hfsb_str path, hfsb_str content,
-                      hfsb_buf *warnings); /* NULL: such files are not
-                                              checked */
-    void *user;
-} hfsb_tools_check;
 
 typedef struct hfsb_tools_opts {
     hfsb_str work_dir; /* relative paths and commands begin here (empty: the
@@ -99,19 +89,13 @@ typedef struct hfsb_tools_opts {
                               tools (NULL: none) */
     const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
                               "c") */
-    const char *checkpoints; /* keep checkpoints of the root, which this needs,
-                          in a folder in this one ("": hfsb/undo in
-                          $XDG_STATE_HOME or ~/.local/state), before and after
-                          changes by tools and commands; for the tools
-                          checkpoint, checkpoints, undo and changes. Of several
-                          roots the first has them (NULL: no checkpoints) */
-    bool   checkpoint_ignored;   /* also of what .gitignore names, and .git */
-    size_t max_checkpoint_files; /* paths beneath the root: there are no
-                                    checkpoints of more (0: 50,000) */
-    unsigned long long max_checkpoint_bytes; /* of the store: the oldest
-                          checkpoints are dropped (0: 512 MiB). A file over
-                          64 MiB is not stored */
-    hfsb_alloc         alloc; /* must be usable from the threads that call */
+    hfsb_checkpoint_opts
+               checkpoints; /* of the root, which this needs (all-zero:
+                              none), before and after changes by tools and
+                              commands; for the tools checkpoint, checkpoints,
+                              undo and changes. Of several roots the first has
+                              them */
+    hfsb_alloc alloc;       /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not

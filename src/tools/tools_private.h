@@ -4,8 +4,6 @@
 
        args.c     reads the arguments of a call into a tool's struct
        table.c    lists the tools and writes their definitions
-       check.c    warns about a file that was just written
-       python.c   ... if it is Python: runs the helper process
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
@@ -20,10 +18,6 @@
        search.c   what glob, grep and list share: pages, notes
        grep.c     grep: searches the lines of files
        plan.c     the todo plan of an agent: plan_tool, reminders
-       store.c    the folder that holds the checkpoints of a root
-       scan.c     the state of a root: scanned, compared, stored
-       restore.c  brings a root from one state to another
-       history.c  when checkpoints are taken, and which are kept
        undo.c     checkpoint, checkpoints, undo, changes
 
    read.c, edit_lines.c, patch.c, glob.c and list.c offer a tool and nothing
@@ -39,7 +33,8 @@
 #include "../edit/edit.h"
 #include "../edit/patch.h"
 #include "../pattern/pattern_private.h"
-#include "../os/os_private.h"
+#include "../check/check_private.h"
+#include "../history/history_private.h"
 #include "tools.h"
 
 /* ==== args.c: arguments ================================================== */
@@ -345,10 +340,15 @@ HFSBI_FN unsigned long long hfsbi_journal_add(hfsb_journal      *journal,
 HFSBI_FN void hfsbi_journal_hide_env(hfsb_journal      *journal,
                                      const char *const *env);
 
+/* Appends the folder of the journal's file, if it has one, to a list of
+   places. */
+HFSBI_FN void hfsbi_journal_place(const hfsb_journal *journal,
+                                  hfsb_buf           *places);
+
 /* Who hears of new events; part of its owner. fn is called in any thread,
    under the lock of the journal, once after each hfsbi_journal_listen(). */
 typedef struct hfsbi_journal_ear {
-    struct hfsbi_journal_ear *next; /* private */
+    struct hfsbi_journal_ear *next;   /* private */
     bool                      called; /* private */
     void (*fn)(struct hfsbi_journal_ear *ear);
 } hfsbi_journal_ear;
@@ -375,155 +375,6 @@ HFSBI_FN void hfsbi_journal_visit(
     bool (*fn)(void *user, unsigned long long seq, hfsb_str line), void *user,
     hfsb_journal_page *page);
 
-/* ==== check.c: warnings after a write ==================================== */
-
-/* Built-in checks cover the syntax of Python, keyword arguments that a Python
-   callable does not take, training scripts that push nothing to the Hub, JSON,
-   and the syntax of sh, bash and dash scripts. The findings of other programs
-   are cached by content. */
-
-#define HFSBI_CHECK_MEMORY 64 /* contents in the cache */
-#define HFSBI_CHECK_PROGRAM \
-    ((size_t)1024 * 1024) /* longest content that a
-                                                     program checks */
-
-/* The cached warnings for one content. */
-typedef struct hfsbi_check_seen {
-    unsigned char      digest[HFSB_SHA256_SIZE];
-    char              *text; /* the warnings, each line ends in LF */
-    size_t             len;
-    unsigned long long used; /* `clock` at the last use; 0: free */
-} hfsbi_check_seen;
-
-typedef struct hfsbi_py_check hfsbi_py_check; /* see python.c */
-
-/* The helper process for Python files. */
-typedef struct hfsbi_python {
-    hfsbi_loop     *loop;  /* NULL until the first check; opened under the lock
-                             of the checker; its own lock protects the rest */
-    hfsb_proc      *proc;  /* NULL: none runs */
-    hfsb_buf        piece; /* its output after the last line */
-    size_t          taken; /* bytes of the answer that arrives */
-    hfsbi_py_check *checks; /* oldest first */
-} hfsbi_python;
-
-typedef struct hfsbi_checker {
-    hfsb_tools_check  *checks; /* the caller's */
-    size_t             count;
-    hfsb_buf           suffixes;    /* of `checks`, each ends in NUL */
-    const char *const *env;         /* of the programs; not copied (NULL: that
-                                      of this process) */
-    const hfsb_root   *place;       /* where the tools write; not copied (NULL:
-                                      the current directory) */
-    bool               no_imports;  /* Python modules are not imported */
-    long long          timeout_ms;  /* for one program */
-    long long          patience_ms; /* that a call waits for a Python check,
-                                      before the next call shows its warnings
-                                      (0: until it ends) */
-    bool               late_by_path; /* ... if it is about the same file */
-    hfsbi_python       python;
-    hfsb_alloc         alloc;
-    pthread_mutex_t    lock;    /* protects what follows; held briefly */
-    hfsb_confine      *confine; /* of the programs; opened at first need */
-    unsigned long long clock;
-    hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
-} hfsbi_checker;
-
-/* Opens a checker with copies of the caller's checks. NULL without memory. */
-HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
-                                           size_t                  count,
-                                           const hfsb_alloc       *alloc);
-/* No run may be under way. NULL is allowed. */
-HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
-
-/* Appends to *warnings one line, with LF, for each finding about content, the
-   text of the file at path. Never fails: a check that cannot run reports
-   nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   cancel (may be NULL) is set; for Python, patience_ms at most. Several
-   threads may run it at once; working memory comes from warnings->alloc. */
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
-                                const hfsb_cancel *cancel, hfsb_str path,
-                                hfsb_str content, hfsb_buf *warnings);
-
-/* The file at path may be written soon: starts what its check needs, if the
-   reply to that write will not wait for it. */
-HFSBI_FN void hfsbi_checker_expect(hfsbi_checker *checker, hfsb_str path);
-
-/* Returns "sh", "bash" or "dash" when the first line of content makes it a
-   script for that shell, else NULL. */
-HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
-
-/* Appends a heading and the lines of warnings to an output, or nothing when
-   there are none or memory is short. path names the file when the output is
-   not that of its write (empty: it is). */
-HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines);
-
-/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
-   without memory. */
-HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text);
-
-/* The digest of a program's name and the content it checks. */
-HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
-                                 unsigned char digest[HFSB_SHA256_SIZE]);
-/* Appends the cached warnings to *lines; false if there is no entry. */
-HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
-                                 const unsigned char digest[HFSB_SHA256_SIZE],
-                                 hfsb_buf           *lines);
-/* Caches the warnings for a digest. */
-HFSBI_FN void
-hfsbi_check_remember(hfsbi_checker      *checker,
-                     const unsigned char digest[HFSB_SHA256_SIZE],
-                     hfsb_str            text);
-
-enum { HFSBI_FENCE_DIRS = 2 * HFSBI_ROOTS + 1 };
-
-/* The directories that the tools write to, before and after realpath(). Points
-   into itself and into the root: do not copy. */
-typedef struct hfsbi_fence {
-    const char *dirs[HFSBI_FENCE_DIRS]; /* ends in NULL; only NULL: nothing is
-                                           fenced */
-    char        given[PATH_MAX], real[PATH_MAX]; /* without a root */
-} hfsbi_fence;
-
-/* A program outside the fence, and an environment that mentions nothing inside
-   it. */
-typedef struct hfsbi_outer_program {
-    char         path[PATH_MAX];
-    const char **env; /* ends in NULL */
-    size_t       count;
-    hfsb_buf     search; /* its PATH */
-    hfsbi_fence  fence;
-    hfsb_alloc   alloc;
-} hfsbi_outer_program;
-
-/* The confinement of the programs that check: nothing to write, no network.
-   NULL where the system has no means for it. */
-HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker);
-
-/* Searches PATH for a program. False if it is not found, or without
-   memory; then there is nothing to free. */
-HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
-                               hfsbi_outer_program *program);
-HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
-
-/* ==== python.c: the helper for Python files ============================== */
-
-/* Appends the warnings about content to *lines, as hfsbi_checker_run() does.
-   With patience_ms, warnings that come later are kept for
-   hfsbi_python_late(). */
-HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
-                                 const hfsb_cancel *cancel, hfsb_str path,
-                                 hfsb_str content, hfsb_buf *lines);
-/* Starts the helper unless it runs. */
-HFSBI_FN void hfsbi_python_expect(hfsbi_checker *checker);
-/* Appends the warnings that came late, as hfsbi_check_put() does, and forgets
-   them; those about a file that has changed since are dropped. With
-   late_by_path only those about the file at path. Does not wait. */
-HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_str path,
-                                hfsb_buf *out);
-/* Ends the helper. */
-HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker);
-
 /* ==== job.c: commands ==================================================== */
 
 /*             a place is free           the command ends
@@ -547,8 +398,8 @@ enum {
    calls reach the jobs of all. Protected by the lock of the loop. */
 typedef struct hfsbi_tools_group {
     hfsbi_loop   *loop;
-    hfsb_tools   *first;    /* newest first */
-    hfsb_tools   *overseer; /* or NULL */
+    hfsb_tools   *first;                    /* newest first */
+    hfsb_tools   *overseer;                 /* or NULL */
     size_t        jobs[HFSBI_JOB_DONE + 1]; /* by state */
     size_t        scanning;                 /* of those that wait: they have a
                                                place */
@@ -600,7 +451,9 @@ typedef struct hfsbi_job {
     bool               result_held; /* the result was not dropped */
     bool               killed;      /* someone asked to end it */
     hfsbi_guard       *guard;       /* what it must not plant; NULL: none */
-    hfsb_buf           notes;       /* what the guard found */
+    hfsb_buf           notes;       /* of the guard and of confinement; each
+                                       begins with a line feed */
+    unsigned long long kills;       /* hfsbi_confine_kills() at the start */
     unsigned long long shown;   /* record.bytes when bash_output last looked */
     unsigned long long read_to; /* offset after the last page shown */
     unsigned long long owner;   /* of the call that added it */
@@ -1017,15 +870,13 @@ HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
 HFSBI_FN void hfsbi_file_change_free(hfsbi_file_change *c);
 
 /* ==== tools.c: the object ================================================ */
-typedef struct hfsbi_drain   hfsbi_drain;   /* see job.c */
-typedef struct hfsbi_history hfsbi_history; /* see history.c */
+typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
 
 /* The environment of commands. */
 typedef struct hfsbi_tools_env {
     hfsb_buf     text; /* "NAME=value", each ends in NUL */
     const char **list; /* the same as a list that ends in NULL */
     size_t       count;
-    bool         borrowed; /* list belongs to another object */
 } hfsbi_tools_env;
 
 enum {
@@ -1060,24 +911,24 @@ typedef struct hfsbi_tools_left {
 struct hfsb_tools {
     /* constant after open */
     hfsb_alloc         alloc;
-    hfsb_root         *place;          /* root and working directory */
-    bool               place_borrowed; /* it belongs to another object */
+    hfsb_root         *place;   /* root and working directory */
     hfsbi_checker     *checker; /* NULL: no checks; has a lock of its own */
     bool               session, no_keeper;
     hfsbi_seen         seen; /* files read or written; has a lock of its own */
     hfsbi_history     *history; /* NULL: no checkpoints; has locks of its
                                    own */
-    bool               history_borrowed; /* it belongs to another object */
     hfsb_buf           shell;
     hfsbi_tools_env    env;
-    hfsb_confine      *confine;          /* of commands */
-    bool               confine_borrowed; /* it belongs to another object */
+    hfsb_confine      *confine; /* of commands */
+    bool               borrows; /* place, history, env and confine belong to
+                                   another object */
     hfsbi_tools_limits limits;
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
     char               who[80];    /* calls, for the journal */
     hfsbi_loop        *loop;
     bool               own_loop; /* else that of a server */
+    bool               walled;   /* its work on files is, see hfsbi_task */
     hfsbi_tools_group *group;
     hfsbi_tools_group  alone; /* the group of an object with its own loop */
 
@@ -1097,8 +948,10 @@ struct hfsb_tools {
 };
 
 /* hfsb_tools_open() in the group of a server, whose loop drives the object; the
-   group must outlive it. NULL: a loop of its own. */
+   group must outlive it. NULL: a loop of its own. like: see
+   hfsbi_tools_open_like(), NULL: none. */
 HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
+                                         const hfsb_tools      *like,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err);
 
@@ -1122,6 +975,11 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
    Call it before the first call. */
 HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
                                      bool runs);
+
+/* Calls fn(user), in a thread that is not walled: for what is not bound to the
+   roots, such as programs and functions of the host. Waits for it. */
+HFSBI_FN void hfsbi_tools_outside(hfsb_tools *tools, void (*fn)(void *user),
+                                  void       *user);
 
 /* hfsb_tools_close() without grace: running commands are killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
@@ -1318,319 +1176,6 @@ typedef struct hfsbi_hits {
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
                                     unsigned long long size);
-
-/* ==== store.c: the folder of checkpoints ================================= */
-
-/* The state that outlives a process, in the file "state". */
-typedef struct hfsbi_store_state {
-    uint64_t at;       /* the checkpoint that the root was last equal to */
-    uint64_t baseline; /* ... when the last session began */
-    uint64_t undo_to;  /* an undo to it has begun and not ended; 0: none */
-    char     undo_path[PATH_MAX]; /* ... of this path alone, or "" */
-} hfsbi_store_state;
-
-/* The store of one root. Functions that return int return 0 or an errno. */
-typedef struct hfsbi_store {
-    int                dir, lock; /* descriptors; -1: not open */
-    hfsb_buf           path;      /* of the folder */
-    unsigned long long bytes;     /* of all files in it, once counted */
-    bool               counted;
-    unsigned long      temps; /* made so far */
-    hfsb_buf           block; /* of a small file on its way */
-    hfsb_alloc         alloc;
-} hfsbi_store;
-
-/* Opens, or makes, the store of a root: a folder in `base`, or if that is
-   empty in $XDG_STATE_HOME/hfsb/undo or ~/.local/state/hfsb/undo. Close it in
-   either case. */
-HFSBI_FN int  hfsbi_store_open(hfsbi_store *store, const char *base,
-                               hfsb_str root, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_store_close(hfsbi_store *store);
-
-/* One process or object works in the store at a time. EWOULDBLOCK when
-   another one does for long. */
-HFSBI_FN int  hfsbi_store_lock(hfsbi_store *store);
-HFSBI_FN void hfsbi_store_unlock(hfsbi_store *store);
-
-/* Stores the content of an open file unless it is there. EFBIG past max
-   bytes. */
-HFSBI_FN int hfsbi_store_put(hfsbi_store *store, int fd,
-                             unsigned long long max,
-                             unsigned char      digest[HFSB_SHA256_SIZE]);
-/* A descriptor of that content, or -1 with errno. */
-HFSBI_FN int hfsbi_store_get(const hfsbi_store  *store,
-                             const unsigned char digest[HFSB_SHA256_SIZE]);
-
-/* Replaces a file of the store. */
-HFSBI_FN int hfsbi_store_write(hfsbi_store *store, const char *name,
-                               const hfsb_str *parts, size_t count);
-/* Appends a file of the store. */
-HFSBI_FN int hfsbi_store_read(const hfsbi_store *store, const char *name,
-                              hfsb_buf *out);
-HFSBI_FN int hfsbi_store_remove(hfsbi_store *store, const char *name);
-
-/* A missing or invalid file reads as all zero. */
-HFSBI_FN int hfsbi_store_read_state(const hfsbi_store *store,
-                                    hfsbi_store_state *state);
-HFSBI_FN int hfsbi_store_write_state(hfsbi_store             *store,
-                                     const hfsbi_store_state *state);
-
-/* The numbers of all checkpoints, in order; free the array with
-   hfsbi_array_free(alloc, *list, *cap, sizeof **list). */
-HFSBI_FN int hfsbi_store_list(const hfsbi_store *store, uint64_t **list,
-                              size_t *count, size_t *cap);
-/* Counts the bytes of the store, unless that is known. */
-HFSBI_FN int hfsbi_store_count(hfsbi_store *store);
-/* Removes the objects that keep() does not want, and files of processes that
-   died. */
-HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
-                               bool (*keep)(void                *user,
-                                            const unsigned char *digest),
-                               void *user);
-
-/* ==== scan.c: the state of a root ======================================== */
-
-typedef enum hfsbi_item_kind {
-    HFSBI_ITEM_GONE, /* in a file: the base of the checkpoint has it */
-    HFSBI_ITEM_FILE,
-    HFSBI_ITEM_FOLDER,
-    HFSBI_ITEM_LINK,
-    HFSBI_ITEM_OTHER,  /* a device, FIFO or socket: never touched */
-    HFSBI_ITEM_IGNORED /* left out, with all beneath it */
-} hfsbi_item_kind;
-
-enum {
-    HFSBI_ITEM_STORED = 1, /* a file whose content is in the store */
-    HFSBI_ITEM_RACY = 2,   /* it may have changed since without a trace */
-    HFSBI_ITEM_OPAQUE = 4, /* a folder that could not be read */
-    HFSBI_ITEM_LINKED = 8  /* a file with several hard links */
-};
-
-/* One path. The files of the store contain it as it is: they are for this
-   machine. */
-typedef struct hfsbi_item {
-    uint64_t      identity; /* of device and inode */
-    uint64_t      size;
-    int64_t       changed, touched;   /* mtime and ctime, ns since 1970 */
-    uint32_t      path, path_len;     /* in the names of its scan */
-    uint32_t      target, target_len; /* of a symlink; the same */
-    uint32_t      uid, gid;
-    uint32_t      first; /* the first item that is the same file */
-    uint16_t      mode;  /* permission bits */
-    unsigned char kind, flags;
-    unsigned char digest[HFSB_SHA256_SIZE];
-} hfsbi_item;
-
-/* All paths beneath a root, each folder before what is in it. */
-typedef struct hfsbi_root_scan {
-    hfsbi_item *items;
-    size_t      count, cap;
-    hfsb_buf    names; /* each followed by NUL */
-    hfsb_alloc  alloc;
-} hfsbi_root_scan;
-
-HFSBI_FN void hfsbi_scan_init(hfsbi_root_scan *scan, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_scan_free(hfsbi_root_scan *scan);
-HFSBI_FN hfsb_str hfsbi_item_path(const hfsbi_root_scan *scan,
-                                  const hfsbi_item      *item);
-HFSBI_FN hfsb_str hfsbi_item_target(const hfsbi_root_scan *scan,
-                                    const hfsbi_item      *item);
-/* The order of scans: "/" sorts before every other byte. */
-HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b);
-/* Returns the item of a path, or NULL. */
-HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
-                                           hfsb_str               path);
-
-/* True when both items, each of its scan, have the same content, mode, target
-   and hard links; or are NULL. */
-HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
-                              const hfsbi_root_scan *y, const hfsbi_item *b);
-
-/* How to scan. */
-typedef struct hfsbi_scan_how {
-    const hfsb_root       *place;
-    hfsbi_store           *store;
-    const hfsbi_root_scan *last;  /* what is unchanged since is not read */
-    bool               ignored;   /* include what .gitignore names, and .git */
-    size_t             max_files; /* paths */
-    unsigned long long max_bytes; /* of the store */
-} hfsbi_scan_how;
-
-/* Scans the root, and stores the content of files that have changed. HFSB_OK;
-   HFSB_LIMIT with *err when there is too much; or the failure. */
-HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
-                                    hfsbi_root_scan *out, hfsb_err *err);
-
-/* Calls fn for each path that differs, in order; `was` or `is` is NULL for one
-   that is not there. What one of them leaves out is no difference. The first
-   status that is not HFSB_OK ends it. */
-typedef hfsb_status (*hfsbi_diff_fn)(void *user, const hfsbi_item *was,
-                                     const hfsbi_item *is);
-HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
-                                     const hfsbi_root_scan *after,
-                                     hfsbi_diff_fn fn, void *user);
-
-typedef struct hfsbi_diff_count {
-    uint32_t created, changed, deleted;
-} hfsbi_diff_count;
-HFSBI_FN hfsbi_diff_count hfsbi_scan_count(const hfsbi_root_scan *before,
-                                           const hfsbi_root_scan *after);
-
-enum { HFSBI_CHECKPOINT_NAME = 64, HFSBI_CHECKPOINT_BY = 120 };
-
-/* The head of a checkpoint's file; the items and the names follow. */
-typedef struct hfsbi_checkpoint {
-    char             magic[16];
-    uint64_t         number;
-    uint64_t         parent; /* the state before it; 0: none */
-    uint64_t         base;   /* the items are the differences from this
-                                checkpoint; 0: they are all */
-    int64_t          when;   /* seconds since 1970 */
-    uint64_t         count, names;
-    hfsbi_diff_count diff; /* from the parent */
-    uint32_t         padding;
-    char             name[HFSBI_CHECKPOINT_NAME]; /* the caller's, or "" */
-    char             by[HFSBI_CHECKPOINT_BY];     /* what made the state */
-} hfsbi_checkpoint;
-
-/* Writes a checkpoint. base NULL: with all items. */
-HFSBI_FN int hfsbi_checkpoint_write(hfsbi_store *store, hfsbi_checkpoint *head,
-                                    const hfsbi_root_scan *scan,
-                                    const hfsbi_root_scan *base);
-/* Reads one; scan (NULL: the head alone) is empty. EINVAL when its file is
-   damaged. */
-HFSBI_FN int hfsbi_checkpoint_read(const hfsbi_store *store, uint64_t number,
-                                   hfsbi_checkpoint *head,
-                                   hfsbi_root_scan  *scan);
-
-/* Appends the digests of all objects that the file of a checkpoint refers
-   to. */
-HFSBI_FN int hfsbi_checkpoint_digests(const hfsbi_store *store,
-                                      uint64_t number, hfsbi_checkpoint *head,
-                                      hfsb_buf *out);
-HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number);
-
-/* ==== restore.c: from one state to another =============================== */
-
-typedef enum hfsbi_repair_state {
-    HFSBI_REPAIR_TODO,
-    HFSBI_REPAIR_DONE,
-    HFSBI_REPAIR_LEFT /* as it is */
-} hfsbi_repair_state;
-
-/* One path that differs. */
-typedef struct hfsbi_repair {
-    const hfsbi_item  *now, *goal; /* NULL: not there */
-    const hfsbi_item  *from;       /* its file has this path now (NULL: it
-                                      must be made) */
-    hfsbi_repair_state state;
-} hfsbi_repair;
-
-typedef struct hfsbi_restore {
-    const hfsb_root       *place;
-    const hfsbi_store     *store;
-    const hfsbi_root_scan *now, *goal;
-    const hfsbi_root_scan *known; /* what differs from it in `now` is somebody
-                                 else's, and is kept (NULL: nothing is) */
-    bool                   force; /* also lose content that is not stored */
-    bool                   resumed; /* an earlier one was interrupted */
-    hfsb_str               path;    /* only this and what is beneath it (empty:
-                                 all) */
-    hfsb_alloc             alloc;
-    /* the plan */
-    hfsbi_repair *repairs; /* in the order of their paths */
-    size_t        count, cap;
-    hfsb_buf      conflicts; /* what somebody else has changed and would be
-                                lost: a line for each path */
-    size_t        conflict_count, kept;
-    /* the outcome */
-    hfsbi_diff_count done;
-    size_t           failed;
-    hfsb_buf         notes;    /* on failures: a line for each */
-    hfsb_buf         loosened; /* folders that got permissions for the work,
-                                  each path ends in NUL */
-} hfsbi_restore;
-
-/* Makes the plan and changes nothing. The members above it are set, the others
-   zero. HFSB_OK or HFSB_NOMEM; free it in either case. */
-HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r);
-/* Carries it out as far as possible, and notes what is not. */
-HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r);
-HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r);
-
-/* ==== history.c: when checkpoints are taken ============================== */
-
-/* The checkpoints of a root. Several tools objects and threads may share
-   one. */
-struct hfsbi_history {
-    const hfsb_root   *place;
-    bool               ignored; /* include what .gitignore names, and .git */
-    size_t             max_files;
-    unsigned long long max_bytes;
-    hfsb_alloc         alloc;
-
-    pthread_mutex_t   lock; /* held during a scan; protects: */
-    hfsbi_store       store;
-    hfsbi_store_state state; /* as in the store, while its lock is held */
-    hfsbi_root_scan   last;  /* the last scan; equal to ... */
-    uint64_t          at;    /* ... this checkpoint; 0: empty */
-    uint64_t          base;  /* of it; 0: itself */
-    bool              began; /* the first checkpoint here was taken */
-
-    pthread_mutex_t brief; /* held for a moment; protects: */
-    bool            owed; /* a change was made and no checkpoint taken since */
-    char            by[HFSBI_CHECKPOINT_BY]; /* what made the change */
-    long long       scanned;                 /* hfsb_clock_ms() after the last
-                                                checkpoint */
-    bool            noted;                   /* the reason was shown */
-    char            stopped[256]; /* why no more are taken; "": they are */
-};
-
-/* Opens the checkpoints of the first root, as opts say. A failure that is not
-   the caller's leaves them stopped. HFSB_OK; HFSB_ARG, HFSB_IO, HFSB_NOMEM
-   with *err. */
-HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_tools_opts *opts,
-                                        const hfsb_root       *place,
-                                        hfsbi_history **out, hfsb_err *err);
-HFSBI_FN void        hfsbi_history_close(hfsbi_history *history);
-
-/* Before a change by a tool or a command: takes a checkpoint, unless that was
-   done a moment ago. May block. Never fails. */
-HFSBI_FN void hfsbi_history_before(hfsbi_history *h);
-/* After it: what is found changed was done by `tool`, with this path or
-   command. Does not block. */
-HFSBI_FN void hfsbi_history_changed(hfsbi_history *h, const char *tool,
-                                    hfsb_str what);
-/* Takes the checkpoint that a change has left to take. May block. */
-HFSBI_FN void hfsbi_history_after(hfsbi_history *h);
-/* The same in a thread of the loop, or here if it has none. */
-HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop);
-/* Appends a note, once, when checkpoints have stopped. */
-HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes);
-
-/* For the tools: enter locks the history and its store and brings `state` and
-   `last` up to date; leave follows in either case. HFSB_OK; or the failure,
-   also HFSB_REFUSED when checkpoints have stopped. */
-HFSBI_FN hfsb_status hfsbi_history_enter(hfsbi_history *h, hfsb_err *err);
-HFSBI_FN void        hfsbi_history_leave(hfsbi_history *h);
-/* Scans the root, from `last` on. Entered. */
-HFSBI_FN hfsb_status hfsbi_history_scan(hfsbi_history *h, hfsbi_root_scan *now,
-                                        hfsb_err *err);
-/* Makes the scan, which is emptied, the last one, and a checkpoint if it
-   differs from the last, or has a name or a parent. Entered. */
-HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
-                                       hfsb_str name, const char *by,
-                                       const uint64_t *parent, hfsb_err *err);
-/* Scans, and adds the scan. */
-HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
-                                        hfsb_err *err);
-/* The same if a checkpoint is owed, or none was taken yet. */
-HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err);
-/* Writes h->state. */
-HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
-/* The largest number of a checkpoint that is kept and at most `number`, or
-   0. */
-HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number);
 
 /* ==== plan.c: the todo plan of an agent; its owner locks it ============== */
 

@@ -162,7 +162,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void) {
 
 /* Appends "5 min ago". */
 static void hfsbi_put_age(hfsb_buf *out, int64_t when) {
-    long long s = hfsbi_wall_ns() / 1000000000 - (long long)when;
+    long long s = hfsbi_time_ns() / 1000000000 - (long long)when;
     if (s < 0) s = 0;
     if (s < 120) hfsb_buf_printf(out, "%lld s ago", s);
     else if (s < 7200) hfsb_buf_printf(out, "%lld min ago", s / 60);
@@ -270,17 +270,17 @@ typedef struct hfsbi_undo {
     hfsbi_checkpoint head;   /* of the goal */
     uint64_t         before; /* the checkpoint to take the undo back */
     bool             again;  /* it completes one that was interrupted */
+    size_t           differ; /* paths that the scan before it did not show */
     hfsb_buf         path;
-    hfsbi_root_scan  now, goal;
+    hfsbi_root_scan  now, goal, after;
     hfsbi_restore    plan;
 } hfsbi_undo;
 
-/* Finds the goal: the one given, that of an interrupted undo, or the parent
-   of the last state. HFSB_OK, or HFSB_NOT_FOUND with *err. */
+/* Finds the goal: the one given, that of an interrupted undo, or the state
+   before the last step of a tool. HFSB_OK, or HFSB_NOT_FOUND with *err. */
 static hfsb_status hfsbi_undo_goal(hfsbi_undo *u, const hfsbi_undo_args *a,
                                    uint64_t *to, hfsb_err *err) {
     hfsbi_store_state *state = &u->h->state;
-    hfsbi_checkpoint   head;
     if (a->to.len) return hfsbi_undo_find(u->h, a->to, to, err);
     *to = state->undo_to;
     if (*to && !a->path.len) {
@@ -290,52 +290,80 @@ static hfsb_status hfsbi_undo_goal(hfsbi_undo *u, const hfsbi_undo_args *a,
                    ? HFSB_OK
                    : hfsbi_fail_status(err, HFSB_NOMEM, "Undo");
     }
-    if (state->at &&
-        hfsbi_checkpoint_read(&u->h->store, state->at, &head, NULL) == 0)
-        *to = hfsbi_history_floor(u->h, head.parent);
+    *to = hfsbi_history_back(u->h);
     if (*to) return HFSB_OK;
     return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
                       "Nothing to undo: there is no earlier checkpoint.");
 }
 
-/* Scans, loads the goal and makes the plan. What a tool has left to store
-   becomes a checkpoint first. */
+/* Fails for a path that is neither in the goal nor there now. */
+static hfsb_status hfsbi_undo_fail_path(const hfsbi_undo *u, hfsb_err *err) {
+    hfsbi_file_fail(err, HFSB_NOT_FOUND, "Nothing to restore",
+                    hfsb_buf_str(&u->path));
+    hfsbi_err_add(err,
+                  " is not in checkpoint %llu. It did not exist, or it is "
+                  "ignored (.gitignore, .git).",
+                  (unsigned long long)u->head.number);
+    return HFSB_NOT_FOUND;
+}
+
+/* Compares the present state with the goal. */
+static hfsb_status hfsbi_undo_compare(hfsbi_undo *u, bool force,
+                                      hfsb_err *err) {
+    hfsbi_history *h = u->h;
+    hfsbi_restore *r = &u->plan;
+    hfsb_status    st = hfsbi_history_scan(h, &u->now, err);
+    int            code = 0;
+    if (st != HFSB_OK) return st;
+    r->place = h->place;
+    r->store = &h->store;
+    r->now = &u->now;
+    r->goal = &u->goal;
+    r->known = force ? NULL : &h->last;
+    r->force = force;
+    r->resumed = h->state.undo_to != 0;
+    r->path = hfsb_buf_str(&u->path);
+    r->alloc = h->alloc;
+    st = hfsbi_restore_plan(r);
+    if (st == HFSB_OK && r->known)
+        code = hfsbi_history_trace(h, u->head.number, hfsbi_restore_trace, r);
+    if (code != 0)
+        return hfsbi_fail_os(err, code, "The checkpoints cannot be read");
+    if (st == HFSB_OK) st = hfsbi_restore_spare(r);
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Undo");
+}
+
+/* Loads the goal and makes the plan. What a tool has left to store becomes a
+   checkpoint first. */
 static hfsb_status hfsbi_undo_plan(hfsbi_undo *u, const hfsbi_undo_args *a,
                                    hfsb_err *err) {
     hfsbi_history *h = u->h;
-    hfsbi_restore *r = &u->plan;
+    hfsb_str       path;
     uint64_t       to = 0;
     hfsb_status    st = hfsbi_history_pay(h, err);
     int            code;
     if (st == HFSB_OK) st = hfsbi_undo_goal(u, a, &to, err);
     if (st == HFSB_OK && !u->again)
         st = hfsbi_undo_path(u->call, a->path, &u->path, err);
-    if (st == HFSB_OK) st = hfsbi_history_scan(h, &u->now, err);
     if (st != HFSB_OK) return st;
     code = hfsbi_checkpoint_read(&h->store, to, &u->head, &u->goal);
     if (code != 0)
         return hfsbi_fail_os(err, code, "Checkpoint %llu cannot be read",
                              (unsigned long long)to);
-    r->place = h->place;
-    r->store = &h->store;
-    r->now = &u->now;
-    r->goal = &u->goal;
-    r->known = a->force ? NULL : &h->last;
-    r->force = a->force;
-    r->resumed = h->state.undo_to != 0;
-    r->path = hfsb_buf_str(&u->path);
-    r->alloc = h->alloc;
-    st = hfsbi_restore_plan(r);
-    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Undo");
+    st = hfsbi_undo_compare(u, a->force, err);
+    path = hfsb_buf_str(&u->path);
+    if (st == HFSB_OK && path.len && !hfsbi_scan_find(&u->goal, path) &&
+        !hfsbi_scan_find(&u->now, path))
+        st = hfsbi_undo_fail_path(u, err);
+    return st;
 }
 
 static hfsb_status hfsbi_undo_refuse(hfsbi_undo *u) {
     hfsb_tool_result *r = &u->call->result;
     size_t            n = u->plan.conflict_count;
     hfsbi_result_fail(r, HFSB_STALE,
-                      "Nothing was restored. %zu path%s changed since the "
-                      "last checkpoint, by a person or by a command that "
-                      "still runs:\n",
+                      "Nothing was restored. %zu path%s changed since then, "
+                      "by a person or by a command that still ran:\n",
                       n, n == 1 ? " has" : "s have");
     hfsb_buf_append(&r->error, hfsb_buf_str(&u->plan.conflicts));
     hfsb_buf_printf(&r->error,
@@ -351,79 +379,153 @@ static hfsb_status hfsbi_undo_begin(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_history     *h = u->h;
     hfsbi_store_state *state = &h->state;
     hfsbi_diff_count   n = hfsbi_scan_count(&h->last, &u->now);
+    hfsbi_origin       from = HFSB_INIT;
     hfsb_status        st = HFSB_OK;
+    state->undo_to = u->head.number; /* first: it must not be dropped */
+    memset(state->undo_path, 0, sizeof state->undo_path);
+    if (u->path.len) memcpy(state->undo_path, u->path.ptr, u->path.len);
     if (n.created || n.changed || n.deleted) {
         u->plan.known = NULL; /* it was the last scan */
         u->plan.now = &h->last;
-        st = hfsbi_history_add(h, &u->now, HFSB_LIT(""), "before undo", NULL,
-                               err);
+        from.by = "before undo";
+        from.author = hfsbi_history_stranger(h);
+        st = hfsbi_history_add(h, &u->now, &from, err);
     }
     if (st != HFSB_OK) return st;
-    u->before = h->at;
-    state->undo_to = u->head.number;
-    memset(state->undo_path, 0, sizeof state->undo_path);
-    if (u->path.len) memcpy(state->undo_path, u->path.ptr, u->path.len);
+    u->before = h->before = h->at;
     return hfsbi_history_save(h, err);
 }
 
-/* The root is now equal to the goal, or a new state that follows it. */
+/* Counts a path that differs and was hidden before. */
+static hfsb_status hfsbi_undo_count(void *user, const hfsbi_item *goal,
+                                    const hfsbi_item *is) {
+    hfsbi_undo *u = (hfsbi_undo *)user;
+    hfsb_str    path = goal ? hfsbi_item_path(&u->goal, goal)
+                            : hfsbi_item_path(&u->after, is);
+    u->differ += hfsbi_restore_missed(&u->plan, path);
+    return HFSB_OK;
+}
+
+/* The root is now equal to the goal, or a new state that follows it. What was
+   kept makes it the goal with changes of others, so that the next undo keeps
+   that too. */
 static hfsb_status hfsbi_undo_end(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_history   *h = u->h;
-    uint64_t         parent = u->path.len ? u->before : u->head.parent;
+    bool             kept = !u->path.len && !u->plan.failed;
+    uint64_t         parent = kept          ? u->head.number
+                              : u->path.len ? u->before
+                                            : u->head.parent;
+    hfsbi_origin     from = HFSB_INIT;
     hfsbi_diff_count n;
     char             by[HFSBI_CHECKPOINT_BY];
     hfsb_status      st;
-    hfsbi_scan_free(&u->now);
-    st = hfsbi_history_scan(h, &u->now, err);
+    hfsbi_scan_free(&u->after);
+    st = hfsbi_history_scan(h, &u->after, err);
     if (st != HFSB_OK) return st;
-    n = hfsbi_scan_count(&u->goal, &u->now);
+    u->differ = 0;
+    n = hfsbi_scan_count(&u->goal, &u->after);
+    (void)hfsbi_scan_diff(&u->goal, &u->after, hfsbi_undo_count, u);
     h->state.undo_to = 0;
     memset(h->state.undo_path, 0, sizeof h->state.undo_path);
     if (n.created || n.changed || n.deleted) {
         (void)snprintf(by, sizeof by, "undo to %llu",
                        (unsigned long long)u->head.number);
-        return hfsbi_history_add(h, &u->now, HFSB_LIT(""), by, &parent, err);
+        from.by = by;
+        from.parent = &parent;
+        from.author = kept ? hfsbi_history_stranger(h) : HFSBI_AUTHOR_TOOL;
+        return hfsbi_history_add(h, &u->after, &from, err);
     }
     hfsbi_scan_free(&h->last);
-    h->last = u->now;
-    hfsbi_scan_init(&u->now, &h->alloc);
+    h->last = u->after;
+    hfsbi_scan_init(&u->after, &h->alloc);
     h->at = h->state.at = u->head.number;
     h->base = u->head.base;
     return hfsbi_history_save(h, err);
 }
 
-static hfsb_status hfsbi_undo_report(hfsbi_undo *u) {
-    hfsb_tool_result *r = &u->call->result;
-    hfsb_buf         *out = &r->output;
-    hfsbi_restore    *p = &u->plan;
-    hfsbi_build      *b = &u->call->fields;
+/* Appends what was done, kept and how it is taken back. */
+static void hfsbi_undo_describe(const hfsbi_undo *u, hfsb_buf *out) {
+    const hfsbi_restore *p = &u->plan;
+    bool nothing = !p->done.changed && !p->done.created && !p->done.deleted;
+    bool same = nothing && !p->kept && !p->held && !p->failed && !u->differ;
     hfsb_buf_printf(out, "%s checkpoint %llu (%s)",
-                    u->again ? "Completed the interrupted undo to"
-                             : "Restored",
+                    u->again  ? "Completed the interrupted undo to"
+                    : same    ? "All files are already as in"
+                    : nothing ? "Nothing was restored of"
+                              : "Restored",
                     (unsigned long long)u->head.number, u->head.by);
     if (u->path.len) hfsb_buf_printf(out, " in ");
     hfsbi_put_shown(out, hfsb_buf_str(&u->path));
-    hfsb_buf_printf(out, ": ");
-    hfsbi_put_diff_count(out, p->done);
-    hfsb_buf_printf(out, ". To take this back: undo with to=%llu.",
-                    (unsigned long long)u->before);
+    if (!nothing) {
+        hfsb_buf_printf(out, ": ");
+        hfsbi_put_diff_count(out, p->done);
+        hfsb_buf_printf(out, ". To take this back: undo with to=%llu",
+                        (unsigned long long)u->before);
+    }
+    hfsb_buf_append_byte(out, '.');
     if (p->kept)
         hfsb_buf_printf(out,
                         " Kept %zu path%s that somebody else has "
                         "changed since.",
                         p->kept, p->kept == 1 ? "" : "s");
+    if (p->held)
+        hfsb_buf_printf(out, " Kept %zu folder%s with other files in %s.",
+                        p->held, p->held == 1 ? "" : "s",
+                        p->held == 1 ? "it" : "them");
+}
+
+static hfsb_status hfsbi_undo_report(hfsbi_undo *u) {
+    hfsb_tool_result *r = &u->call->result;
+    hfsbi_restore    *p = &u->plan;
+    hfsbi_build      *b = &u->call->fields;
+    hfsbi_undo_describe(u, &r->output);
     hfsbi_build_int(b, "checkpoint", (long long)u->head.number);
     hfsbi_build_int(b, "before", (long long)u->before);
     hfsbi_build_diff_count(b, p->done);
-    hfsbi_build_int(b, "kept", (long long)p->kept);
+    hfsbi_build_int(b, "kept", (long long)(p->kept + p->held));
     hfsbi_build_int(b, "failed", (long long)p->failed);
     r->success = p->failed == 0;
     if (p->failed)
         hfsbi_result_fail(r, HFSB_IO, "%zu path%s not restored:\n%s",
                           p->failed, p->failed == 1 ? " was" : "s were",
                           p->notes.len ? p->notes.ptr : "");
-    return out->status == HFSB_OK && r->error.status == HFSB_OK ? HFSB_OK
-                                                                : HFSB_NOMEM;
+    if (u->differ)
+        hfsbi_result_fail(r, HFSB_REFUSED,
+                          "%zu path%s still differ%s, in folders that were "
+                          "ignored or could not be read. To restore them "
+                          "too, repeat it with to=%llu and force=true.",
+                          u->differ, u->differ == 1 ? "" : "s",
+                          u->differ == 1 ? "s" : "",
+                          (unsigned long long)u->head.number);
+    return r->output.status == HFSB_OK && r->error.status == HFSB_OK
+               ? HFSB_OK
+               : HFSB_NOMEM;
+}
+
+/* Carries out the plan. */
+static hfsb_status hfsbi_undo_restore(hfsbi_undo *u, hfsb_err *err) {
+    hfsb_status st = hfsbi_undo_begin(u, err);
+    if (st != HFSB_OK) return st;
+    hfsbi_restore_run(&u->plan);
+    return hfsbi_undo_end(u, err);
+}
+
+/* Restores what the first round has brought to light: the content of folders
+   that were ignored, or closed to us. It has become a checkpoint. */
+static hfsb_status hfsbi_undo_repeat(hfsbi_undo *u, hfsb_err *err) {
+    hfsbi_diff_count done = u->plan.done;
+    uint64_t         before = u->before;
+    hfsb_status      st;
+    hfsbi_restore_free(&u->plan);
+    hfsbi_scan_free(&u->now);
+    memset(&u->plan, 0, sizeof u->plan);
+    st = hfsbi_undo_compare(u, true, err);
+    if (st == HFSB_OK) st = hfsbi_undo_restore(u, err);
+    u->before = u->h->before = before;
+    u->plan.done.created += done.created;
+    u->plan.done.changed += done.changed;
+    u->plan.done.deleted += done.deleted;
+    return st;
 }
 
 static hfsb_status hfsbi_undo_run(hfsbi_undo *u, const hfsbi_undo_args *a,
@@ -431,11 +533,8 @@ static hfsb_status hfsbi_undo_run(hfsbi_undo *u, const hfsbi_undo_args *a,
     hfsb_status st = hfsbi_undo_plan(u, a, err);
     if (st != HFSB_OK) return hfsbi_result_err(&u->call->result, err);
     if (u->plan.conflict_count) return hfsbi_undo_refuse(u);
-    st = hfsbi_undo_begin(u, err);
-    if (st == HFSB_OK) {
-        hfsbi_restore_run(&u->plan);
-        st = hfsbi_undo_end(u, err);
-    }
+    st = hfsbi_undo_restore(u, err);
+    if (st == HFSB_OK && a->force && u->differ) st = hfsbi_undo_repeat(u, err);
     if (st != HFSB_OK) return hfsbi_result_err(&u->call->result, err);
     return hfsbi_undo_report(u);
 }
@@ -452,10 +551,12 @@ static hfsb_status hfsbi_run_undo(hfsb_call *call, const void *args,
         u.path.alloc = call->tools->alloc;
         hfsbi_scan_init(&u.now, &u.h->alloc);
         hfsbi_scan_init(&u.goal, &u.h->alloc);
+        hfsbi_scan_init(&u.after, &u.h->alloc);
         st = hfsbi_undo_run(&u, (const hfsbi_undo_args *)args, err);
         hfsbi_restore_free(&u.plan);
         hfsbi_scan_free(&u.now);
         hfsbi_scan_free(&u.goal);
+        hfsbi_scan_free(&u.after);
         hfsb_buf_free(&u.path);
     }
     hfsbi_undo_leave(call);
@@ -603,7 +704,7 @@ static hfsb_status hfsbi_changes_load(hfsbi_changes            *c,
     uint64_t       since;
     int            code;
     if (st != HFSB_OK) return st;
-    since = hfsbi_history_floor(h, h->state.baseline);
+    since = hfsbi_history_floor(h, h->began ? h->baseline : h->state.baseline);
     if (!since) since = h->state.at;
     if (a->since.len) st = hfsbi_undo_find(h, a->since, &since, err);
     if (st == HFSB_OK) st = hfsbi_undo_path(c->call, a->path, &c->path, err);

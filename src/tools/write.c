@@ -51,17 +51,34 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     return false;
 }
 
+/* A file whose checks run. */
+typedef struct hfsbi_checked {
+    hfsb_call *call;
+    hfsb_str   path, content;
+    hfsb_buf   warnings;
+} hfsbi_checked;
+
+static void hfsbi_checked_run(void *user) {
+    hfsbi_checked *c = (hfsbi_checked *)user;
+    hfsbi_checker_run(c->call->tools->checker, c->call->opts.cancel, c->path,
+                      c->content, &c->warnings);
+}
+
 HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content) {
-    hfsb_buf warnings = HFSB_INIT;
+    hfsbi_checked c = HFSB_INIT;
     hfsbi_change_unlock(call); /* checks may take long */
     if (!call->tools->checker) return HFSB_OK;
-    warnings.alloc = call->tools->alloc;
-    hfsbi_checker_run(call->tools->checker, call->opts.cancel, path, content,
-                      &warnings);
+    c.call = call;
+    c.path = path;
+    c.content = content;
+    c.warnings.alloc = call->tools->alloc;
+    if (hfsbi_checker_runs_code(call->tools->checker, path, content))
+        hfsbi_tools_outside(call->tools, hfsbi_checked_run, &c);
+    else hfsbi_checked_run(&c);
     hfsbi_check_put(&call->result.output, HFSB_LIT(""),
-                    hfsb_buf_str(&warnings));
-    hfsb_buf_free(&warnings);
+                    hfsb_buf_str(&c.warnings));
+    hfsb_buf_free(&c.warnings);
     return HFSB_OK;
 }
 

@@ -449,7 +449,8 @@ static void a_loop_drives_a_tools_command(void) {
     long long        begin = hfsb_clock_ms();
     int              turned = 0;
     group.loop = loop;
-    if (hfsbi_tools_open_in(&group, NULL, &tools, NULL) != HFSB_OK) abort();
+    if (hfsbi_tools_open_in(&group, NULL, NULL, &tools, NULL) != HFSB_OK)
+        abort();
     if (hfsb_json_parse(HFSB_LIT("{\"command\":\"sleep 0.1; echo hello\"}"),
                         NULL, &json, NULL) != HFSB_OK)
         abort();

@@ -133,7 +133,7 @@ HFSBI_UNUSED static hfsb_tools *tu_open(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     (void)mkdir(TU_ROOT, 0755);
     opts.root = HFSB_LIT(TU_ROOT);
-    opts.checkpoints = TU_STORE;
+    opts.checkpoints.dir = TU_STORE;
     opts.no_checks = true;
     return tt_open(&opts);
 }
@@ -177,6 +177,9 @@ HFSBI_UNUSED static bool tu_undo(hfsb_tools *tools, long long to) {
     return ok;
 }
 
+/* Called as root in the folder of the next test; NULL: nothing. */
+static void (*tu_as_root)(void);
+
 /* Runs a test in a folder "nobody" that is that user's, if we are root: only
    then are there files and folders that the test may not use. */
 HFSBI_UNUSED static void tu_as_nobody(void (*test)(void)) {
@@ -190,7 +193,9 @@ HFSBI_UNUSED static void tu_as_nobody(void (*test)(void)) {
     if (mkdir("nobody", 0755) || chown("nobody", 65534, 65534)) abort();
     pid = fork();
     if (pid == 0) {
-        if (chdir("nobody") || setgid(65534) || setuid(65534)) _exit(2);
+        if (chdir("nobody")) _exit(2);
+        if (tu_as_root) tu_as_root();
+        if (setgid(65534) || setuid(65534)) _exit(2);
         if (!getcwd(here, sizeof here) || access(here, X_OK) ||
             system("ls > /dev/null 2>&1"))
             _exit(77);

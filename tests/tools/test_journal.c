@@ -2,6 +2,10 @@
    what happens when either has no room. */
 #include "../support/t_tools.h"
 
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
 /* ---- reading what was recorded ---- */
 
 typedef struct book {
@@ -429,6 +433,54 @@ static void a_full_file_is_renamed(void) {
     unlink("moved");
 }
 
+#ifdef __linux__
+static size_t synced_files, synced_folders;
+
+int fsync(int fd) {
+    struct stat st;
+    bool        folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+    synced_files += !folder;
+    synced_folders += folder;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* Also the names of new files: the first one, and those after a full one. */
+static void sync_waits_for_the_disk(void) {
+    hfsb_journal_opts o = HFSB_INIT;
+    book              b;
+    hfsb_tools       *tools;
+    tt_reply          r = HFSB_INIT;
+    size_t            torn;
+    int               i;
+    T_CHECK(!mkdir("sub", 0700));
+    synced_files = synced_folders = 0;
+    o.path = "sub/j.log";
+    o.sync = true;
+    o.max_size = 1000;
+    b = open_book(&o);
+    T_CHECK(synced_folders == 1);
+    tools = open_with(&b, NULL);
+    for (i = 0; i < 3; i++) tt_call(&r, tools, "exists", "path=s", "a");
+    T_CHECK(synced_files == 3 && synced_folders == 1);
+    for (i = 0; i < 7; i++) tt_call(&r, tools, "exists", "path=s", "a");
+    T_CHECK(synced_files == 10 && synced_folders == 2);
+    T_CHECK(read_lines("sub/j.log.1", &torn) + read_lines(o.path, &torn) ==
+            10);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+    close_book(&b);
+    o.path = "j.log"; /* in the current directory; no sync, no wait */
+    o.sync = false;
+    b = open_book(&o);
+    T_CHECK(synced_folders == 2);
+    close_book(&b);
+    unlink("j.log");
+    unlink("sub/j.log");
+    unlink("sub/j.log.1");
+    rmdir("sub");
+}
+#endif
+
 static void other_files_are_refused(void) {
     static const struct {
         const char *path;
@@ -727,6 +779,9 @@ int main(void) {
     TT_RUN(the_file_is_private_and_appended_to);
     TT_RUN(an_unfinished_line_is_ended);
     TT_RUN(a_full_file_is_renamed);
+#ifdef __linux__
+    TT_RUN(sync_waits_for_the_disk);
+#endif
     TT_RUN(other_files_are_refused);
     TT_RUN(a_full_disk_fails_no_call);
     TT_RUN(a_kill_loses_at_most_the_last_line);

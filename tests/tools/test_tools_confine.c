@@ -44,6 +44,62 @@ static void refused_commands_get_a_hint(void) {
     tt_drop(&r);
 }
 
+/* The options that a hint names are those that the level has. */
+static void hints_name_what_can_be_allowed(void) {
+    hfsb_tools *tools = open_at(HFSB_CONFINE_WRITE, false);
+    tt_reply    r = HFSB_INIT;
+    tt_call(&r, tools, "bash", "command=s", "echo Permission denied; exit 1");
+    T_CHECK(tt_says(&r.res.output, "allow more: --allow-write DIR)"));
+    hfsb_tools_close(tools);
+    tools = open_at(HFSB_CONFINE_STRICT, false);
+    tt_call(&r, tools, "bash", "command=s", "echo Permission denied; exit 1");
+    T_CHECK(tt_says(&r.res.output, "allow more: --allow-write DIR, reading: "
+                                   "--allow-read DIR, the network: --net "
+                                   "on)"));
+    hfsb_tools_close(tools);
+    tt_drop(&r);
+}
+
+typedef struct limit_case {
+    const char *command, *hint;
+} limit_case;
+
+static void commands_over_a_limit_get_a_hint(void) {
+    static const limit_case cases[] = {
+        {"while :; do :; done", "too much CPU time"},
+        {"sh -c 'while :; do :; done'; exit $?", "too much CPU time"},
+        {"head -c 5000000 /dev/zero > big; rm -f big; exit 1",
+         "a file grew too large"},
+        {"exec head -c 5000000 /dev/zero > big", "a file grew too large"},
+        {"echo MemoryError; exit 1", "memory is used up"},
+        {"echo sh: Cannot fork; exit 2", "too many processes"},
+        {"echo resource temporarily unavailable; exit 2",
+         "too many processes"}};
+    hfsb_tools_opts o = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    size_t          i;
+    o.root = HFSB_LIT(".");
+    o.confine.max_cpu = 1;
+    o.confine.max_file_size = 1000000;
+    o.confine.max_memory = 4000000000u;
+    o.confine.max_processes = 100000;
+    tools = tt_open(&o);
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tt_call(&r, tools, "bash", "command=s", cases[i].command);
+        T_CHECK(!r.res.success);
+        T_CHECK(tt_says(&r.res.output, "(commands are limited: "));
+        T_CHECK(tt_says(&r.res.output, cases[i].hint));
+    }
+    (void)unlink("big");
+    hfsb_tools_close(tools);
+    tools = open_at(HFSB_CONFINE_WRITE, false);
+    tt_call(&r, tools, "bash", "command=s", "echo MemoryError; exit 1");
+    TT_ENDS(&r, "MemoryError\n", "Exit code 1");
+    hfsb_tools_close(tools);
+    tt_drop(&r);
+}
+
 static void planted_files_are_named_in_the_reply(void) {
     hfsb_tools *tools = open_at(HFSB_CONFINE_WRITE, true);
     tt_reply    r = HFSB_INIT;
@@ -138,8 +194,10 @@ int main(void) {
     tt_begin();
     TT_RUN(the_description_names_the_level);
     TT_RUN(wrong_options_are_refused);
+    TT_RUN(commands_over_a_limit_get_a_hint);
     if (hfsbi_landlock_abi() >= 3 && hfsbi_seccomp_works()) {
         TT_RUN(refused_commands_get_a_hint);
+        TT_RUN(hints_name_what_can_be_allowed);
         TT_RUN(planted_files_are_named_in_the_reply);
         TT_RUN(files_that_the_tools_write_stay);
         TT_RUN(strict_hides_variables);
