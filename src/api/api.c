@@ -400,7 +400,8 @@ static void hfsbi_reset_killed(void *user) {
     hfsbi_reset *x = (hfsbi_reset *)user;
     if (!hfsb_call_done(x->kill)) return;
     x->working = true;
-    hfsbi_request_work(x->request, hfsbi_reset_run, hfsbi_reset_ran, x);
+    hfsbi_request_work(x->request, x->api->tools->walled, hfsbi_reset_run,
+                       hfsbi_reset_ran, x);
 }
 
 static void hfsbi_reset_gone(void *user, hfsb_request *request) {
@@ -517,8 +518,8 @@ static hfsb_status hfsbi_api_open_tools(hfsbi_api             *api,
     if (!o.journal) st = hfsb_journal_open(&memory, &o.journal, err);
     api->journal = o.journal;
     if (st != HFSB_OK) return st;
-    st = hfsbi_tools_open_in(hfsbi_server_group(api->server), &o, &api->tools,
-                             err);
+    st = hfsbi_tools_open_in(hfsbi_server_group(api->server), NULL, &o,
+                             &api->tools, err);
     if (st == HFSB_OK) hfsbi_tools_oversee(api->tools);
     else if (api->own_journal) hfsb_journal_close(api->journal);
     return st;
@@ -572,4 +573,8 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     /* from here on it lives as long as the server, even if a route fails */
     hfsbi_server_part_add(server, &api->part);
     return hfsbi_api_routes(api, err);
+}
+
+const hfsb_tools *hfsb_server_tools(hfsb_server *server) {
+    return hfsbi_server_group(server)->overseer;
 }

@@ -463,8 +463,9 @@ HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
         (hfsbi_api_call_is_on_disk(x) || x->body.len > HFSBI_API_SMALL)) {
         x->in_thread = true;
         hfsbi_api_call_start_beats(x);
-        hfsbi_request_work(x->request, hfsbi_api_call_work,
-                           hfsbi_api_call_worked, x);
+        hfsbi_request_work(
+            x->request, x->api->tools->walled && hfsbi_api_call_is_on_disk(x),
+            hfsbi_api_call_work, hfsbi_api_call_worked, x);
     } else {
         if (!x->status) hfsbi_api_call_read_arguments(x);
         hfsbi_api_call_continue(x);

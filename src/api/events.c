@@ -133,14 +133,15 @@ static bool hfsbi_stream_put_event(void *user, unsigned long long seq,
     return false;
 }
 
-/* Sends new events, until the client has enough to read. */
+/* Sends new events, until the client has enough to read; none if it has
+   already. */
 static void hfsbi_stream_look(hfsbi_watcher *w) {
     hfsb_journal_page page;
     char              lost[80];
     hfsb_buf          out = HFSB_INIT;
-    size_t            n;
+    size_t            n = 1; /* bytes of events that the last look found */
     out.alloc = w->api->alloc;
-    do {
+    while (n && hfsb_reply_waiting(w->request) <= HFSBI_API_BACKLOG) {
         hfsb_buf_truncate(&out, 0);
         hfsbi_journal_visit(w->api->journal, w->since, hfsbi_stream_put_event,
                             &out, &page);
@@ -150,7 +151,7 @@ static void hfsbi_stream_look(hfsbi_watcher *w) {
                        "event: lost\ndata: {\"lost\":%llu}\n\n", page.lost);
         if (page.lost) (void)hfsb_reply_write(w->request, hfsb_cstr(lost));
         if (n) (void)hfsb_reply_write(w->request, hfsb_buf_str(&out));
-    } while (n && hfsb_reply_waiting(w->request) <= HFSBI_API_BACKLOG);
+    }
     hfsb_buf_free(&out);
 }
 
@@ -184,8 +185,7 @@ static void hfsbi_news_come(hfsbi_task *task) {
     for (; w; w = next) {
         next = w->next;
         if (w->form != HFSBI_FORM_EVENTS) (void)hfsbi_poll_look(w, false);
-        else if (hfsb_reply_waiting(w->request) <= HFSBI_API_BACKLOG)
-            hfsbi_stream_look(w);
+        else hfsbi_stream_look(w);
     }
 }
 

@@ -279,10 +279,6 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
 
 /* ---- GET and DELETE: in a pool thread ---- */
 
-/* Files of /proc report no size and are read into memory: at most this many
-   bytes. */
-enum { HFSBI_SIZELESS_MAX = 16 << 20 };
-
 /* A GET or HEAD. */
 typedef struct hfsbi_fetch {
     hfsbi_file_op      op;
@@ -454,7 +450,8 @@ static void hfsbi_fetch_done(void *user, hfsb_request *request) {
     if (!hfsbi_request_is_gone(request)) hfsbi_fetch_reply(f, request);
     /* closing a removed file may wait for the disk: use a thread */
     if (f->fd >= 0)
-        hfsbi_request_work(request, hfsbi_fetch_close, hfsbi_fetch_free, f);
+        hfsbi_request_work(request, false, hfsbi_fetch_close, hfsbi_fetch_free,
+                           f);
     else hfsbi_fetch_free(f, request);
 }
 
@@ -493,7 +490,8 @@ static void hfsbi_download(void *user, hfsb_request *request) {
     if (hfsbi_fetch_read_field(head, "Range", &f->range) &&
         hfsbi_fetch_read_field(head, "If-Range", &f->if_range) &&
         hfsbi_fetch_read_field(head, "If-Modified-Since", &f->since)) {
-        hfsbi_request_work(request, hfsbi_fetch_run, hfsbi_fetch_done, f);
+        hfsbi_request_work(request, tools->walled, hfsbi_fetch_run,
+                           hfsbi_fetch_done, f);
         return;
     }
     hfsb_reply_error(request, 503, "Out of memory.");
@@ -504,7 +502,8 @@ static void hfsbi_remove(void *user, hfsb_request *request) {
     const hfsb_tools *tools = (const hfsb_tools *)user;
     hfsbi_file_op    *op = hfsbi_file_op_open(tools, request, sizeof *op);
     if (op)
-        hfsbi_request_work(request, hfsbi_remove_run, hfsbi_remove_done, op);
+        hfsbi_request_work(request, tools->walled, hfsbi_remove_run,
+                           hfsbi_remove_done, op);
 }
 
 /* ---- PUT: in a pool thread ---- */
@@ -642,7 +641,8 @@ static void hfsbi_upload_work(hfsbi_upload *u, hfsb_request *request,
                               hfsbi_upload_state state) {
     u->state = state;
     u->filling = !u->filling;
-    hfsbi_request_work(request, hfsbi_upload_run, hfsbi_upload_done, u);
+    hfsbi_request_work(request, u->op.tools->walled, hfsbi_upload_run,
+                       hfsbi_upload_done, u);
 }
 
 /* Enters the next state, unless a thread works. */

@@ -353,7 +353,7 @@ static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
     l->cancel = cancel;
     l->days = days;
     l->owner.alloc = l->found.alloc = hub->alloc;
-    l->now = (double)hfsbi_wall_ns() / 1e9;
+    l->now = (double)hfsbi_time_ns() / 1e9;
     st = owner.len ? hfsb_buf_append(&l->owner, owner)
                    : hfsb_hub_user(hub, cancel, &l->owner, err);
     filter.author = hfsb_buf_str(&l->owner);

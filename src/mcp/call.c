@@ -581,37 +581,77 @@ static void hfsbi_mcp_call_tick(hfsbi_timer *timer) {
 
 /* ---- the journal ---- */
 
+/* Adds the event of a call with a result; e has who called it, and the brief.
+   Any thread. */
+static void hfsbi_mcp_report(hfsb_journal *journal, hfsbi_event *e,
+                             hfsb_str name, const hfsb_tool_result *result) {
+    char tool[80];
+    (void)snprintf(tool, sizeof tool, "%.*s", (int)hfsb_utf8_offset(name, 64),
+                   name.ptr);
+    e->tool = tool;
+    e->result = result;
+    (void)hfsbi_journal_add(journal, e);
+}
+
 /* Adds the event of a call that is not one of the session's tools, which add
    theirs. In any thread. */
 static void hfsbi_mcp_call_report(const hfsb_mcp_call *call,
                                   const hfsbi_brief   *brief) {
-    hfsb_journal    *journal = call->mcp->journal;
     hfsb_tool_result result = HFSB_INIT;
     hfsbi_event      e = HFSB_INIT;
-    char             tool[80];
-    if (!journal) return;
-    (void)snprintf(tool, sizeof tool, "%.*s",
-                   (int)hfsb_utf8_offset(call->ask.tool, 64),
-                   call->ask.tool.ptr);
+    if (!call->mcp->journal) return;
     result.success = !call->blocks.is_error && call->blocks.status == HFSB_OK;
     e.who = call->who;
-    e.tool = tool;
     e.brief = brief;
-    e.result = &result;
     e.duration_ms = hfsb_clock_ms() - call->started;
     e.output_bytes = call->blocks.json.len;
-    (void)hfsbi_journal_add(journal, &e);
+    hfsbi_mcp_report(call->mcp->journal, &e, call->ask.tool, &result);
 }
 
 /* Fills the brief of such a call. */
-static hfsbi_brief hfsbi_mcp_call_brief(const hfsb_mcp_call *call) {
-    const hfsbi_tool *tool = hfsbi_tool_find(call->ask.tool);
+static hfsbi_brief hfsbi_mcp_brief(hfsb_mcp *mcp, hfsb_str name,
+                                   const hfsb_json_value *arguments) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
     hfsb_str          none = HFSB_INIT;
     hfsbi_brief       brief = HFSB_INIT;
-    brief.text.alloc = call->mcp->alloc;
-    hfsbi_brief_fill(call->mcp->journal, &brief, tool ? tool->params : NULL,
-                     call->ask.arguments, none);
+    brief.text.alloc = mcp->alloc;
+    hfsbi_brief_fill(mcp->journal, &brief, tool ? tool->params : NULL,
+                     arguments, none);
     return brief;
+}
+
+static hfsbi_brief hfsbi_mcp_call_brief(const hfsb_mcp_call *call) {
+    return hfsbi_mcp_brief(call->mcp, call->ask.tool, call->ask.arguments);
+}
+
+static const char *hfsbi_mcp_session_who(const hfsbi_mcp_session *session) {
+    return session->who[0] ? session->who : "mcp";
+}
+
+HFSBI_FN void hfsbi_mcp_report_refused(const hfsbi_mcp_session *session,
+                                       hfsb_str                 tool,
+                                       const hfsb_json_value   *arguments,
+                                       const char              *sentence) {
+    hfsb_mcp        *mcp = session->mcp;
+    hfsb_tool_result result;
+    hfsbi_event      e = HFSB_INIT;
+    hfsbi_brief      brief;
+    if (!mcp->journal) return;
+    brief = hfsbi_mcp_brief(mcp, tool, arguments);
+    hfsbi_result_init(&result, &mcp->alloc);
+    hfsb_buf_append(&result.error, hfsb_cstr(sentence));
+    e.who = hfsbi_mcp_session_who(session);
+    e.brief = &brief;
+    hfsbi_mcp_report(mcp->journal, &e, tool, &result);
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&brief.text);
+}
+
+/* Answers such a call. */
+static void hfsbi_mcp_call_refuse(hfsb_mcp_call *call, const char *sentence) {
+    hfsbi_mcp_report_refused(call->session, call->ask.tool,
+                             call->ask.arguments, sentence);
+    hfsbi_mcp_call_fail(call, sentence);
 }
 
 /* ---- calls in a thread ---- */
@@ -619,10 +659,10 @@ static hfsbi_brief hfsbi_mcp_call_brief(const hfsb_mcp_call *call) {
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call       *call = (hfsb_mcp_call *)(void *)task;
     const hfsbi_mcp_ask *ask = &call->ask;
-    hfsb_tool_result     result;
-    hfsbi_brief          brief;
-    if (hfsbi_mcp_call_stop(call) > HFSBI_MCP_CALL_TIMED_OUT) {
-        /* stopped while it waited for a thread */
+    bool stopped = hfsbi_mcp_call_stop(call) > HFSBI_MCP_CALL_TIMED_OUT;
+    hfsb_tool_result result;
+    hfsbi_brief      brief;
+    if (stopped) { /* while it waited for a thread */
         hfsbi_mcp_add_text(&call->blocks,
                            HFSB_LIT("The server is stopping; nothing was "
                                     "done."));
@@ -631,13 +671,14 @@ static void hfsbi_mcp_call_run(hfsbi_task *task) {
         hfsbi_call_start(call->command);
         (void)hfsb_call_take(call->command, &result);
         hfsbi_mcp_call_show(call, &result);
-    } else {
-        brief = hfsbi_mcp_call_brief(call);
-        if (ask->own) ask->own->fn(ask->own->user, call, ask->arguments);
-        else call->mcp->remote.run(call);
-        hfsbi_mcp_call_report(call, &brief);
-        hfsb_buf_free(&brief.text);
     }
+    if (call->command) return; /* it adds its event */
+    brief = hfsbi_mcp_call_brief(call);
+    if (!stopped && ask->own)
+        ask->own->fn(ask->own->user, call, ask->arguments);
+    else if (!stopped) call->mcp->remote.run(call);
+    hfsbi_mcp_call_report(call, &brief);
+    hfsb_buf_free(&brief.text);
 }
 
 /* In the loop, after every post of the thread. */
@@ -653,6 +694,7 @@ static void hfsbi_mcp_call_ran(hfsbi_task *task) {
 static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
     call->task.run = hfsbi_mcp_call_run;
     call->task.done = hfsbi_mcp_call_ran;
+    call->task.walled = call->command && call->session->tools->walled;
     call->shared.post.done = hfsbi_mcp_call_posted;
     call->in_thread = true;
     call->mcp->working++;
@@ -737,7 +779,7 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     call->session = channel->session;
     call->session->users++;
     (void)snprintf(call->who, sizeof call->who, "%s",
-                   call->session->who[0] ? call->session->who : "mcp");
+                   hfsbi_mcp_session_who(call->session));
     call->input = input;
     input->users++;
     call->timer.fn = hfsbi_mcp_call_tick;
@@ -810,7 +852,7 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     }
     call->ask.tool = hfsb_cstr(tool->name); /* outlives the message */
     if (!hfsbi_mcp_session_open(call->session, &err)) {
-        hfsbi_mcp_call_fail(call, err.msg);
+        hfsbi_mcp_call_refuse(call, err.msg);
         return HFSB_OK;
     }
     if (hfsbi_mcp_call_prepare(call, tool) != HFSB_OK) return HFSB_NOMEM;
@@ -828,8 +870,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
     if (!call) return HFSB_NOMEM;
     st = hfsbi_mcp_call_fill(call, m, own);
     if (st == HFSB_OK && m->bad_arguments)
-        hfsbi_mcp_call_fail(call, "`arguments` must be a JSON object with the "
-                                  "keys that the tool takes.");
+        hfsbi_mcp_call_refuse(call, "`arguments` must be a JSON object with "
+                                    "the keys that the tool takes.");
     else if (st == HFSB_OK && (own || call->mcp->remote.run))
         hfsbi_mcp_call_work(call);
     else if (st == HFSB_OK) st = hfsbi_mcp_call_local(call);

@@ -49,6 +49,8 @@ static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
     const char           *why = "Out of memory; nothing was done.";
     if (!hfsbi_mcp_list_find(&mcp->list, m->tool, &own)) {
         (void)hfsbi_tool_unknown(m->tool, &m->err);
+        hfsbi_mcp_report_refused(channel->session, m->tool, m->arguments,
+                                 m->err.msg);
         return hfsbi_mcp_refuse(m, HFSBI_MCP_PARAMS, 200);
     }
     if (mcp->stopping) why = "The server is stopping.";
@@ -57,6 +59,7 @@ static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
     else if (hfsbi_mcp_call_start(channel, m, own, input) == HFSB_OK)
         return true;
     (void)hfsbi_fail(&m->err, HFSB_ARG, 0, "%s", why);
+    hfsbi_mcp_report_refused(channel->session, m->tool, m->arguments, why);
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INTERNAL, 200);
 }
 

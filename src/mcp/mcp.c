@@ -247,8 +247,8 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
                            : (size_t)HFSBI_MCP_SPILL;
     if (!o.max_page) /* leaves room for notes */
         o.max_page = mcp->limits.max_result - mcp->limits.max_result / 8;
-    st = hfsbi_tools_open_in(hfsbi_server_group(mcp->server), &o, &mcp->tools,
-                             err);
+    st = hfsbi_tools_open_in(hfsbi_server_group(mcp->server), NULL, &o,
+                             &mcp->tools, err);
     if (st == HFSB_OK) st = hfsbi_mcp_choose_tools(mcp, err);
     if (st != HFSB_OK) return st;
     hfsbi_tools_check_less(mcp->tools, hfsbi_mcp_writes(mcp),

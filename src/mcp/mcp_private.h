@@ -487,6 +487,11 @@ HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
                                           const hfsbi_mcp_message *m,
                                           const hfsbi_mcp_tool    *own,
                                           hfsbi_mcp_input         *input);
+/* Adds the event of a call that is refused before its tool sees it. */
+HFSBI_FN void hfsbi_mcp_report_refused(const hfsbi_mcp_session *session,
+                                       hfsb_str                 tool,
+                                       const hfsb_json_value   *arguments,
+                                       const char              *sentence);
 /* Cancels the calls of a session with that id. */
 HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
                                     const hfsb_json_value *id);

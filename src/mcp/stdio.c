@@ -36,7 +36,9 @@ enum {
                                     are not sent yet */
     HFSBI_STDIO_STALL_MS = 500,  /* a choked client that hung up is gone */
     HFSBI_STDIO_LOOK_MS = 15,    /* between looks at what is left */
-    HFSBI_STDIO_KILL_MS = 250    /* a killed process needs no longer */
+    HFSBI_STDIO_KILL_MS = 2000,  /* for killed processes to end, */
+    HFSBI_STDIO_KILL_LOOKS = 20  /* and looks after that: the whole machine may
+                                    have stood still */
 };
 
 typedef enum hfsbi_stdio_state {
@@ -70,7 +72,7 @@ struct hfsbi_mcp_stdio {
     hfsbi_timer       timer;
     long long         until;        /* end of LINGERING, TERM or KILL */
     long long         unsent_until; /* the answers left are dropped then */
-    unsigned          looks;        /* since TERM */
+    unsigned          looks;        /* in TERM or KILL */
 };
 
 typedef struct hfsbi_mcp_stdio hfsbi_mcp_stdio;
@@ -262,16 +264,20 @@ static void hfsbi_stdio_look(hfsbi_mcp_stdio *io) {
 }
 
 /* True while processes are left. In TERM they are searched at a few looks
-   only, which sends SIGTERM again to new ones; in KILL at each look. */
+   only, which sends SIGTERM again to new ones; in KILL at each look. A killed
+   process ends when it gets the processor, which takes long on a busy machine;
+   one that hangs in the kernel is given up. */
 static bool hfsbi_stdio_remains(hfsbi_mcp_stdio *io) {
     hfsb_mcp *mcp = io->channel.mcp;
     if (io->state == HFSBI_STDIO_TERM && hfsb_clock_ms() >= io->until) {
         io->state = HFSBI_STDIO_KILL;
         io->until = hfsb_clock_ms() + HFSBI_STDIO_KILL_MS;
+        io->looks = 0;
     }
     if (io->state == HFSBI_STDIO_KILL)
         return hfsbi_mcp_sessions_sweep(mcp, true) > 0 &&
-               hfsb_clock_ms() < io->until;
+               (hfsb_clock_ms() < io->until ||
+                ++io->looks < HFSBI_STDIO_KILL_LOOKS);
     if (hfsbi_mcp_sessions_busy(mcp)) return true;
     io->looks++;
     return (io->looks != 1 && io->looks != 4 && io->looks != 16) ||

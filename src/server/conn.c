@@ -6,7 +6,7 @@
       |                              v |                    | reply complete
       |                            PAUSED                   |
       |                              |   reply complete     v
-      |                              +------------------> REPLY
+      |                              +------------------> REPLY <-- TUNNEL
       |  body complete, keep-alive                          | all of it sent
       +-----------------------------------------------------+
       |                   a short rest of the body is due   |
@@ -15,13 +15,16 @@
                           is the last one          LINGER <-+
      any state --> BROKEN --> CLOSED
 
+   A handler may turn WORK into TUNNEL, where bytes are not parsed but passed
+   on, until it ends the reply.
+
    A reply may begin while the body is still arriving; the reading side is the
    state drawn here, the sending side is request->reply.state.
 
    Deadlines: IDLE idle_ms; HEAD head_ms in all; BODY body_ms without a byte,
    and min_rate after body_ms, or head_ms in all for a body that is discarded
    or whose sender has no accepted token; sending body_ms without progress;
-   PAUSED and WORK have none.
+   PAUSED, WORK and TUNNEL have none.
 
    Callbacks of the loop and the reply functions change the state and touch the
    connection. hfsbi_conns_settle() acts on it when no handler is running: so
@@ -82,9 +85,13 @@ HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn) {
     return true;
 }
 
+HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn) {
+    conn->close_after = true;
+    hfsbi_conn_enter(conn, HFSBI_CONN_TUNNEL);
+}
+
 HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn) {
-    if (conn->state == HFSBI_CONN_BODY || conn->state == HFSBI_CONN_PAUSED ||
-        conn->state == HFSBI_CONN_WORK)
+    if (conn->state >= HFSBI_CONN_BODY && conn->state <= HFSBI_CONN_TUNNEL)
         hfsbi_conn_enter(conn, HFSBI_CONN_REPLY);
 }
 
@@ -92,6 +99,11 @@ HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn) {
 static bool hfsbi_conn_parses(const hfsbi_conn *conn) {
     return conn->state == HFSBI_CONN_IDLE || conn->state == HFSBI_CONN_HEAD ||
            conn->state == HFSBI_CONN_BODY || conn->state == HFSBI_CONN_DISCARD;
+}
+
+/* True while received bytes go to the handler of a tunnel. */
+static bool hfsbi_conn_passes(const hfsbi_conn *conn) {
+    return conn->state == HFSBI_CONN_TUNNEL && !conn->request->tunnel.paused;
 }
 
 /* True while the loop, not a thread, has bytes to send. */
@@ -279,6 +291,18 @@ static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
     return event != HFSB_HTTP_MORE;
 }
 
+/* Passes all of *data to the handler of a tunnel. The bytes are in the
+   server's block or in conn->in, so they may be changed. */
+static bool hfsbi_conn_pass(hfsbi_conn *conn, hfsb_str *data) {
+    hfsbi_tunnel *tunnel = &conn->request->tunnel;
+    hfsb_str      bytes = *data;
+    data->len = 0;
+    if (!bytes.len) return false;
+    tunnel->fn(tunnel->user, conn->request, (char *)(uintptr_t)bytes.ptr,
+               bytes.len);
+    return true;
+}
+
 /* ---- one request after the other ---- */
 
 HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
@@ -348,6 +372,7 @@ static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
         if (conn->state == HFSBI_CONN_REPLY && hfsbi_reply_left(r) == 0 &&
             !r->work.active)
             hfsbi_conn_finish(conn, data.len > 0);
+        else if (hfsbi_conn_passes(conn)) more = hfsbi_conn_pass(conn, &data);
         else
             more = hfsbi_conn_parses(conn) &&
                    (data.len || !hfsb_http_parser_idle(&conn->parser)) &&
@@ -390,11 +415,22 @@ static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
 
 /* ---- reading ---- */
 
+/* Tells the handler that the peer has shut down its sending side. */
+static void hfsbi_conn_call_eof(hfsbi_conn *conn) {
+    hfsb_request *r = conn->request;
+    hfsb_route_fn fn = r ? r->eof.fn : NULL;
+    if (!fn || r->reply.state == HFSBI_REPLY_ENDED) return;
+    r->eof.fn = NULL;
+    fn(r->eof.user, r);
+}
+
 /* The peer has ended its side, and everything before that was read. */
 static void hfsbi_conn_take_end(hfsbi_conn *conn) {
     conn->input = HFSBI_INPUT_ENDED;
-    if (conn->state == HFSBI_CONN_LINGER || conn->state == HFSBI_CONN_IDLE)
+    if (conn->state == HFSBI_CONN_LINGER || conn->state == HFSBI_CONN_IDLE ||
+        (conn->state == HFSBI_CONN_TUNNEL && !conn->request->eof.fn))
         hfsbi_conn_break(conn);
+    else if (conn->state == HFSBI_CONN_TUNNEL) hfsbi_conn_call_eof(conn);
     else if (!conn->request || !conn->request->body.complete)
         hfsbi_conn_refuse(conn, 400, "The request ended before it was whole.");
 }
@@ -412,7 +448,8 @@ static ssize_t hfsbi_conn_recv(hfsbi_conn *conn, size_t most, int flags) {
 static size_t hfsbi_conn_room(const hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
     unsigned long long  had, left;
-    if (conn->state == HFSBI_CONN_LINGER) return HFSBI_BLOCK;
+    if (conn->state == HFSBI_CONN_LINGER || conn->state == HFSBI_CONN_TUNNEL)
+        return HFSBI_BLOCK;
     if (!r || r->body.complete || r->head.body != HFSB_HTTP_LENGTH) return 0;
     had = r->body.received + conn->in.len;
     left = r->head.length > had ? r->head.length - had : 0;
@@ -455,20 +492,16 @@ static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
 
 /* The peer shut down its sending side while its request is being answered. */
 static void hfsbi_conn_take_eof(hfsbi_conn *conn) {
-    hfsb_request *r = conn->request;
     conn->input = HFSBI_INPUT_SHUT;
-    if (r && r->eof.fn && r->reply.state != HFSBI_REPLY_ENDED) {
-        hfsb_route_fn fn = r->eof.fn;
-        r->eof.fn = NULL;
-        fn(r->eof.user, r);
-    }
+    /* what a tunnel has not read yet comes first */
+    if (conn->state != HFSBI_CONN_TUNNEL) hfsbi_conn_call_eof(conn);
 }
 
 /* The peer is gone. A request that it sent before is still handled, as if it
    had arrived a moment earlier: its command runs. */
 static void hfsbi_conn_take_gone(hfsbi_conn *conn) {
-    while (hfsbi_conn_parses(conn) && conn->input != HFSBI_INPUT_ENDED &&
-           hfsbi_conn_read(conn) > 0)
+    while ((hfsbi_conn_parses(conn) || hfsbi_conn_passes(conn)) &&
+           conn->input != HFSBI_INPUT_ENDED && hfsbi_conn_read(conn) > 0)
         continue;
     hfsbi_conn_break(conn);
 }
@@ -554,7 +587,8 @@ static bool hfsbi_conn_wait(hfsbi_conn *conn) {
     long long at = hfsbi_conn_deadline(conn);
     unsigned  want = 0;
     if (conn->input == HFSBI_INPUT_ENDED) want = 0;
-    else if (hfsbi_conn_parses(conn) || conn->state == HFSBI_CONN_LINGER)
+    else if (hfsbi_conn_parses(conn) || hfsbi_conn_passes(conn) ||
+             conn->state == HFSBI_CONN_LINGER)
         want = HFSBI_IO_READ;
     else if (conn->input == HFSBI_INPUT_OPEN) want = HFSBI_IO_EOF;
     if (hfsbi_conn_sends(conn)) want |= HFSBI_IO_WRITE;

@@ -2,6 +2,7 @@
 
      NONE --hfsb_reply--------------------------------> ENDED
       |  \--hfsb_reply_begin--> PIECES --hfsb_reply_end--^
+      |  \--hfsbi_reply_tunnel---^
       |  \--hfsb_reply_file---> FILE ----last byte-------^
       \--hfsb_reply in a thread--> HELD --in the loop----^
 
@@ -20,7 +21,7 @@
 
 /* The field Date, written once a second. */
 static hfsb_str hfsbi_reply_date(hfsb_server *server) {
-    long long now = hfsbi_wall_ns() / 1000000000;
+    long long now = hfsbi_time_ns() / 1000000000;
     char      text[HFSB_HTTP_DATE];
     if (now != server->date_at) {
         server->date_at = now;
@@ -53,13 +54,13 @@ static bool hfsbi_status_bodiless(int status) {
 
 /* Valid once the head is written. */
 static bool hfsbi_reply_is_bodiless(const hfsb_request *r) {
-    return hfsbi_status_bodiless(r->reply.status) ||
-           hfsb_str_equal(r->head.method, HFSB_LIT("HEAD"));
+    return !r->tunnel.fn && (hfsbi_status_bodiless(r->reply.status) ||
+                             hfsb_str_equal(r->head.method, HFSB_LIT("HEAD")));
 }
 
 /* HTTP/1.0 knows no chunks. */
 static bool hfsbi_reply_is_chunked(const hfsb_request *r) {
-    return r->head.minor > 0;
+    return r->head.minor > 0 && !r->tunnel.fn;
 }
 
 static void hfsbi_reply_length(hfsb_buf *s, unsigned long long length) {
@@ -94,7 +95,9 @@ static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
     if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(out, length);
     else if (framing == HFSBI_FRAME_PIECES && hfsbi_reply_is_chunked(r))
         hfsb_buf_append(out, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
-    if (r->conn->close_after)
+    if (r->tunnel.fn)
+        hfsb_buf_append(out, HFSB_LIT("Connection: Upgrade\r\n"));
+    else if (r->conn->close_after)
         hfsb_buf_append(out, HFSB_LIT("Connection: close\r\n"));
     else if (r->head.minor == 0)
         hfsb_buf_append(out, HFSB_LIT("Connection: keep-alive\r\n"));
@@ -216,7 +219,7 @@ HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
     if (r->conn->state >= HFSBI_CONN_BROKEN) return;
     if (had) hfsbi_reply_clear(r);
     if (r->reply.state == HFSBI_REPLY_FILE && !r->work.active)
-        hfsbi_request_work(r, hfsbi_file_run, hfsbi_file_done, r);
+        hfsbi_request_work(r, false, hfsbi_file_run, hfsbi_file_done, r);
 }
 
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *r) {
@@ -341,14 +344,17 @@ void hfsb_reply(hfsb_request *request, int status, const char *type,
 
 void hfsb_reply_error(hfsb_request *request, int status, const char *format,
                       ...) {
-    hfsb_buf text = HFSB_INIT, detail = HFSB_INIT;
-    va_list  ap;
+    hfsbi_face *face = hfsbi_request_face(request);
+    hfsb_buf    text = HFSB_INIT, detail = HFSB_INIT;
+    va_list     ap;
     text.alloc = detail.alloc = request->conn->server->alloc;
     va_start(ap, format);
     (void)hfsbi_buf_vprintf(&text, format, ap);
     va_end(ap);
     hfsbi_json_put_quoted(&detail, hfsb_buf_str(&text));
-    if (text.status == HFSB_OK && detail.status == HFSB_OK)
+    if (face && text.status == HFSB_OK)
+        face->refuse(face, request, status, hfsb_buf_str(&text));
+    else if (text.status == HFSB_OK && detail.status == HFSB_OK)
         hfsbi_reply_detail(request, status, hfsb_buf_str(&detail),
                            hfsb_buf_str(&text));
     else hfsbi_reply_fail(request);
@@ -404,6 +410,20 @@ hfsb_status hfsb_reply_write(hfsb_request *request, hfsb_str bytes) {
     o->sent += bytes.len;
     hfsbi_reply_push(request, st);
     return st;
+}
+
+HFSBI_FN void hfsbi_reply_tunnel(hfsb_request *r, const char *protocol,
+                                 hfsbi_tunnel_fn fn, void *user) {
+    hfsb_status st;
+    if (r->reply.state != HFSBI_REPLY_NONE) return;
+    st = hfsb_reply_field(r, "Upgrade", hfsb_cstr(protocol));
+    r->tunnel.fn = fn;
+    r->tunnel.user = user;
+    if (st == HFSB_OK)
+        st = hfsbi_reply_head(r, 101, NULL, HFSBI_FRAME_NONE, 0);
+    r->reply.state = HFSBI_REPLY_PIECES;
+    hfsbi_conn_switch(r->conn);
+    hfsbi_reply_push(r, st);
 }
 
 size_t hfsb_reply_waiting(const hfsb_request *request) {

@@ -16,6 +16,10 @@
 #include "server_private.h"
 #include "../core/core_private.h"
 
+HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *r) {
+    return r->route ? r->route->face : r->conn->listener->face;
+}
+
 /* ---- Host and Origin ---- */
 
 /* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
@@ -85,8 +89,10 @@ static bool hfsbi_host_may_be_any(const hfsb_server    *server,
 /* True if the request names this server: DNS rebinding sends another name. */
 static bool hfsbi_request_host_ok(const hfsb_request *r) {
     const hfsbi_listener *at = r->conn->listener;
+    const hfsbi_face     *face = hfsbi_request_face(r);
     /* nobody else's name can lead to a Unix socket */
-    return at->local || hfsbi_host_may_be_any(r->conn->server, at) ||
+    return at->local || (face && face->any_host) ||
+           hfsbi_host_may_be_any(r->conn->server, at) ||
            hfsbi_host_is_ours(r->conn->server, at, r->head.host);
 }
 
@@ -124,32 +130,51 @@ typedef enum hfsbi_token {
     HFSBI_TOKEN_NONE /* the server has no token to compare with */
 } hfsbi_token;
 
-/* Compares digests in constant time. */
-static bool hfsbi_digest_same(const unsigned char *a, const unsigned char *b) {
-    unsigned diff = 0;
-    size_t   i;
-    for (i = 0; i < HFSB_SHA256_SIZE; i++) diff |= (unsigned)(a[i] ^ b[i]);
+/* True if s has that digest. Compares in constant time. */
+static bool hfsbi_secret_is(hfsb_str s, const unsigned char *digest) {
+    unsigned char own[HFSB_SHA256_SIZE];
+    hfsb_sha256   sha;
+    unsigned      diff = 0;
+    size_t        i;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, s);
+    hfsb_sha256_finish(&sha, own);
+    hfsbi_wipe(&sha, sizeof sha);
+    for (i = 0; i < sizeof own; i++) diff |= (unsigned)(own[i] ^ digest[i]);
     return diff == 0;
+}
+
+static void hfsbi_field_wipe(hfsb_http_field *f) {
+    hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
+    f->value.len = 0;
+}
+
+HFSBI_FN bool
+hfsbi_request_proves(hfsb_request *r, const char *name,
+                     const unsigned char digest[HFSB_SHA256_SIZE]) {
+    bool   proven = false;
+    size_t i, n = 0;
+    for (i = 0; i < r->head.field_count; i++) {
+        hfsb_http_field *f = &r->head.fields[i];
+        if (!hfsb_http_same(f->name, hfsb_cstr(name))) continue;
+        proven = hfsbi_secret_is(f->value, digest) && f->value.len > 0;
+        hfsbi_field_wipe(f);
+        n++;
+    }
+    return n == 1 && proven;
 }
 
 /* Checks "Bearer {token}". */
 static hfsbi_token hfsbi_token_check(const hfsb_server *server,
                                      hfsb_str           value) {
-    unsigned char digest[HFSB_SHA256_SIZE];
-    hfsb_sha256   sha;
-    size_t        space = hfsb_str_find_byte(value, ' ');
-    bool          same;
+    size_t space = hfsb_str_find_byte(value, ' ');
     if (!server->access.has_token || space == HFSB_NPOS ||
         !hfsb_http_same(hfsb_str_slice(value, 0, space), HFSB_LIT("bearer")))
         return HFSBI_TOKEN_MISSING;
     value = hfsbi_trim(hfsb_str_slice(value, space, value.len));
     if (value.len == 0) return HFSBI_TOKEN_MISSING;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, value);
-    hfsb_sha256_finish(&sha, digest);
-    same = hfsbi_digest_same(digest, server->access.token);
-    hfsbi_wipe(&sha, sizeof sha);
-    return same ? HFSBI_TOKEN_OK : HFSBI_TOKEN_WRONG;
+    return hfsbi_secret_is(value, server->access.token) ? HFSBI_TOKEN_OK
+                                                        : HFSBI_TOKEN_WRONG;
 }
 
 /* Checks the fields of one name and wipes their values; keep_others: only
@@ -165,8 +190,7 @@ static hfsbi_token hfsbi_token_find(const hfsb_server *server,
         found = hfsbi_token_check(server, f->value);
         n++;
         if (keep_others && found != HFSBI_TOKEN_OK) continue;
-        hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
-        f->value.len = 0;
+        hfsbi_field_wipe(f);
     }
     return n > 1 ? HFSBI_TOKEN_WRONG : found; /* ambiguous */
 }
@@ -287,11 +311,16 @@ static bool hfsbi_path_fits(hfsb_str route, hfsb_str path, hfsb_str *parts) {
     if (hfsb_str_find_byte(route, '*') == HFSB_NPOS)
         return hfsb_str_equal(route, path);
     while (route.len && path.len && path.ptr[0] == '/') {
-        hfsb_str want = hfsbi_path_part(route, &route);
-        hfsb_str is = hfsbi_path_part(path, &path);
+        hfsb_str want = hfsbi_path_part(route, &route), is;
+        if (hfsb_str_equal(want, HFSB_LIT("**"))) {
+            parts[n] = hfsb_str_slice(path, 1, path.len);
+            return true;
+        }
+        is = hfsbi_path_part(path, &path);
         if (hfsb_str_equal(want, HFSB_LIT("*")) && is.len) parts[n++] = is;
         else if (!hfsb_str_equal(want, is)) return false;
     }
+    if (hfsb_str_equal(route, HFSB_LIT("/**"))) route.len = 0;
     return route.len == 0 && path.len == 0;
 }
 
@@ -299,6 +328,11 @@ static bool hfsbi_method_fits(hfsb_str route, hfsb_str method) {
     return hfsb_str_equal(route, method) ||
            (hfsb_str_equal(route, HFSB_LIT("GET")) &&
             hfsb_str_equal(method, HFSB_LIT("HEAD")));
+}
+
+static bool hfsbi_listener_shows(const hfsbi_listener *at,
+                                 const hfsbi_face     *face) {
+    return at->face ? at->face == face : !face || !face->alone;
 }
 
 /* Finds the route. If none fits, *allow lists the methods of the path ("" if
@@ -309,6 +343,7 @@ static void hfsbi_request_find_route(hfsb_request *r, char allow[128]) {
     allow[0] = '\0';
     for (route = r->conn->server->routes; route; route = route->next) {
         hfsb_str parts[HFSBI_PARTS] = {{NULL, 0}};
+        if (!hfsbi_listener_shows(r->conn->listener, route->face)) continue;
         if (!hfsbi_path_fits(route->path, r->head.path, parts)) continue;
         if (hfsbi_method_fits(route->method, r->head.method)) {
             memcpy(r->parts, parts, sizeof parts);
@@ -350,11 +385,24 @@ static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
     return false;
 }
 
+/* Whether the sender may use the route, in the way of its face. */
+static bool hfsbi_check_face(hfsb_request *r, hfsbi_face *face, bool trusted) {
+    r->trusted = trusted;
+    if (r->route->set.no_token || r->trusted) return true;
+    face->refuse(face, r, face->denied, HFSB_LIT("Missing or invalid token"));
+    return false;
+}
+
 static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #define HFSBI_USE_TOKEN                                                  \
     " bearer token: send \"X-Sandbox-Authorization: Bearer TOKEN\" (or " \
     "Authorization) with the token that the server was started with."
+    hfsbi_face *face = r->route->face;
+    bool        by_face = face && face->trusts;
     r->trusted = token == HFSBI_TOKEN_OK;
+    if (face && (by_face || token != HFSBI_TOKEN_NONE))
+        return hfsbi_check_face(r, face,
+                                by_face ? face->trusts(face, r) : r->trusted);
     if (r->route->set.no_token || r->trusted) return true;
     if (token == HFSBI_TOKEN_NONE) {
         hfsb_reply_error(r, 503, "Sandbox API token not configured");
@@ -514,12 +562,13 @@ static void hfsbi_work_done(hfsbi_task *task) {
 }
 
 HFSBI_FN void
-hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
+hfsbi_request_work(hfsb_request *request, bool walled, void (*run)(void *user),
                    void (*done)(void *user, hfsb_request *request),
                    void *user) {
     hfsbi_pool_work *work = &request->work;
     work->task.run = hfsbi_work_run;
     work->task.done = hfsbi_work_done;
+    work->task.walled = walled;
     work->run = run;
     work->done = done;
     work->user = user;
@@ -550,7 +599,7 @@ HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *r) {
 HFSBI_FN void hfsbi_request_handle(hfsb_request *r) {
     if (r->reply.state != HFSBI_REPLY_NONE) return;
     if (r->route->set.threaded)
-        hfsbi_request_work(r, hfsbi_handler_run, hfsbi_handler_done, r);
+        hfsbi_request_work(r, false, hfsbi_handler_run, hfsbi_handler_done, r);
     else r->route->set.fn(r->route->set.user, r);
 }
 
@@ -603,10 +652,14 @@ void hfsb_request_on_gone(hfsb_request *request, hfsb_route_fn gone,
 }
 
 void hfsb_request_pause(hfsb_request *request) {
+    request->tunnel.paused = request->tunnel.fn != NULL;
+    if (request->tunnel.paused) hfsbi_conn_touch(request->conn);
     hfsbi_conn_pause(request->conn);
 }
 
 void hfsb_request_resume(hfsb_request *request) {
+    if (request->tunnel.paused) hfsbi_conn_touch(request->conn);
+    request->tunnel.paused = false;
     if (hfsbi_conn_resume(request->conn) &&
         request->reply.state == HFSBI_REPLY_NONE)
         hfsbi_request_continue(request);

@@ -568,6 +568,14 @@ hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
     return hfsbi_listener_add(server, fd, host, false, bound, err);
 }
 
+HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
+                                       const char *host, unsigned port,
+                                       unsigned *bound, hfsb_err *err) {
+    hfsb_status st = hfsb_server_listen(server, host, port, bound, err);
+    if (st == HFSB_OK) server->accept.listeners->face = face;
+    return st;
+}
+
 /* True if a server listens there. Removes the stale socket of a server that
    died, and nothing else. */
 static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
@@ -751,17 +759,25 @@ hfsb_status hfsb_server_post(hfsb_server *server, void (*fn)(void *user),
 
 /* ---- routes ---- */
 
+/* True if routes of both are shown at one place. */
+static bool hfsbi_faces_meet(const hfsbi_face *a, const hfsbi_face *b) {
+    return a == b || !((a && a->alone) || (b && b->alone));
+}
+
 static const hfsbi_route *hfsbi_route_find(const hfsb_server *server,
+                                           const hfsbi_face  *face,
                                            const hfsb_route  *want) {
     const hfsbi_route *route;
     for (route = server->routes; route; route = route->next)
-        if (hfsb_str_equal(route->method, hfsb_cstr(want->method)) &&
+        if (hfsbi_faces_meet(route->face, face) &&
+            hfsb_str_equal(route->method, hfsb_cstr(want->method)) &&
             hfsb_str_equal(route->path, hfsb_cstr(want->path)))
             break;
     return route;
 }
 
 static hfsb_status hfsbi_route_check(const hfsb_server *server,
+                                     const hfsbi_face  *face,
                                      const hfsb_route *route, hfsb_err *err) {
     if (!route->method || !route->path || !route->fn || route->path[0] != '/')
         return hfsbi_fail(err, HFSB_ARG, 0,
@@ -771,20 +787,26 @@ static hfsb_status hfsbi_route_check(const hfsb_server *server,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The path of a route may have at most %d \"*\".",
                           HFSBI_PARTS);
-    if (hfsbi_route_find(server, route))
+    if (hfsbi_route_find(server, face, route))
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "There is already a route for %s %s.", route->method,
                           route->path);
     return HFSB_OK;
 }
 
-/* One block:  struct | method NUL | path NUL */
 hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
                             hfsb_err *err) {
+    return hfsbi_face_add(server, NULL, route, err);
+}
+
+/* One block:  struct | method NUL | path NUL */
+HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
+                                    const hfsb_route *route, hfsb_err *err) {
     hfsbi_route *r, new_route = HFSB_INIT, **link = &server->routes;
     char        *text;
-    hfsb_status  st = hfsbi_route_check(server, route, err);
+    hfsb_status  st = hfsbi_route_check(server, face, route, err);
     if (st != HFSB_OK) return st;
+    new_route.face = face;
     new_route.set = *route;
     new_route.method = hfsb_cstr(route->method);
     new_route.path = hfsb_cstr(route->path);

@@ -137,7 +137,8 @@ typedef void (*hfsb_route_fn)(void *user, hfsb_request *request);
 typedef struct hfsb_route {
     const char   *method; /* "GET" (which answers HEAD too), "POST" ... */
     const char   *path;   /* "/hello"; a "*" matches one part, not empty:
-                           "/things/" "*" "/parts" */
+                           "/things/" "*" "/parts"; "**" at the end matches the
+                           rest, which may be empty */
     hfsb_route_fn fn;     /* called once the body is complete; must make sure
                            that a reply is sent, at once or later */
     void         *user;
@@ -241,3 +242,5 @@ typedef struct hfsb_server_sandbox_opts {
    hfsb_tools_open(), and HFSB_ARG if the server has them already. */
 HFSB_API hfsb_status hfsb_server_add_sandbox(
     hfsb_server *server, const hfsb_server_sandbox_opts *opts, hfsb_err *err);
+/* The tools of these endpoints; NULL without them. */
+HFSB_API const hfsb_tools *hfsb_server_tools(hfsb_server *server);

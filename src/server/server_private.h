@@ -1,5 +1,6 @@
 #pragma once
 
+#include "../http/http_private.h"
 #include "../tools/tools_private.h"
 #include "server.h"
 
@@ -62,6 +63,39 @@ HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server);
 /* True after the second one. */
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
+/* A face of the server: the routes of one protocol, how its clients prove that
+   they may use them, and how it writes errors. Part of its owner, which lives
+   as long as the server. Routes of no face are the server's own. */
+typedef struct hfsbi_face {
+    bool alone;    /* has a port of its own, see hfsbi_face_listen(), and is
+                      not shown elsewhere */
+    bool any_host; /* Host is not checked: its clients send a secret that no
+                      web page knows */
+    int  denied;   /* status of a reply to those that are not trusted */
+    /* True if the request proves that its sender may use the route, which is
+       known, with its parts as they were sent. NULL: by the token of the
+       server. */
+    bool (*trusts)(struct hfsbi_face *face, hfsb_request *request);
+    /* Replies with an error; must not use hfsb_reply_error(). */
+    void (*refuse)(struct hfsbi_face *face, hfsb_request *request, int status,
+                   hfsb_str message);
+} hfsbi_face;
+
+/* hfsb_server_add() for a route of a face (NULL: the server's own). */
+HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
+                                    const hfsb_route *route, hfsb_err *err);
+/* hfsb_server_listen() for a face that is alone. */
+HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
+                                       const char *host, unsigned port,
+                                       unsigned *bound, hfsb_err *err);
+/* True if the request has the field once, with a value of that SHA-256. Wipes
+   the values of all fields of that name. */
+HFSBI_FN bool
+hfsbi_request_proves(hfsb_request *request, const char *name,
+                     const unsigned char digest[HFSB_SHA256_SIZE]);
+/* Returns the face of the request, or NULL. */
+HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *request);
+
 /* True if the request carried the token, or the server needs none. */
 HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request);
 
@@ -87,9 +121,10 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
    its work. In done, hfsbi_request_is_gone() reports whether a reply can still
    be sent; replying to a gone or answered request does nothing. Both functions
    may start the next work, even for a gone request. A request has one piece of
-   work at a time; run must not touch the request. */
+   work at a time; run must not touch the request. walled: it is a walled task.
+   */
 HFSBI_FN void
-hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
+hfsbi_request_work(hfsb_request *request, bool walled, void (*run)(void *user),
                    void (*done)(void *user, hfsb_request *request),
                    void *user);
 
@@ -103,6 +138,59 @@ HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
 /* {"detail":...,"error":...} from JSON text for detail and a sentence. */
 HFSBI_FN void hfsbi_reply_detail(hfsb_request *request, int status,
                                  hfsb_str detail_json, hfsb_str error);
+
+/* Bytes of a tunnel, which fn may change; it keeps those that it needs. */
+typedef void (*hfsbi_tunnel_fn)(void *user, hfsb_request *request, char *bytes,
+                                size_t n);
+
+/* Replies 101 with the fields Connection and Upgrade: protocol, and with those
+   of hfsb_reply_field(). From then on the connection is a tunnel: fn gets all
+   bytes that the peer sends, hfsb_reply_write() sends bytes as they are,
+   hfsb_reply_end() closes the connection once they are sent.
+   hfsb_request_pause() and _resume() hold the peer back. The end of what the
+   peer sends is reported by hfsbi_request_on_eof(); without that it ends the
+   tunnel. The server has no deadline for a tunnel but for bytes that the peer
+   does not take. For a request whose body is complete. */
+HFSBI_FN void hfsbi_reply_tunnel(hfsb_request *request, const char *protocol,
+                                 hfsbi_tunnel_fn fn, void *user);
+
+/* ---- websocket.c ---- */
+
+typedef struct hfsbi_websocket hfsbi_websocket;
+
+/* What the owner of a WebSocket does; constant. */
+typedef struct hfsbi_websocket_fn {
+    /* A piece of a message; `last`: its end. A piece of a text may end inside
+       a character, the message does not. The owner may close it here. */
+    void (*message)(void *user, hfsbi_websocket *socket, hfsb_str piece,
+                    bool text, bool last);
+    /* It is over, whoever ended it; called once, in any case. */
+    void (*closed)(void *user, hfsbi_websocket *socket);
+    /* All bytes were sent (NULL: nothing). */
+    void (*drained)(void *user, hfsbi_websocket *socket);
+    size_t    max_message; /* bytes (0: 16 MiB) */
+    long long silence_ms;  /* after which the peer is sent a ping; after twice
+                              as long it counts as lost */
+} hfsbi_websocket_fn;
+
+/* Answers a request for a WebSocket. NULL after a refusal, which was sent;
+   then nothing is called. */
+HFSBI_FN hfsbi_websocket *hfsbi_websocket_open(hfsb_request      *request,
+                                               const char *const *protocols,
+                                               const hfsbi_websocket_fn *fn,
+                                               void                     *user);
+/* Sends a message; nothing once it is closing. HFSB_OK, or HFSB_NOMEM: the
+   connection is lost. */
+HFSBI_FN hfsb_status hfsbi_websocket_send(hfsbi_websocket *socket, bool text,
+                                          hfsb_str message);
+/* Bytes that the peer has not taken yet. */
+HFSBI_FN size_t hfsbi_websocket_waiting(const hfsbi_websocket *socket);
+/* Stops or continues reading. */
+HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *socket, bool paused);
+/* Begins the end: `closed` follows when the peer has answered, or does not
+   for a while. */
+HFSBI_FN void hfsbi_websocket_close(hfsbi_websocket *socket, unsigned code,
+                                    hfsb_str reason);
 
 /* ==== inside the server room ============================================== */
 
@@ -121,7 +209,8 @@ enum {
 
 typedef struct hfsbi_route {
     struct hfsbi_route *next;
-    hfsb_route          set; /* its texts follow the struct */
+    hfsbi_face         *face; /* NULL: the server's own */
+    hfsb_route          set;  /* its texts follow the struct */
     hfsb_str            method, path;
 } hfsbi_route;
 
@@ -129,6 +218,8 @@ typedef struct hfsbi_listener {
     hfsbi_io               io;
     struct hfsbi_listener *next;
     hfsb_server           *server;
+    hfsbi_face            *face; /* the only one shown; NULL: all that are not
+                                    alone, and the server's own */
     bool                   loopback, local; /* local: a Unix socket */
     bool                   made;        /* close removes the socket's file */
     char                   address[64]; /* bound, numeric; "" when local */
@@ -143,6 +234,7 @@ typedef enum hfsbi_conn_state {
     HFSBI_CONN_BODY,    /* the body is arriving */
     HFSBI_CONN_PAUSED,  /* the handler does not want more of the body yet */
     HFSBI_CONN_WORK,    /* the request is complete, its reply is not */
+    HFSBI_CONN_TUNNEL,  /* another protocol: bytes go to and from a handler */
     HFSBI_CONN_REPLY,   /* the reply is complete, its last bytes go out */
     HFSBI_CONN_DISCARD, /* answered; the rest of the body is thrown away */
     HFSBI_CONN_LINGER,  /* answered and shut down; input is thrown away */
@@ -237,6 +329,13 @@ typedef struct hfsbi_callback {
     void         *user;
 } hfsbi_callback;
 
+/* Who receives the bytes of a connection that has changed its protocol. */
+typedef struct hfsbi_tunnel {
+    hfsbi_tunnel_fn fn; /* NULL: it has not */
+    void           *user;
+    bool            paused;
+} hfsbi_tunnel;
+
 struct hfsb_request {
     hfsbi_conn        *conn;
     const hfsbi_route *route; /* NULL: none fits */
@@ -253,6 +352,7 @@ struct hfsb_request {
     hfsbi_reply_out    reply;
     hfsbi_file_out     file;
     hfsbi_pool_work    work;
+    hfsbi_tunnel       tunnel;
 };
 
 /* ---- the server ---- */
@@ -345,6 +445,8 @@ HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn);
    the connection was paused. */
 HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn);
 HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn);
+/* The request is complete: from WORK to TUNNEL. */
+HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn);
 /* The reply is complete: to REPLY. */
 HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn);
 

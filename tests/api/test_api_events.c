@@ -206,6 +206,52 @@ static void a_slow_reader_misses_some(void) {
     hfsb_journal_close(journal);
 }
 
+static size_t live_bytes(void) {
+    size_t n;
+    pthread_mutex_lock(&tt_memory.lock);
+    n = tt_memory.heap.live;
+    pthread_mutex_unlock(&tt_memory.lock);
+    return n;
+}
+
+/* Not even the signs of life add to what waits for a reader that stopped. */
+static void a_reader_that_stops_costs_bounded_memory(void) {
+    hfsb_journal_opts        jo = HFSB_INIT;
+    hfsb_tools_opts          t = HFSB_INIT;
+    hfsb_server_sandbox_opts o = HFSB_INIT;
+    hfsb_journal            *journal = NULL;
+    hfsb_tools              *tools;
+    ts_server                s;
+    ts_conn                  c;
+    tt_reply                 r = HFSB_INIT;
+    hfsb_buf                 path = HFSB_INIT;
+    hfsb_str                 none = HFSB_INIT;
+    int                      i;
+    jo.max_events = 100;
+    jo.alloc = tt_alloc();
+    T_CHECK(hfsb_journal_open(&jo, &journal, NULL) == HFSB_OK);
+    t.journal = journal;
+    o.tools = &t;
+    o.beat_ms = 10;
+    ts_start(&s, NULL, &o);
+    c = ts_connect(&s);
+    ts_ask(&c, "GET", "/api/events", STREAM, none);
+    T_CHECK(ts_await(&c, "\r\n\r\n", 20000));
+    tools = tt_open(&t);
+    tt_fill(&path, "\x01", 900); /* six bytes each */
+    for (i = 0; i < 6000; i++) {
+        tt_call(&r, tools, "exists", "path=v", hfsb_buf_str(&path));
+        if (i % 20 == 0) tt_sleep_ms(5);
+    }
+    T_CHECK(live_bytes() < 4u * 1024 * 1024);
+    ts_hang_up(&c);
+    hfsb_buf_free(&path);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+    ts_end(&s, false);
+    hfsb_journal_close(journal);
+}
+
 /* Requests that are not calls of a tool. */
 static void files_and_input_are_events(void) {
     ts_server s;
@@ -379,6 +425,7 @@ int main(void) {
     TT_RUN(a_stream_sends_events_as_they_come);
     TT_RUN(lost_events_are_counted);
     TT_RUN(a_slow_reader_misses_some);
+    TT_RUN(a_reader_that_stops_costs_bounded_memory);
     TT_RUN(files_and_input_are_events);
     TT_RUN(invalid_requests_are_refused);
     TT_RUN(a_stop_answers_those_that_wait);

@@ -7,7 +7,7 @@ static void start(ts_server *s, hfsb_server_opts *opts) {
     hfsb_tools_opts          tools = HFSB_INIT;
     (void)mkdir("root", 0755);
     tools.root = HFSB_LIT("root");
-    tools.checkpoints = "store";
+    tools.checkpoints.dir = "store";
     tools.no_checks = true;
     box.tools = &tools;
     ts_start(s, opts, &box);

@@ -113,8 +113,14 @@ static void run_bubblewrap(void) {
         abort();
 }
 
-static void print_added(const char *text, double t, double base) {
-    printf("  %-40s %8.1f us  %+5.0f us\n", text, t * 1e6, (t - base) * 1e6);
+/* The time, what confinement has added to it, and how many times as much
+   bubblewrap (0: not installed) adds. */
+static void print_added(const char *text, double t, double base, double wrap) {
+    printf("  %-40s %8.1f us  %+5.0f us (aim 300)", text, t * 1e6,
+           (t - base) * 1e6);
+    if (wrap > 0 && t > base)
+        printf(", bwrap %.1f times that", (wrap - base) / (t - base));
+    printf("\n");
 }
 
 static void measure_confined(void) {
@@ -137,10 +143,13 @@ static void measure_confined(void) {
             t = time_runs(i < 3 ? run_confined : run_bubblewrap);
             if (t < best[i]) best[i] = t;
         }
-    print_added("bash tool, confined: none", best[0], best[0]);
-    print_added("... write", best[1], best[0]);
-    print_added("... strict", best[2], best[0]);
-    if (wrap) print_added("hfsb_proc_run of bwrap", best[3], best[0]);
+    if (!wrap) best[3] = 0;
+    printf("  %-40s %8.1f us\n", "bash tool, confined: none", best[0] * 1e6);
+    print_added("... write", best[1], best[0], best[3]);
+    print_added("... strict", best[2], best[0], best[3]);
+    if (wrap)
+        printf("  %-40s %8.1f us  %+5.0f us\n", "hfsb_proc_run of bwrap",
+               best[3] * 1e6, (best[3] - best[0]) * 1e6);
     for (i = 0; i < 3; i++) hfsb_tools_close(confined[i]);
 }
 

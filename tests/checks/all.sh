@@ -95,6 +95,7 @@ waiting() {
     item faults sh tests/checks/faults.sh
     item crash sh tests/checks/crash.sh
     item escapes sh tests/checks/escapes.sh
+    item kernel sh tests/checks/kernel.sh
 }
 
 timed() {

@@ -460,6 +460,21 @@ lives 'bash: survivor lives' "$pid"
     same 'bash: survivor is named' "$err" "hfsb: still running: $pid sleep 61"
 kill "$pid"
 
+# What the result says after the output is printed after it.
+run 'bash: limits' 153 "$hfsb" bash --max-file-size 1000 \
+    'head -c 5000 /dev/zero > .big'
+has 'bash: limits' "$err" 'hfsb: (commands are limited: '
+has 'bash: limits' "$err" '--max-file-size SIZE)'
+rm -f .big
+if "$hfsb" bash --confine write true 2>/dev/null; then
+    mkdir plant
+    run 'bash: planted' 0 "$hfsb" bash --work-dir plant --confine write \
+        'echo evil > .envrc'
+    has 'bash: planted' "$err" .envrc
+    same 'bash: planted: lines' "$(echo "$err" | grep -vc '^hfsb: ')" 0
+    rm -rf plant
+fi
+
 # One that goes on printing to our pipe is not ended by SIGPIPE: a keeper
 # reads on, and goes when there is nothing to read any more.
 run 'bash: printing survivor' 0 "$hfsb" bash "echo x
@@ -576,6 +591,12 @@ same 'help of a subcommand' "$out" "$("$hfsb" job run --help)"
 has 'help lists subcommands' "$("$hfsb" job --help)" 'hfsb job cancel [OPTIONS] JOB'
 run 'unknown subcommand' 2 "$hfsb" job nonsense
 has 'unknown subcommand' "$err" 'unknown subcommand nonsense'
+run 'journal' 3 env HFSB_JOURNAL="$top/journal" \
+    "$hfsb" bash 'exit 3'
+has 'journal: who' "$(cat "$top/journal")" '"who":"command line","tool":"bash"'
+has 'journal: code' "$(cat "$top/journal")" '"exit_code":3'
+run 'journal: a folder' 1 env HFSB_JOURNAL="$top" "$hfsb" list .
+has 'journal: a folder' "$err" "Cannot open the journal $top"
 run version 0 "$hfsb" --version
 run nothing 2 "$hfsb"
 run nonsense 2 "$hfsb" nonsense

@@ -282,7 +282,7 @@ same 'undo: the files' "$(cat kept/f; ls kept)" "$(printf 'one\nf')"
 echo theirs > kept/f
 "$hfsb" undo --root kept 2 > .out 2> .err
 same 'undo: a conflict' $? 1
-has 'undo: names it' "$(cat .err)" 'has changed since the last checkpoint'
+has 'undo: names it' "$(cat .err)" 'has changed since then'
 "$hfsb" undo --root kept --force 2 > .out
 same 'undo: by force' "$(cat kept/f)" two
 piped --root kept --checkpoints off
@@ -321,6 +321,23 @@ piped --work-dir root/sub
 same 'work-dir: read' "$(of 3 'r["isError"]')" True
 same 'work-dir: bash' "$(of 4 't')" "$(pwd -P)/root/sub"
 same 'work-dir: written' "$(cat root/sub/new)" x
+
+# ---- a line of the log for each call
+{
+    echo "$hello"
+    call 1 bash '{"command":"echo a\nexit 3 # HF_TOKEN=hf_0123456789abcdefghij"}'
+    call 2 write '{"path":"logged","content":"x"}'
+    call 3 no_such '{}'
+} > .in
+piped --log --root root
+same 'log: command and exit code' \
+    "$(sed -n 's/, [0-9]* ms$//; /^hfsb: bash/p' .err)" \
+    'hfsb: bash: echo a exit 3 # HF_TOKEN=***: exit code 3'
+same 'log: file' "$(sed -n 's/, [0-9]* ms$//; /^hfsb: write/p' .err)" \
+    'hfsb: write: logged: ok'
+same 'log: unknown tool' "$(grep -c '^hfsb: no_such: failed, ' .err)" 1
+piped --root root
+same 'no log' "$(grep -c '^hfsb: \(bash\|write\|no_such\)' .err)" 0
 
 # ---- commands do not reach the messages
 {

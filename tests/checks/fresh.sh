@@ -15,10 +15,10 @@ mkdir "$top/bin" "$top/hfsb"
 git ls-files -co --exclude-standard | tar -cf - -T - |
     (cd "$top/hfsb" && tar -xf -)
 
-for t in sh cc gcc as ld make awk base64 basename cat chmod cmp cp date diff \
-    cut dd dirname echo env expr false find getconf grep head id kill ln ls \
-    mkdir mktemp mv nohup od printf ps pwd readlink rm rmdir sed seq setsid \
-    sleep sort stat tail tee test touch tr true uname uniq wc yes; do
+for t in sh cc gcc as ld make awk base64 basename cat chmod cksum cmp cp date \
+    cut dd diff dirname echo env expr false find getconf grep head id kill ln \
+    ls mkdir mktemp mv nohup od printf ps pwd readlink rm rmdir sed seq setsid \
+    sleep sort split stat stty tail tee test touch tr true tty uname uniq wc yes; do
     path=$(command -v $t) || continue
     case $path in /*) ln -s "$path" "$top/bin/$t" ;; esac
 done

@@ -15,13 +15,15 @@ ways="gcc-asan clang-asan no-simd msan tsan valgrind portable m32 s390x
 
 # Tests that start processes and write files take their time by the clock, and
 # emulators do not know all system calls: some ways run the others only.
-system=$(cd tests && ls os/test_*.c tools/test_*.c server/test_*.c \
+system=$(cd tests && ls os/test_*.c proc/test_*.c check/test_*.c \
+    history/test_*.c tools/test_*.c server/test_*.c \
     api/test_*.c net/test_*.c mcp/test_mcp_[!mrs]*.c mcp/test_mcp_stdio.c \
     mcp/test_mcp_remote.c remote/test_*.c hub/test_*.c | grep -v test_plan.c)
 # the modules that touch no OS
 pure=$(./amalgamate.sh --sources core edit pattern http)
 # all but the clients of a sandbox and of the Hub
-here=$(./amalgamate.sh --sources core edit pattern http os tools net server \
+here=$(./amalgamate.sh --sources core edit pattern http os proc check \
+    history tools net server \
     api mcp | grep -v mcp/remote.c)
 names() { # all, pure, system (the others), or a list of names
     case $1 in all | pure | system) ;; *) echo "$1"; return ;; esac
@@ -93,14 +95,16 @@ way() { # in a subshell of its own
     s390x | aarch64) which="base utf8 json json_string json_args number
              hash text text_window test_edit edit_refusals diff test_http" ;;
     joined) which="json_write file_write session api_jobs" ;;
-    tsan) which="check file_root proc_host proc_host_limits tools_host
-             tools_wake tools_jobs tools_once loop pool
+    tsan) which="test_check file_root entry tree file_range watch proc_host
+             proc_host_limits proc_signal tools_host tools_wake tools_jobs
+             tools_once loop pool
              test_api api_stream api_files_end net_faults
              sandbox_call sandbox_lost session_sandbox mcp_calls mcp_own" ;;
     valgrind) which="json json_string json_args file file_write record
-             check proc tools_args tools_files tools_read test_http test_api" ;;
+             test_check test_proc tools_args tools_files tools_read test_http test_api" ;;
     long) which="file_root proc_host_limits tools_output" ;;
-    portable) which="file file_write file_root file_faults proc proc_end
+    portable) which="file file_write file_root file_faults entry tree
+             file_range watch test_proc proc_end
              proc_host proc_torture tools_jobs tools_tree loop
              poller test_api api_files" ;;
     gcc-asan) which=system ;; # the pure ones: clang-asan

@@ -164,6 +164,15 @@ has 'no work directory' "$err" nowhere
 run 'work directory outside' 1 "$server" --port 0 --no-auth --root work \
     --work-dir "$top"
 
+# ---- the greeting says how commands are confined, also without /mcp
+start "$server" --port 0 --no-auth --no-mcp --confine write --work-dir work
+case $text in
+*' listens on '*)
+    has 'greeting without mcp' "$text" 'commands are confined (write): '
+    finish TERM ;;
+*) has 'greeting without mcp' "$(cat .log)" 'no Landlock' ;;
+esac
+
 # ---- a start, and the endpoints
 start env SANDBOX_API_TOKEN="$token" "$server" --port 0 --work-dir=work --log
 has start "$text" 'listens on http://127.0.0.1:'

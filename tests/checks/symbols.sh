@@ -21,22 +21,26 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     fchmodat fchown fcntl64 fdopendir fgetxattr
     flistxattr flock fork freeaddrinfo fremovexattr fsetxattr fstat64 fstatfs64
     fstatat64 fsync ftruncate64 getaddrinfo getcwd getenv geteuid getpeername
-    getegid getpid getrlimit64 getsid getsockname getsockopt ioctl kill linkat
+    getegid getpid getrlimit64 getsid getsockname getsockopt getxattr grantpt
+    ioctl kill linkat
     lseek64 lstat64 mkdir mkdirat
-    open64 openat64 opendir pipe2 poll prctl pread64 pthread_attr_destroy
+    open64 openat64 opendir pipe2 poll posix_openpt prctl pread64
+    pthread_attr_destroy
     pthread_attr_init pthread_attr_setstacksize pthread_cond_broadcast
     pthread_cond_destroy pthread_cond_init pthread_cond_signal
     pthread_cond_timedwait pthread_condattr_destroy pthread_condattr_init
     pthread_condattr_setclock
-    pthread_cond_wait pthread_create pthread_join pthread_mutex_destroy
+    pthread_cond_wait pthread_create pthread_equal pthread_join
+    pthread_mutex_destroy
     pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock
     pthread_mutexattr_destroy
     pthread_mutexattr_init pthread_mutexattr_settype
-    pthread_setcancelstate pthread_sigmask pwrite64 read readdir64 readlinkat
+    pthread_self pthread_setcancelstate pthread_sigmask ptsname_r pwrite64 read readdir64 readlinkat
     prctl realpath recv rename renameat rmdir sendmsg setrlimit64 setsid
     setsockopt sigaction sigaddset
     sigemptyset sigfillset sigismember sigpending sigprocmask sigwait socket
-    stat64 strcspn strrchr strstr strtol strtoull symlinkat syscall sysconf unlink unlinkat
+    stat64 strcspn strrchr strstr strtol strtoull symlinkat syscall sysconf tcgetattr
+    tcgetpgrp unlink unlinkat unlockpt
     vfork waitid waitpid write __errno_location __sysconf'
 # hfsb_server.h adds what listens
 server='accept accept4 bind chmod htonl htons

@@ -2,6 +2,11 @@
    left running. */
 #include "../support/t_mcp.h"
 
+#ifdef __linux__
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#endif
+
 /* A second, and what a busy machine adds: the commands take a minute. How long
    it takes is shown by checks/mcp_long.sh. */
 enum { AT_MOST_MS = 20000 };
@@ -76,6 +81,55 @@ static void no_process_is_left_running(void) {
         unlink("pid");
     }
 }
+
+#if defined(__linux__) && !defined(HFSBI_PORTABLE)
+/* Waits until the traced process has got SIGKILL; false after a while. */
+static bool stops_at_its_exit(long pid) {
+    long long until = hfsb_clock_ms() + TM_WAIT_MS;
+    int       status = 0;
+    while (hfsb_clock_ms() < until) {
+        if (waitpid((pid_t)pid, &status, WNOHANG | __WALL) == (pid_t)pid &&
+            status >> 8 == (SIGTRAP | (PTRACE_EVENT_EXIT << 8)))
+            return true;
+        if (WIFSTOPPED(status)) /* TERM, which it ignores */
+            (void)ptrace(PTRACE_CONT, (pid_t)pid, NULL, NULL);
+        status = 0;
+        tt_sleep_ms(5);
+    }
+    return false;
+}
+
+/* On a busy machine a killed process may not run for long, so that it cannot
+   end. A tracer that stops it at its exit does the same. */
+static void a_killed_process_that_ends_late_is_waited_for(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    tm_client     c;
+    long          pid;
+    o.grace_ms = 100;
+    tm_start(&c, &o);
+    say_pid(&c, "1",
+            "trap : TERM; echo $$ > pid; while :; do sleep 0.05; done", "");
+    pid = tm_pid("pid");
+    if (ptrace(PTRACE_SEIZE, (pid_t)pid, NULL, PTRACE_O_TRACEEXIT) != 0) {
+        printf("%s: skipped: ptrace is not allowed\n", t_name);
+        t_skipped++;
+        tm_end(&c);
+        unlink("pid");
+        return;
+    }
+    tm_shut(&c.to);
+    T_CHECK(stops_at_its_exit(pid));
+    tt_sleep_ms(600);
+    c.runs = pthread_tryjoin_np(c.thread, NULL) == EBUSY;
+    T_CHECK(c.runs);
+    T_CHECK(tt_alive(pid));
+    T_CHECK(ptrace(PTRACE_DETACH, (pid_t)pid, NULL, NULL) == 0);
+    if (c.runs) T_CHECK(tm_join(&c) < AT_MOST_MS);
+    T_CHECK(!tt_alive(pid));
+    tm_end(&c);
+    unlink("pid");
+}
+#endif
 
 static void a_stop_ends_stdio_too(void) {
     tm_client c;
@@ -160,6 +214,9 @@ int main(void) {
     tt_begin();
     TT_RUN(an_idle_server_ends_at_once);
     TT_RUN(no_process_is_left_running);
+#if defined(__linux__) && !defined(HFSBI_PORTABLE)
+    TT_RUN(a_killed_process_that_ends_late_is_waited_for);
+#endif
     TT_RUN(a_stop_ends_stdio_too);
     TT_RUN(closing_the_server_leaves_no_process);
     TT_RUN(a_closed_output_ends_the_server);

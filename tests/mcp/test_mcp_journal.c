@@ -98,9 +98,33 @@ static void other_tools_are_in_the_journal(void) {
     close_site(&x);
 }
 
+/* Calls that no tool sees. */
+static void refused_calls_are_in_the_journal(void) {
+    site x;
+    open_site(&x);
+    say(&x, TS_JSON BOTH,
+        CALL(1, "rm_rf", "{\"path\":\"/etc\",\"password\":\"hidden-words\"}"));
+    T_CHECK(ts_contains(&x.r, "Unknown tool"));
+    say(&x, TS_JSON BOTH, CALL(2, "bash", "[\"ls\"]"));
+    say(&x, TS_JSON BOTH, CALL(3, "nap", "7"));
+    T_CHECK(!strcmp(event(&x, 0, "tool"), "rm_rf"));
+    T_CHECK(!strcmp(event(&x, 0, "who"), "mcp"));
+    T_CHECK(!strcmp(event(&x, 0, "path"), "/etc"));
+    T_CHECK(!strcmp(event(&x, 0, "state"), "done"));
+    T_CHECK(!strcmp(event(&x, 0, "error"), "Unknown tool: rm_rf"));
+    T_CHECK(!ts_contains(&x.r, "hidden-words"));
+    T_CHECK(!strcmp(event(&x, 1, "tool"), "bash"));
+    T_CHECK(!strncmp(event(&x, 1, "error"), "`arguments` must be", 19));
+    T_CHECK(!strcmp(event(&x, 2, "tool"), "nap"));
+    T_CHECK(ts_contains(&x.r, "\"success\":false"));
+    T_CHECK(ts_int(&x.r, "next") == 3);
+    close_site(&x);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(calls_of_all_clients_are_in_one_journal);
     TT_RUN(other_tools_are_in_the_journal);
+    TT_RUN(refused_calls_are_in_the_journal);
     return TT_END();
 }

@@ -63,6 +63,30 @@ static void commands_of_all_sessions_share_the_limit(void) {
     ts_end(&s, false);
 }
 
+/* So a limit on memory or processes counts once. */
+static void both_services_share_the_confinement(void) {
+    hfsb_server_sandbox_opts box = HFSB_INIT;
+    hfsb_mcp_opts            mcp = HFSB_INIT;
+    hfsb_tools_opts          tools = HFSB_INIT;
+    hfsb_mcp                *made = NULL;
+    ts_server                s;
+    int                      i;
+    for (i = 0; i < 2; i++) {
+        const hfsb_confine *one, *other;
+        tools.confine.max_file_size = 1u << 30;
+        box.tools = mcp.tools = &tools;
+        ts_open(&s, NULL);
+        T_CHECK(!hfsb_server_tools(s.server));
+        T_CHECK(hfsb_server_add_sandbox(s.server, &box, NULL) == HFSB_OK);
+        tools.confine.max_file_size += (unsigned long long)i;
+        T_CHECK(hfsb_server_add_mcp(s.server, &mcp, &made, NULL) == HFSB_OK);
+        one = hfsb_tools_confine(hfsb_server_tools(s.server));
+        other = hfsb_tools_confine(hfsb_mcp_tools(made));
+        T_CHECK(one && other && (one == other) == (i == 0));
+        ts_end(&s, false);
+    }
+}
+
 /* A session that is ended gives its places to others. */
 static void a_session_that_ends_makes_room(void) {
     ts_server s;
@@ -189,6 +213,7 @@ static void jobs_outlive_the_calls_that_wait_for_them(void) {
 int main(void) {
     tt_begin();
     TT_RUN(commands_of_all_sessions_share_the_limit);
+    TT_RUN(both_services_share_the_confinement);
     TT_RUN(a_session_that_ends_makes_room);
     TT_RUN(api_reaches_the_jobs_of_all_sessions);
     TT_RUN(api_reads_and_feeds_jobs_of_sessions);

@@ -44,7 +44,7 @@ static bool with_checkpoints(const char *root, const char *store,
     hfsb_tool_result result;
     bool             ok;
     opts.root = hfsb_cstr(root);
-    opts.checkpoints = store;
+    opts.checkpoints.dir = store;
     if (hfsb_tools_open(&opts, &tools, NULL) != HFSB_OK) return false;
     ok = hfsb_tools_call_text(tools, hfsb_cstr(tool), hfsb_cstr(arguments),
                               NULL, &result) == HFSB_OK &&

@@ -1,10 +1,11 @@
 /* escape.c - tries to leave confinement, for tests/checks/escapes.sh
 
      escape run LEVEL DIR [abi=N] [nomounts] [net=N] [mem=N] [procs=N]
-            [size=N] [cpu=N] [write=D] [read=D] [nolandlock] -- COMMAND
+            [size=N] [cpu=N] [write=D] [read=D] [nolandlock] [text] -- COMMAND
          runs COMMAND as hfsb runs commands, with DIR as the root; its exit
          code. 99: the confinement was refused, and the reason is printed.
-         nolandlock: a seccomp filter answers ENOSYS, as older kernels do
+         nolandlock: a seccomp filter answers ENOSYS, as older kernels do;
+         text: hfsb_confine_text() is printed first
      escape text LEVEL DIR ...      prints hfsb_confine_text()
      escape cost LEVEL DIR ... -- N  ms for one of N commands, the best of five
      escape NAME [ARG...]           tries something; 0: it worked, 1: refused
@@ -57,6 +58,7 @@ typedef struct setting {
     hfsb_confine_opts opts;
     hfsbi_confine_how how;
     const char       *dir, *more, *read;
+    bool              text;
 } setting;
 
 static int take(char **argv, setting *s) {
@@ -89,6 +91,7 @@ static int take(char **argv, setting *s) {
             s->opts.allow_read_count = 1;
         } else if (strcmp(argv[i], "nomounts") == 0) s->how.no_spaces = true;
         else if (strcmp(argv[i], "try") == 0) s->opts.if_possible = true;
+        else if (strcmp(argv[i], "text") == 0) s->text = true;
         else if (strcmp(argv[i], "nolandlock") == 0 && hide_landlock()) {}
         else return -1;
     }
@@ -112,6 +115,7 @@ static int run(char **argv) {
     if (at < 0 || !argv[at] || !argv[at + 1]) return 98;
     if (hfsbi_confine_open(&s.opts, &s.how, &confine, &err) != HFSB_OK)
         return refused(&err);
+    if (s.text) printf("%s\n", hfsb_confine_text(confine));
     o.command = hfsb_cstr(argv[at + 1]);
     o.work_dir = s.dir;
     o.timeout_ms = 20000;
@@ -247,7 +251,7 @@ static int serve_unix(const char *name) {
     if (*name != '@') chmod(name, 0777);
     printf("ready\n");
     fflush(stdout);
-    for (;;) pause();
+    for (;;) close(accept(fd, NULL, NULL)); /* else connect() would wait */
 }
 
 static int serve_tcp(int port) {
@@ -356,6 +360,7 @@ static int fork_many(int count) {
         }
         if (pid < 0) {
             i = outcome(false);
+            fflush(stdout); /* the signal ends this process, too */
             kill(0, SIGTERM);
             return i;
         }
@@ -465,6 +470,10 @@ static int trunc_by_open(const char *p) {
     return outcome(open(p, O_RDONLY | O_TRUNC) >= 0);
 }
 static int trunc_it(const char *p) { return outcome(truncate(p, 0) == 0); }
+static int swap(const char *p) { /* with n, which must exist */
+    return outcome(syscall(SYS_renameat2, AT_FDCWD, "n", AT_FDCWD, p,
+                           2u /* EXCHANGE */) == 0);
+}
 static int chmod_it(const char *p) { return outcome(chmod(p, 0777) == 0); }
 static int chown_it(const char *p) {
     return outcome(chown(p, getuid(), getgid()) == 0);
@@ -510,7 +519,42 @@ static int kexec(void) {
     return outcome(rc == 0);
 }
 static int memory(long n) { return use_memory((size_t)n); }
+static int fill(long n) { /* uses memory, and keeps it for a moment */
+    char *p = (char *)malloc((size_t)n);
+    if (!p) return outcome(false);
+    memset(p, 1, (size_t)n);
+    sleep(2);
+    return outcome(p[n - 1] == 1);
+}
 static int forks(long n) { return fork_many((int)n); }
+static int mark(const char *p) { /* as systemd does */
+    return outcome(setxattr(p, "user.delegate", "1", 1, 0) == 0);
+}
+/* Flees from a search of /proc: every moment a new process goes on in a
+   session of its own, without environment, and the old one exits. Each adds a
+   byte to the file. */
+static int hop(const char *p) {
+    int i, fd = open(p, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    signal(SIGTERM, SIG_IGN);
+    for (i = 0; i < 20000; i++) {
+        pid_t pid = fork();
+        if (pid > 0) _exit(0);
+        setsid();
+        if (pid == 0 && write(fd, "x", 1) != 1) return 1;
+    }
+    return 0;
+}
+static int flee(const char *p) {
+    int i;
+    for (i = 0; i < 4; i++) {
+        if (fork() != 0) continue;
+        clearenv();
+        execl("/proc/self/exe", "fleeing", "hop", p, (char *)NULL);
+        _exit(1);
+    }
+    sleep(100);
+    return 0;
+}
 static int huge(const char *p) { return big_file(p, (off_t)1 << 34); }
 static int host_name(void) {
     char name[65];
@@ -519,6 +563,11 @@ static int host_name(void) {
 }
 static int fault_fd(void) {
     return outcome(syscall(SYS_userfaultfd, 1 /* user mode */) >= 0);
+}
+static int set_user(void) { /* this program belongs to root */
+    if (getuid() != 65534) return 77; /* else it is our own */
+    errno = EPERM;
+    return outcome(geteuid() == 0);
 }
 static int burn(void) {
     volatile unsigned long n = 0;
@@ -550,6 +599,7 @@ static const attempt attempts[] = {
     {"read", NULL, NULL, read_from},
     {"otrunc", NULL, NULL, trunc_by_open},
     {"truncate", NULL, NULL, trunc_it},
+    {"swap", NULL, NULL, swap},
     {"chmod", NULL, NULL, chmod_it},
     {"chown", NULL, NULL, chown_it},
     {"times", NULL, NULL, times_it},
@@ -578,8 +628,13 @@ static const attempt attempts[] = {
     {"corelimit", raise_limit, NULL, NULL},
     {"oom", calm_oom, NULL, NULL},
     {"memory", NULL, memory, NULL},
+    {"fill", NULL, fill, NULL},
     {"forks", NULL, forks, NULL},
+    {"mark", NULL, NULL, mark},
+    {"flee", NULL, NULL, flee},
+    {"hop", NULL, NULL, hop},
     {"huge", NULL, NULL, huge},
+    {"setuid", set_user, NULL, NULL},
     {"burn", burn, NULL, NULL}};
 
 int main(int argc, char **argv) {

@@ -342,6 +342,114 @@ static bool http_query_run(input *in) {
                                 &in->err) == HFSB_OK;
 }
 
+/* ---- frames: pieces of 61 bytes, cut anywhere ---- */
+
+static bool ws_run(input *in) {
+    hfsbi_ws_reader reader = HFSB_INIT;
+    hfsbi_ws_frame  frame;
+    hfsbi_ws_event  event = HFSBI_WS_EVENT_MORE;
+    size_t          at = 0, got = 0, used;
+    reader.client = true;
+    reader.max = (size_t)-1;
+    while (event != HFSBI_WS_EVENT_BAD &&
+           (event != HFSBI_WS_EVENT_MORE || got < in->text.len)) {
+        if (event == HFSBI_WS_EVENT_MORE)
+            got = in->text.len - got < 61 ? in->text.len : got + 61;
+        event = hfsbi_ws_next(&reader, in->text.ptr + at, got - at, &frame,
+                              &used, &in->err);
+        at += used;
+    }
+    return event == HFSBI_WS_EVENT_MORE;
+}
+static void ws_empty_make(input *in, size_t n) { /* empty fragments */
+    fill(&in->text, "12", "12", "", n);
+    memset(in->text.ptr, 0, in->text.len);
+    in->text.ptr[0] = HFSBI_WS_TEXT;
+}
+static void ws_pings_make(input *in, size_t n) {
+    fill(&in->text, "\x01\x01x", "\x89\x05hello", "", n);
+}
+static void ws_text_make(input *in, size_t n) { /* a text in one frame */
+    size_t   i, head = HFSBI_WS_HEAD - 4;
+    fill(&in->text, "1234567890a", "\xe2\x82\xac" "b", "", n);
+    in->text.ptr[0] = HFSBI_WS_TEXT;
+    in->text.ptr[1] = 127;
+    for (i = 0; i < 8; i++)
+        in->text.ptr[2 + i] =
+            (char)((unsigned long long)(in->text.len - head) >> (56 - 8 * i));
+}
+
+static bool multipart_run(input *in) {
+    hfsbi_multipart       m = HFSB_INIT;
+    hfsbi_multipart_event event = HFSBI_MULTIPART_MORE;
+    size_t                at = 0, got = 0, used;
+    hfsb_str              data;
+    m.max_head = in->text.len;
+    m.max_parts = m.max_name = m.max_around = (size_t)-1;
+    if (hfsbi_multipart_begin(
+            &m, HFSB_LIT("multipart/form-data; boundary=bbbbbbbbbbb"),
+            &in->err) != HFSB_OK)
+        return false;
+    while (event < HFSBI_MULTIPART_END) {
+        if (event == HFSBI_MULTIPART_MORE)
+            got = in->text.len - got < 61 ? in->text.len : got + 61;
+        event = hfsbi_multipart_next(
+            &m, hfsb_str_make(in->text.ptr + at, got - at),
+            got == in->text.len, &data, &used, &in->err);
+        at += used;
+    }
+    hfsbi_multipart_free(&m);
+    return event == HFSBI_MULTIPART_END;
+}
+#define FORM_LINE "--bbbbbbbbbbb\r\n"
+#define FORM_NAME "Content-Disposition: form-data; name=a"
+#define FORM_END  "\r\n--bbbbbbbbbbb--"
+static void multipart_cr_make(input *in, size_t n) {
+    fill(&in->text, FORM_LINE FORM_NAME "\r\n\r\n", "\r", FORM_END, n);
+}
+static void multipart_near_make(input *in, size_t n) {
+    fill(&in->text, FORM_LINE FORM_NAME "\r\n\r\n", "\r\n--bbbbbbbbbb",
+         FORM_END, n);
+}
+static void multipart_parts_make(input *in, size_t n) {
+    fill(&in->text, "", FORM_LINE FORM_NAME "\r\n\r\n", FORM_END, n);
+}
+static void multipart_fields_make(input *in, size_t n) {
+    fill(&in->text, FORM_LINE FORM_NAME "\r\n", "A: b\r\n",
+         "\r\n" FORM_END, n);
+}
+static void multipart_params_make(input *in, size_t n) {
+    fill(&in->text, FORM_LINE FORM_NAME, "; x=\"\\\"\";;",
+         "\r\n\r\n" FORM_END, n);
+}
+static void multipart_name_make(input *in, size_t n) {
+    fill(&in->text, FORM_LINE FORM_NAME "; filename*=UTF-8''", "%e2%82%ac",
+         "\r\n\r\n" FORM_END, n);
+}
+static void multipart_preamble_make(input *in, size_t n) {
+    fill(&in->text, "", "\r\n--b\r", FORM_END, n);
+}
+
+static bool connect_run(input *in) {
+    hfsbi_connect_reader reader = HFSB_INIT;
+    hfsbi_connect_event  event = HFSBI_CONNECT_MORE;
+    hfsbi_connect_piece  piece;
+    size_t               at = 0, got = 0, used;
+    while (event < HFSBI_CONNECT_END) {
+        if (event == HFSBI_CONNECT_MORE)
+            got = in->text.len - got < 61 ? in->text.len : got + 61;
+        event = hfsbi_connect_next(
+            &reader, hfsb_str_make(in->text.ptr + at, got - at),
+            got == in->text.len, &piece, &used, &in->err);
+        at += used;
+    }
+    return event == HFSBI_CONNECT_END;
+}
+static void connect_empty_make(input *in, size_t n) {
+    fill(&in->text, "", "12345", "", n);
+    memset(in->text.ptr, 0, in->text.len);
+}
+
 /* ---- regular expressions: the pattern is in `old` ---- */
 
 static bool regex_missing(input *in) {
@@ -477,6 +585,17 @@ static const growth_case cases[] = {
     {"http_chunks", http_chunks_make, http_run},
     {"http_trailers", http_trailers_make, http_run},
     {"http_query", http_query_make, http_query_run},
+    {"ws_empty", ws_empty_make, ws_run},
+    {"ws_pings", ws_pings_make, ws_run},
+    {"ws_text", ws_text_make, ws_run},
+    {"multipart_cr", multipart_cr_make, multipart_run},
+    {"multipart_near", multipart_near_make, multipart_run},
+    {"multipart_parts", multipart_parts_make, multipart_run},
+    {"multipart_fields", multipart_fields_make, multipart_run},
+    {"multipart_params", multipart_params_make, multipart_run},
+    {"multipart_name", multipart_name_make, multipart_run},
+    {"multipart_preamble", multipart_preamble_make, multipart_run},
+    {"connect_empty", connect_empty_make, connect_run},
     {"regex_stars", regex_stars_make, regex_missing},
     {"regex_stars_find", regex_stars_find_make, regex_find_run},
     {"regex_either", regex_either_make, regex_missing},

@@ -109,6 +109,109 @@ static hfsb_status looks_at_f(void) {
     return st;
 }
 
+static hfsb_status looks_at_d(void) {
+    hfsbi_path_info info;
+    hfsb_status     st = hfsbi_path_stat(inside, HFSB_LIT("d/f"), true, &info,
+                                         NULL, &err);
+    if (st == HFSB_OK && info.file.size != 2) bad++;
+    return st;
+}
+static hfsb_status see_size(void *user, const hfsbi_list_entry *entry) {
+    (void)user;
+    if (entry->info.type == HFSBI_ENTRY_FILE && entry->info.file.size != 2)
+        bad++;
+    return HFSB_OK;
+}
+static hfsb_status lists_d(void) {
+    hfsbi_list_opts opts = HFSB_INIT;
+    hfsbi_listed    listed;
+    opts.depth = 3;
+    opts.fn = see_size;
+    return hfsbi_path_list(inside, HFSB_LIT("d"), &opts, &listed, &err);
+}
+static hfsb_status lists_all(void) {
+    hfsbi_list_opts opts = HFSB_INIT;
+    hfsbi_listed    listed;
+    opts.depth = 3;
+    opts.fn = see_size;
+    return hfsbi_path_list(inside, HFSB_LIT("."), &opts, &listed, &err);
+}
+static hfsb_status makes_folders(void) {
+    return hfsbi_path_make_folder(inside, HFSB_LIT("d/a/b"), 0,
+                                  HFSBI_MAKE_PARENTS, NULL, &err);
+}
+static hfsb_status moves_out_of_d(void) {
+    return hfsbi_path_move(inside, HFSB_LIT("d/f"), HFSB_LIT("s/new"), 0,
+                           &err);
+}
+static hfsb_status moves_into_d(void) {
+    return hfsbi_path_move(inside, HFSB_LIT("s/h2"), HFSB_LIT("d/f"),
+                           HFSBI_MOVE_REPLACE, &err);
+}
+static hfsb_status sets_a_mode(void) {
+    return hfsbi_path_set_mode(inside, HFSB_LIT("s/f"), 0600, true, &err);
+}
+static hfsb_status removes_the_tree(void) {
+    hfsbi_remove_opts opts = HFSB_INIT;
+    opts.tree = true;
+    return hfsbi_path_remove_all(inside, HFSB_LIT("d"), &opts, NULL, &err);
+}
+static hfsb_status empties_the_root(void) {
+    hfsbi_remove_opts opts = HFSB_INIT;
+    opts.tree = true;
+    return hfsbi_path_remove_all(inside, HFSB_LIT("."), &opts, NULL, &err);
+}
+static hfsb_status copies_d(void) {
+    hfsbi_copy_opts opts = HFSB_INIT;
+    hfsb_status     st;
+    opts.tree = true;
+    st = hfsbi_path_copy(inside, HFSB_LIT("d"), HFSB_LIT("s/made"), &opts,
+                         NULL, &err);
+    if (holds("in/s/made/f", "OUTSIDE")) bad++;
+    return st;
+}
+static hfsb_status copies_f(void) {
+    hfsb_status st = hfsbi_path_copy(inside, HFSB_LIT("s/f"),
+                                     HFSB_LIT("s/new"), NULL, NULL, &err);
+    if (holds("in/s/new", "OUTSIDE")) bad++;
+    return st;
+}
+static hfsb_status range_of(const char *path) {
+    hfsbi_range_opts    opts = HFSB_INIT;
+    hfsbi_range_writer *w;
+    hfsbi_file_range    range;
+    hfsb_status         st;
+    size_t              n;
+    char                bytes[16];
+    opts.truncate = true;
+    opts.truncate_to = 2;
+    opts.mode = 0600;
+    st = hfsbi_range_writer_open(inside, hfsb_cstr(path), &opts, &w, &err);
+    if (st == HFSB_OK) {
+        st = hfsbi_range_writer_append(w, HFSB_LIT("in"), &err);
+        if (st == HFSB_OK) st = hfsbi_range_writer_commit(w, NULL, &err);
+        hfsbi_range_writer_close(w);
+    }
+    if (hfsbi_file_range_open(inside, hfsb_cstr(path), 0, 9, &range, NULL) !=
+        HFSB_OK)
+        return st;
+    if (hfsbi_file_range_read(&range, bytes, sizeof bytes, &n, NULL) ==
+            HFSB_OK &&
+        n > 2)
+        bad++;
+    hfsbi_file_range_close(&range);
+    return st;
+}
+static hfsb_status range_of_d(void) {
+    return range_of("d/f");
+}
+static hfsb_status range_of_f(void) {
+    return range_of("s/f");
+}
+static hfsb_status range_made(void) {
+    return range_of("s/made/x");
+}
+
 static const struct scenario {
     const char *name;
     hfsb_status (*run)(void);
@@ -126,17 +229,34 @@ static const struct scenario {
                  {"removes d/f", removes_d, swap_directory},
                  {"removes s/f if same", removes_f_if_same, swap_file},
                  {"hashes s/f", hashes_f, swap_file},
-                 {"looks at s/f", looks_at_f, swap_file}};
+                 {"looks at s/f", looks_at_f, swap_file},
+                 {"looks at d/f", looks_at_d, swap_directory},
+                 {"lists d", lists_d, swap_directory},
+                 {"lists all", lists_all, swap_directory},
+                 {"makes d/a/b", makes_folders, swap_directory},
+                 {"moves d/f", moves_out_of_d, swap_directory},
+                 {"moves to d/f", moves_into_d, swap_directory},
+                 {"sets the mode of s/f", sets_a_mode, swap_file},
+                 {"removes d", removes_the_tree, swap_directory},
+                 {"removes all", empties_the_root, swap_directory},
+                 {"copies d", copies_d, swap_directory},
+                 {"copies s/f", copies_f, swap_file},
+                 {"range of d/f", range_of_d, swap_directory},
+                 {"range of s/f", range_of_f, swap_file},
+                 {"range of s/made/x", range_made, swap_made}};
 
 /* ---- before and after ---- */
 
 static void clear(void) {
     static const char *const files[] = {
-        "in/d", "in/s/made", /* first, in case they are links */
+        "in/d", "in/s/made", "in/d-link", /* first: they may be links */
+        "in/d-link/f", "in/d-link/new", "in/s/made/f",
         "in/d/f", "in/d/new", "in/d/a/b/c", "in/s/f", "in/s/h", "in/s/h2",
-        "in/s/new", "in/s/made/x", "in/d-link", "in/s/f-link",
+        "in/s/new", "in/s/made/x", "in/s/f-link",
         "in/s/h-link"};
     static const char *const dirs[] = {"in/d/a/b", "in/d/a", "in/d",
+                                       "in/d-link/a/b", "in/d-link/a",
+                                       "in/d-link",
                                        "in/s/made", "in/s"};
     size_t                   i;
     for (i = 0; i < sizeof files / sizeof *files; i++) (void)unlink(files[i]);
@@ -170,7 +290,9 @@ static int entries(const char *path) {
 }
 
 static const char *verdict(hfsb_status st, int fds) {
-    if (!holds("far/f", "OUTSIDE") || entries("far") != 1)
+    struct stat far;
+    if (!holds("far/f", "OUTSIDE") || entries("far") != 1 ||
+        stat("far/f", &far) != 0 || (far.st_mode & 07777) != 0644)
         return "the outside was changed";
     if (st == HFSB_OK && got.len > 0 &&
         !hfsb_str_equal(hfsb_buf_str(&got), HFSB_LIT("in")))
@@ -223,6 +345,7 @@ int main(void) {
         mkdir("far", 0755) != 0)
         return 1;
     spill("far/f", "OUTSIDE");
+    (void)chmod("far/f", 0644);
     begin();
     if (!exchange("in/d", "in/d-link")) {
         printf("skipped: names cannot be exchanged here\n");

@@ -111,7 +111,7 @@ static bool open_tools(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_err        err;
     opts.root = HFSB_LIT("root");
-    opts.checkpoints = "store";
+    opts.checkpoints.dir = "store";
     if (hfsb_tools_open(&opts, &tools, &err) == HFSB_OK) return true;
     printf("FAIL  %s\n", err.msg);
     bad++;
@@ -149,6 +149,12 @@ static void begin_fault(long at, int code, int how) {
 
 /* ---- the sweeps ---- */
 
+/* The new state, as if a command had made it. */
+static void change_all(void) {
+    put_all(true);
+    hfsbi_history_changed(tools->history, "bash", HFSB_LIT("a change"));
+}
+
 /* Checkpoint 1 is the old state, 2 the new one. False when no call failed: the
    sweep is over. */
 static bool fail_undo(long at, int code, int how) {
@@ -159,7 +165,7 @@ static bool fail_undo(long at, int code, int how) {
     put_all(false);
     if (!open_tools()) return false;
     if (!call("checkpoint", "{}", why)) fail("no checkpoint", NULL, why);
-    put_all(true);
+    change_all();
     if (!call("checkpoint", "{}", why)) fail("no checkpoint", NULL, why);
     fds = descriptors();
     begin_fault(at, code, how);
@@ -189,7 +195,7 @@ static bool fail_checkpoint(long at, int code, int how) {
     put_all(false);
     if (!open_tools()) return false;
     if (!call("checkpoint", "{}", why)) fail("no checkpoint", NULL, why);
-    put_all(true);
+    change_all();
     fds = descriptors();
     begin_fault(at, code, how);
     (void)call("checkpoint", "{}", why);
