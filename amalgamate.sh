@@ -21,7 +21,8 @@ cd "$(dirname "$0")"
 
 # The rooms of src/, in order: each uses only those above it. A file that is
 # not listed is an error.
-ROOMS="core edit pattern http os tools net remote hub server api mcp"
+ROOMS="core edit pattern http os proc check history tools net remote hub server
+       api mcp"
 PURE="core edit pattern http"          # touch no OS: all of HFSB_PURE
 HUB="hub"                              # only with HFSB_HUB
 SERVER="server api mcp"                # in hfsb_server.h, not in hfsb.h
@@ -32,7 +33,10 @@ headers_of() { # the public headers of a room
     edit) echo diff.h edit.h patch.h ;;
     pattern) echo regex.h ;;
     http) echo http.h url.h ;;
-    os) echo cancel.h file.h confine.h proc.h ;;
+    os) echo cancel.h file.h ;;
+    proc) echo confine.h proc.h ;;
+    check) echo check.h ;;
+    history) echo checkpoint.h ;;
     tools) echo journal.h tools.h ;;
     net) echo net.h ;;
     remote) echo sandbox.h ;;
@@ -50,19 +54,22 @@ sources_of() { # the sources of a room; its private header comes before them
         strip.c reading.c closest.c explain.c edit.c patch_parse.c \
         patch_indent.c patch_update.c patch.c ;;
     pattern) echo regex_class.c regex_compile.c regex.c glob.c ;;
-    http) echo url.c head.c parse.c write.c sse.c ;;
-    os) echo os.c loop.c root.c file.c temp.c file_write.c file_put.c walk.c \
-        landlock.c seccomp.c limits.c namespaces.c guard.c confine.c tree.c \
-        spawn.c proc.c orphans.c record.c ;;
-    tools) echo args.c result.c journal.c check.c python.c job.c seen.c \
-        tools.c call.c exit.c bash.c control.c read.c write.c edit_lines.c \
-        patch.c search.c glob.c grep.c list.c plan.c store.c scan.c \
-        restore.c history.c undo.c table.c ;;
+    http) echo url.c head.c parse.c write.c sse.c websocket.c multipart.c \
+        connect.c ;;
+    os) echo os.c loop.c pool.c root.c file.c temp.c file_write.c file_put.c \
+        walk.c entry.c tree.c file_range.c watch.c ;;
+    proc) echo landlock.c seccomp.c limits.c namespaces.c guard.c confine.c \
+        wall.c tree.c terminal.c spawn.c proc.c orphans.c record.c feed.c ;;
+    check) echo check.c python.c ;;
+    history) echo store.c scan.c restore.c history.c ;;
+    tools) echo args.c result.c journal.c job.c seen.c tools.c call.c exit.c \
+        bash.c control.c read.c write.c edit_lines.c patch.c search.c glob.c \
+        grep.c list.c plan.c undo.c table.c ;;
     net) echo proxy.c net.c fetch.c ;;
     remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c ;;
     hub) echo request.c hub.c space.c commit.c jobs.c sandbox.c create.c \
         preload.c hf_jobs.c session.c ;;
-    server) echo request.c reply.c conn.c server.c ;;
+    server) echo request.c reply.c conn.c websocket.c server.c ;;
     api) echo fields.c call.c files.c events.c api.c ;;
     mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c \
         mcp.c remote.c ;;

@@ -1276,6 +1276,17 @@ HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
 /* Sleeps ms milliseconds; false as soon as the flag is set. */
 HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);
 
+/* ---- waiting in a loop of the host ---- */
+
+/* A descriptor to wait for. */
+typedef struct hfsb_watch {
+    int  fd;
+    bool readable, writable;
+} hfsb_watch;
+
+/* Milliseconds on a clock that is never set (CLOCK_MONOTONIC). */
+HFSB_API long long hfsb_clock_ms(void);
+
 /* ---- src/os/file.h ---- */
 /* ==== FILE: read, write whole or not at all, stay beneath a root ======== */
 
@@ -1482,7 +1493,7 @@ HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 HFSB_API hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err);
 
-/* ---- src/os/confine.h ---- */
+/* ---- src/proc/confine.h ---- */
 /* ==== CONFINE: what commands may touch ================================= */
 
 /* Confinement is prepared once and then holds for every command that is
@@ -1562,13 +1573,20 @@ HFSB_API const char *hfsb_confine_level_name(hfsb_confine_level level);
    name, with *out as it was. */
 HFSB_API bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out);
 
-/* ---- src/os/proc.h ---- */
+/* ---- src/proc/proc.h ---- */
 /* ==== PROC: run a command, lose none of its output, never hang on it ==== */
 
 /* A command runs in a session and process group of its own, with default
    signals and no descriptors but 0, 1 and 2. The host program is not affected:
    no signal handler is installed, no other child is waited for, no thread is
    started.
+
+   With cols and rows the command has a pseudo-terminal: descriptors 0, 1 and 2
+   are one, it is the controlling terminal of the session, and all output is
+   HFSB_PROC_STDOUT, with "\r\n" for "\n" unless the command changes that. What
+   is typed there, keys such as Ctrl-C (3) included, is input. The environment
+   is the caller's: set TERM. When the command exits, the foreground group gets
+   SIGHUP, as in any terminal.
 
    An object may be used by one thread at a time; different objects by
    different threads. */
@@ -1598,8 +1616,11 @@ typedef struct hfsb_proc_opts {
     hfsb_str           input; /* for standard input, which then ends; copied */
     bool               keep_input;   /* standard input stays open for
                                 hfsb_proc_input(). Without input and keep_input
-                                it is /dev/null */
+                                it is /dev/null, or a terminal whose input ends
+                                at once */
     bool               merge_stderr; /* one stream, in the order written */
+    unsigned  cols, rows;   /* run in a terminal of this size, see below (0: no
+                                terminal); at most 65535 */
     bool      any_length;   /* run a command that is too long for an argument
                                 (120 kB) from an unlinked file; the shell must
                                 understand sh */
@@ -1654,23 +1675,15 @@ typedef struct hfsb_proc_result {
    HFSB_LIMIT      command, arguments and environment are too long
    HFSB_ARG        neither or both of command and argv, a NUL inside, a
                    variable without "=" or without a name
-   HFSB_BUSY       no descriptors or processes are available at the moment
+   HFSB_BUSY       no descriptors, processes or terminals are available at the
+                   moment
    HFSB_DENIED, HFSB_FULL, HFSB_IO, HFSB_NOMEM                             */
 HFSB_API hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts,
                                     hfsb_proc **out, hfsb_err *err);
 
 /* ---- driving a command from the host's loop ---- */
 
-/* A descriptor to wait for. */
-typedef struct hfsb_watch {
-    int  fd;
-    bool readable, writable;
-} hfsb_watch;
-
 #define HFSB_PROC_WATCHES 4
-
-/* Milliseconds on a clock that is never set (CLOCK_MONOTONIC). */
-HFSB_API long long hfsb_clock_ms(void);
 
 /* Fills list with the descriptors to wait for; returns their number, at most
    HFSB_PROC_WATCHES. They change with every step. */
@@ -1692,13 +1705,36 @@ HFSB_API hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc);
 
 /* Ends the command: sends TERM to its whole tree; step sends KILL after the
    grace. The tree is the session, all descendants, and every process with the
-   job's id in its environment. Does not wait. No effect when it is done. */
+   job's id in its environment. In a terminal it gets HUP too, because
+   interactive shells ignore TERM. Does not wait. No effect when it is done. */
 HFSB_API void hfsb_proc_kill(hfsb_proc *proc);
 
+typedef enum hfsb_proc_target {
+    HFSB_PROC_TREE, /* all processes of the command, as for a kill */
+    HFSB_PROC_GROUP /* the foreground group of its terminal, as for Ctrl-C;
+                       without one, the process group of the command */
+} hfsb_proc_target;
+
+/* Sends a signal, once: a command that ignores it goes on, and `killed` stays
+   false. HFSB_OK, also when processes are being looked for, and step or the
+   loop sends it a moment later; HFSB_REFUSED when the command has ended, with
+   all its processes or as step reports it; HFSB_ARG: number is not from 1 to
+   64. */
+HFSB_API hfsb_status hfsb_proc_signal(hfsb_proc *proc, int number,
+                                      hfsb_proc_target target, hfsb_err *err);
+
+/* Changes the size of the terminal; the foreground group gets SIGWINCH.
+   HFSB_OK; HFSB_REFUSED: the command has no terminal, or has ended; HFSB_ARG:
+   not from 1 to 65535; HFSB_IO. */
+HFSB_API hfsb_status hfsb_proc_resize(hfsb_proc *proc, unsigned cols,
+                                      unsigned rows, hfsb_err *err);
+
 /* Queues bytes for standard input (with keep_input), and closes it after them
-   with `end`. HFSB_OK; HFSB_REFUSED when it is closed already, by an earlier
-   call or by the command; HFSB_LIMIT when more than 1 MiB waits to be read;
-   HFSB_NOMEM. On failure nothing is queued. */
+   with `end`: in a terminal by its end-of-file character (Ctrl-D), which ends
+   one read of a program that reads lines, and is a byte like others for one
+   that reads keys. HFSB_OK; HFSB_REFUSED when it is closed already, by an
+   earlier call or by the command; HFSB_LIMIT when more than 1 MiB waits to be
+   read; HFSB_NOMEM. On failure nothing is queued. */
 HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
                                      hfsb_err *err);
 
@@ -1778,6 +1814,37 @@ HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);
 
+/* ---- src/check/check.h ---- */
+/* ==== CHECK: warnings about a file that was just written ================ */
+
+/* A check of the caller's own. It receives a file that was just written, and
+   appends a line to *warnings for each finding. The first check with a
+   matching suffix replaces all built-in checks for that file. A status other
+   than HFSB_OK discards its warnings; a check never fails a write. */
+typedef struct hfsb_tools_check {
+    const char *suffix; /* of the paths to check: ".py" (NULL or "": all) */
+    hfsb_status (*fn)(void *user, hfsb_str path, hfsb_str content,
+                      hfsb_buf *warnings); /* NULL: such files are not
+                                              checked */
+    void *user;
+} hfsb_tools_check;
+
+/* ---- src/history/checkpoint.h ---- */
+/* ==== CHECKPOINT: states of a root that undo goes back to =============== */
+
+/* How checkpoints are kept. */
+typedef struct hfsb_checkpoint_opts {
+    const char *dir;       /* they are stored in a folder in this one ("":
+                            hfsb/undo in $XDG_STATE_HOME or ~/.local/state;
+                            NULL: no checkpoints) */
+    bool        ignored;   /* also of what .gitignore names, and .git */
+    size_t      max_files; /* paths beneath the root: there are no checkpoints
+                              of more (0: 50,000) */
+    unsigned long long max_bytes; /* of the store: the oldest checkpoints are
+                              dropped (0: 512 MiB). A file over 64 MiB is not
+                              stored */
+} hfsb_checkpoint_opts;
+
 /* ---- src/tools/journal.h ---- */
 /* ==== JOURNAL: a record of every call of the tools ====================== */
 
@@ -1841,7 +1908,9 @@ typedef struct hfsb_journal_opts {
        the next line that is written has the number of lost ones. */
     void (*on_failure)(void *user, const char *message);
     void      *user;  /* of both, which must not use the journal; any thread
-                        that calls a tool may call them, one at a time */
+                        that calls a tool may call them, one at a time. In a
+                        server with a root such a thread may be able to open
+                        no file outside it: write to what is open already */
     hfsb_alloc alloc; /* must be usable from all these threads */
 } hfsb_journal_opts;
 
@@ -1877,28 +1946,16 @@ HFSB_API hfsb_status hfsb_journal_read(hfsb_journal      *journal,
    checkpoint, checkpoints, undo and changes, which hfsb_tools_define() leaves
    out and hfsb_tools_define_one() describes. edit_lines needs the tag of a
    read, a field of its result: show it to the model. The last four need the
-   option `checkpoints`. One
-   object is one session: it remembers its commands and the files read through
-   it.
+   option `checkpoints`. One object is one session: it remembers its commands
+   and the files read through it.
 
-   Any number of threads may call the same object. The library starts no
-   threads: command output is read only while some thread is in a call or in
+   Any number of threads may call the same object. The library keeps no
+   threads (a checkpoint of a large root starts some and waits for them):
+   command output is read only while some thread is in a call or in
    hfsb_tools_poll(). A host with background commands and no calls should call
    hfsb_tools_poll(tools, 0) now and then. Until then a pipe holds 64 kB to
    1 MB, and a command blocks when its pipe is full. */
 typedef struct hfsb_tools hfsb_tools;
-
-/* A check of the caller's own. It receives a file that was just written, and
-   appends a line to *warnings for each finding. The first check with a
-   matching suffix replaces all built-in checks for that file. A status other
-   than HFSB_OK discards its warnings; a check never fails a write. */
-typedef struct hfsb_tools_check {
-    const char *suffix; /* of the paths to check: ".py" (NULL or "": all) */
-    hfsb_status (*fn)(void *user, hfsb_str path, hfsb_str content,
-                      hfsb_buf *warnings); /* NULL: such files are not
-                                              checked */
-    void *user;
-} hfsb_tools_check;
 
 typedef struct hfsb_tools_opts {
     hfsb_str work_dir; /* relative paths and commands begin here (empty: the
@@ -1961,19 +2018,13 @@ typedef struct hfsb_tools_opts {
                               tools (NULL: none) */
     const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
                               "c") */
-    const char *checkpoints; /* keep checkpoints of the root, which this needs,
-                          in a folder in this one ("": hfsb/undo in
-                          $XDG_STATE_HOME or ~/.local/state), before and after
-                          changes by tools and commands; for the tools
-                          checkpoint, checkpoints, undo and changes. Of several
-                          roots the first has them (NULL: no checkpoints) */
-    bool   checkpoint_ignored;   /* also of what .gitignore names, and .git */
-    size_t max_checkpoint_files; /* paths beneath the root: there are no
-                                    checkpoints of more (0: 50,000) */
-    unsigned long long max_checkpoint_bytes; /* of the store: the oldest
-                          checkpoints are dropped (0: 512 MiB). A file over
-                          64 MiB is not stored */
-    hfsb_alloc         alloc; /* must be usable from the threads that call */
+    hfsb_checkpoint_opts
+               checkpoints; /* of the root, which this needs (all-zero:
+                              none), before and after changes by tools and
+                              commands; for the tools checkpoint, checkpoints,
+                              undo and changes. Of several roots the first has
+                              them */
+    hfsb_alloc alloc;       /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not
@@ -3154,9 +3205,19 @@ HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
    (floor), or at or after it (ceil); s.len when n is past the end. */
 HFSBI_FN size_t hfsbi_utf8_floor(hfsb_str s, size_t n);
 HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n);
+/* Number of bytes at the end of s, 0 to 3, that start a character which the
+   next piece may complete. */
+HFSBI_FN size_t hfsbi_utf8_open(hfsb_str s);
 
 /* Number of ASCII bytes at the start of the n bytes at p. */
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
+
+/* Checks a text that arrives in pieces; all-zero is the initial state of
+   *stream. Returns the number of bytes of the piece before the first one that
+   no well-formed text can have there, or piece.len; *stream has then taken as
+   many. A character is not complete while stream->len is not 0. */
+HFSBI_FN size_t hfsbi_utf8_stream_check(hfsb_utf8_stream *stream,
+                                        hfsb_str          piece);
 
 /* ---- number.c ---- */
 
@@ -3409,9 +3470,22 @@ HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
 HFSBI_FN void hfsbi_sha256_finish_hex(hfsb_sha256 *sha,
                                       char         hex[HFSB_SHA256_HEX]);
 
-/* SHA-1 of a followed by b, in lower-case hexadecimal: git's object names.
-   Not for security, since collisions can be made. */
-#define HFSBI_SHA1_HEX 41 /* with the NUL */
+/* Writes s in base64 to `to`, which has room for it and a NUL, and returns its
+   end: (s.len + 2) / 3 * 4 characters. */
+HFSBI_FN char *hfsbi_base64_write(hfsb_str s, char *to);
+
+/* Checks s as hfsb_base64_decode() does and sets *size to the number of bytes
+   that it encodes. HFSB_OK; HFSB_SYNTAX with err->pos, *size unchanged. */
+HFSBI_FN hfsb_status hfsbi_base64_check(hfsb_str s, size_t *size,
+                                        hfsb_err *err);
+
+/* SHA-1 of a followed by b, as bytes or in lower-case hexadecimal: git's
+   object names, WebSocket's handshake. Not for security, since collisions can
+   be made. */
+#define HFSBI_SHA1_SIZE 20
+#define HFSBI_SHA1_HEX  41 /* with the NUL */
+HFSBI_FN void hfsbi_sha1_digest(hfsb_str a, hfsb_str b,
+                                unsigned char digest[HFSBI_SHA1_SIZE]);
 HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b, char hex[HFSBI_SHA1_HEX]);
 
 /* The name that git gives to a file with that content. */
@@ -4003,11 +4077,16 @@ static bool hfsbi_buf_room(hfsb_buf *b, size_t n) {
 }
 
 hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s) {
-    const char *held = b->ptr;
-    bool        inside = b->cap && s.ptr >= held && s.ptr < held + b->cap;
-    size_t      at = inside ? (size_t)(s.ptr - held) : 0;
-    if (!hfsbi_buf_room(b, s.len)) return b->status;
-    if (s.len) memcpy(b->ptr + b->len, inside ? b->ptr + at : s.ptr, s.len);
+    bool fits = b->status == HFSB_OK && s.len < b->cap - b->len &&
+                (!b->max || b->len + s.len <= b->max);
+    if (!fits) { /* s may show bytes of the buffer, which moves */
+        const char *held = b->ptr;
+        bool        inside = b->cap && s.ptr >= held && s.ptr < held + b->cap;
+        size_t      at = inside ? (size_t)(s.ptr - held) : 0;
+        if (!hfsbi_buf_room(b, s.len)) return b->status;
+        if (inside) s.ptr = b->ptr + at;
+    }
+    if (s.len) memcpy(b->ptr + b->len, s.ptr, s.len);
     b->len += s.len;
     b->ptr[b->len] = '\0';
     return HFSB_OK;
@@ -4236,9 +4315,7 @@ HFSBI_FN size_t hfsbi_utf8_ceil(hfsb_str s, size_t n) {
 
 /* ---- in pieces ---- */
 
-/* Number of bytes at the end of s, 0 to 3, that start a character which the
-   next piece may complete. */
-static size_t hfsbi_utf8_open(hfsb_str s) {
+HFSBI_FN size_t hfsbi_utf8_open(hfsb_str s) {
     size_t n;
     for (n = 1; n <= 3 && n <= s.len; n++) {
         unsigned char c = (unsigned char)s.ptr[s.len - n], low, high;
@@ -4296,6 +4373,30 @@ hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream, hfsb_str piece,
     }
     if (hfsb_buf_finish(out, mark) == HFSB_OK) *stream = next;
     return out->status;
+}
+
+HFSBI_FN size_t hfsbi_utf8_stream_check(hfsb_utf8_stream *stream,
+                                        hfsb_str          piece) {
+    size_t        at = 0, n;
+    unsigned char low, high;
+    unsigned long code;
+    while (stream->len > 0 && at < piece.len) {
+        const void *part = stream->part;
+        hfsb_str    s = hfsb_str_make((const char *)part, stream->len + 1u);
+        bool        valid;
+        stream->part[stream->len] = (unsigned char)piece.ptr[at];
+        if (hfsb_utf8_step(s, 0, &code, &valid) == stream->len) return at;
+        stream->len = valid ? 0 : (unsigned char)(stream->len + 1u);
+        at++;
+    }
+    at += hfsb_utf8_validate(hfsb_str_slice(piece, at, piece.len));
+    if (at == piece.len) return at;
+    if (hfsbi_utf8_lead((unsigned char)piece.ptr[at], &low, &high) == 1)
+        return at;
+    n = hfsb_utf8_step(piece, at, &code, NULL);
+    memcpy(stream->part, piece.ptr + at, n);
+    stream->len = (unsigned char)n;
+    return at + n;
 }
 
 /* ---- src/core/number.c ---- */
@@ -7669,8 +7770,9 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
 
    SHA-256 identifies the content of files; for long inputs it uses the SHA
    instructions of the CPU, about five times as fast. SHA-1 exists only because
-   git names its objects by it. FNV-1a hashes lines and table keys. base64
-   decodes strictly: exactly one text for each sequence of bytes. */
+   git names its objects by it and WebSocket's handshake uses it. FNV-1a hashes
+   lines and table keys. base64 decodes strictly: exactly one text for each
+   sequence of bytes. */
 /* ---- SHA-256 ---- */
 
 static const uint32_t hfsbi_sha_k[64] = {
@@ -7896,17 +7998,11 @@ void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]) {
 
 /* ---- base64 ---- */
 
-hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
+HFSBI_FN char *hfsbi_base64_write(hfsb_str s, char *to) {
     static const char    digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                     "abcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *p = (const unsigned char *)s.ptr;
-    size_t               quads = s.len / 3 + (s.len % 3 > 0), size, i, k;
-    hfsb_status          st;
-    char                *to;
-    if (!hfsbi_mul(quads, 4, &size)) return HFSB_LIMIT;
-    st = hfsb_buf_reserve(out, size);
-    if (st != HFSB_OK) return st;
-    to = out->ptr + out->len;
+    size_t               i, k;
     for (i = 0; i < s.len; i += 3) {
         size_t   n = s.len - i < 3 ? s.len - i : 3;
         uint32_t bits = (uint32_t)p[i] << 16;
@@ -7916,6 +8012,16 @@ hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
             *to++ = k <= n ? digits[bits >> (18 - 6 * k) & 63] : '=';
     }
     *to = '\0';
+    return to;
+}
+
+hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out) {
+    size_t      quads = s.len / 3 + (s.len % 3 > 0), size;
+    hfsb_status st;
+    if (!hfsbi_mul(quads, 4, &size)) return HFSB_LIMIT;
+    st = hfsb_buf_reserve(out, size);
+    if (st != HFSB_OK) return st;
+    hfsbi_base64_write(s, out->ptr + out->len);
     out->len += size;
     return HFSB_OK;
 }
@@ -7928,9 +8034,10 @@ static unsigned hfsbi_base64_digit(char c) {
     return c == '+' ? 62 : c == '/' ? 63 : 64;
 }
 
-/* Checks s, of which the first n bytes are not padding. */
-static hfsb_status hfsbi_base64_check(hfsb_str s, size_t n, hfsb_err *err) {
-    size_t i;
+HFSBI_FN hfsb_status hfsbi_base64_check(hfsb_str s, size_t *size,
+                                        hfsb_err *err) {
+    size_t i, n = s.len; /* n: without the padding */
+    while (n > 0 && s.len - n < 2 && s.ptr[n - 1] == '=') n--;
     for (i = 0; i < n; i++) {
         if (hfsbi_base64_digit(s.ptr[i]) < 64) continue;
         if (s.ptr[i] == '=')
@@ -7956,22 +8063,20 @@ static hfsb_status hfsbi_base64_check(hfsb_str s, size_t n, hfsb_err *err) {
                           "Base64 ends in \"%c\" before the padding, whose "
                           "spare bits are not zero: it was damaged.",
                           s.ptr[n - 1]);
-    return HFSB_OK;
+    *size = n / 4 * 3 + (n % 4 ? n % 4 - 1 : 0);
+    return hfsbi_ok(err);
 }
 
 hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out, hfsb_err *err) {
-    size_t      n = s.len, size, i;
+    size_t      size = 0, i;
     uint32_t    bits = 0;
-    hfsb_status st;
+    hfsb_status st = hfsbi_base64_check(s, &size, err);
     char       *to;
-    while (n > 0 && s.len - n < 2 && s.ptr[n - 1] == '=') n--;
-    st = hfsbi_base64_check(s, n, err);
     if (st != HFSB_OK) return st;
-    size = n / 4 * 3 + (n % 4 ? n % 4 - 1 : 0);
     st = hfsb_buf_reserve(out, size);
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Decoded base64");
     to = out->ptr + out->len;
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < s.len && s.ptr[i] != '='; i++) {
         bits = bits << 6 | hfsbi_base64_digit(s.ptr[i]);
         if (i % 4 > 0)
             *to++ = (char)(unsigned char)(bits >> (6 - 2 * (i % 4)) & 0xFFu);
@@ -7995,7 +8100,7 @@ unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s) {
     return h;
 }
 
-/* ---- SHA-1, for git's object names ---- */
+/* ---- SHA-1 ---- */
 
 typedef struct hfsbi_sha1 {
     uint32_t      state[5];
@@ -8051,8 +8156,8 @@ static void hfsbi_sha1_write(hfsbi_sha1 *sha, hfsb_str s) {
     }
 }
 
-/* Pads with 0x80, zeros and the length in bits, and prints the digest. */
-static void hfsbi_sha1_finish(hfsbi_sha1 *sha, char hex[HFSBI_SHA1_HEX]) {
+/* Pads with 0x80, zeros and the length in bits. */
+static void hfsbi_sha1_finish(hfsbi_sha1 *sha) {
     uint64_t bits = sha->total * 8;
     size_t   i;
     sha->block[sha->used++] = 0x80;
@@ -8064,12 +8169,10 @@ static void hfsbi_sha1_finish(hfsbi_sha1 *sha, char hex[HFSBI_SHA1_HEX]) {
     for (i = 0; i < 8; i++)
         sha->block[56 + i] = (unsigned char)(bits >> (56 - 8 * i));
     hfsbi_sha1_block(sha);
-    for (i = 0; i < 5; i++)
-        (void)snprintf(hex + 8 * i, 9, "%08lx", (unsigned long)sha->state[i]);
 }
 
-HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b,
-                             char hex[HFSBI_SHA1_HEX]) {
+/* SHA-1 of a followed by b. */
+static hfsbi_sha1 hfsbi_sha1_of(hfsb_str a, hfsb_str b) {
     static const uint32_t start[5] = {0x67452301u, 0xEFCDAB89u, 0x98BADCFEu,
                                       0x10325476u, 0xC3D2E1F0u};
     hfsbi_sha1            sha;
@@ -8077,7 +8180,25 @@ HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b,
     memcpy(sha.state, start, sizeof start);
     hfsbi_sha1_write(&sha, a);
     hfsbi_sha1_write(&sha, b);
-    hfsbi_sha1_finish(&sha, hex);
+    hfsbi_sha1_finish(&sha);
+    return sha;
+}
+
+HFSBI_FN void hfsbi_sha1_digest(hfsb_str a, hfsb_str b,
+                                unsigned char digest[HFSBI_SHA1_SIZE]) {
+    hfsbi_sha1 sha = hfsbi_sha1_of(a, b);
+    size_t     i;
+    for (i = 0; i < HFSBI_SHA1_SIZE; i++)
+        digest[i] =
+            (unsigned char)(sha.state[i / 4] >> (24 - 8 * (i % 4)) & 0xFFu);
+}
+
+HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b,
+                             char hex[HFSBI_SHA1_HEX]) {
+    hfsbi_sha1 sha = hfsbi_sha1_of(a, b);
+    size_t     i;
+    for (i = 0; i < 5; i++)
+        (void)snprintf(hex + 8 * i, 9, "%08lx", (unsigned long)sha.state[i]);
 }
 
 HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
@@ -8134,7 +8255,10 @@ HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
    both work in place, cannot fail and only shorten a text. Shapes are a guess
    and may hide a harmless word; names as in max_tokens=512 or
    tokenizer=... are left alone. */
-enum { HFSBI_SECRET_MIN = 4 }; /* bytes: less could be part of any word */
+enum {
+    HFSBI_SECRET_MIN = 4, /* bytes: less could be part of any word */
+    HFSBI_TOKEN_MIN = 15  /* bytes of the shortest hfsbi_is_token_word() */
+};
 
 /* ---- by value ---- */
 
@@ -8160,6 +8284,8 @@ HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
         hfsb_str one = secret(owner, i);
         if (one.len) first[(unsigned char)one.ptr[0]] = true;
     }
+    while (at < len && !first[(unsigned char)text[at]]) at++;
+    to = at;
     while (at < len) {
         size_t n = 0;
         if (first[(unsigned char)text[at]])
@@ -8232,7 +8358,9 @@ static bool hfsbi_is_token_word(hfsb_str word) {
                 {"ghr_", 20},  {"github_pat_", 20}, {"glpat-", 16},
                 {"xoxb-", 10}, {"xoxp-", 10},       {"AKIA", 16},
                 {"ASIA", 16},  {"AIza", 30},        {"npm_", 20},
-                {"pypi-", 20}, {"eyJ", 40}};
+                {"pypi-", 20}, {"eyJ", 40},         {"xoxe.", 10},
+                {"xapp-", 10}, {"dckr_pat_", 20},   {"glsa_", 20},
+                {"r8_", 20}};
     size_t i;
     for (i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i].prefix[0] == word.ptr[0] &&
@@ -8275,10 +8403,12 @@ static hfsbi_secrecy hfsbi_name_secrecy(hfsb_str name) {
         "password",     "passwd",      "passphrase",  "secret",
         "api_key",      "apikey",      "access_key",  "accesskey",
         "secret_key",   "private_key", "passcode",    "credentials",
-        "access_token", "auth_token",  "accesstoken", NULL};
-    static const char *const maybe[] = {"token", "key", NULL};
+        "access_token", "auth_token",  "accesstoken", "pgpassword",
+        "mysql_pwd",    NULL};
+    static const char *const maybe[] = {"token", "key", "signature", "sig",
+                                        NULL};
     /* most words end in another letter than these */
-    if (!name.len || !strchr("densty", hfsbi_lower(name.ptr[name.len - 1])))
+    if (!name.len || !strchr("degnsty", hfsbi_lower(name.ptr[name.len - 1])))
         return HFSBI_NOT_SECRET;
     if (hfsbi_name_ends(name, sure)) return HFSBI_SECRET;
     if (!hfsbi_name_ends(name, maybe)) return HFSBI_NOT_SECRET;
@@ -8353,14 +8483,38 @@ static void hfsbi_redact_header(hfsbi_redaction *r, bool bearer) {
     hfsbi_redaction_hide(r, end);
 }
 
-/* At "://": hides the password of user:password@host. */
+/* After "-u" or "--user": hides the password of user:password. A number is a
+   group's: docker run -u 1000:1000. */
+static void hfsbi_redact_user(hfsbi_redaction *r) {
+    size_t   at = r->at, end, colon, i;
+    char     quote = '\0';
+    hfsb_str pass;
+    while (at < r->len && (r->text[at] == ' ' || r->text[at] == '=')) at++;
+    if (at < r->len && (r->text[at] == '"' || r->text[at] == '\''))
+        quote = r->text[at++];
+    end = hfsbi_value_end(r, at, quote);
+    colon = hfsb_str_find_byte(hfsb_str_make(r->text + at, end - at), ':');
+    if (at == r->at || colon == HFSB_NPOS) return;
+    at += colon + 1;
+    pass = hfsb_str_make(r->text + at, end - at);
+    for (i = 0; i < pass.len && hfsbi_is_digit(pass.ptr[i]); i++) continue;
+    if (i == pass.len || strchr("$<{", pass.ptr[0])) return;
+    hfsbi_redaction_keep(r, at);
+    hfsbi_redaction_hide(r, end);
+}
+
+/* At "://": hides the password of user:password@host, and a token that has the
+   user's place. */
 static void hfsbi_redact_userinfo(hfsbi_redaction *r) {
-    size_t at = r->at + 3, colon = 0;
+    size_t at = r->at + 3, colon = 0, begin = at;
     for (; at < r->len && (unsigned char)r->text[at] > ' ' &&
            !strchr("/\"'`<>", r->text[at]);
          at++) {
         if (r->text[at] == ':' && !colon) colon = at + 1;
         if (r->text[at] != '@') continue;
+        if (!colon && hfsbi_looks_random(
+                          hfsb_str_make(r->text + begin, at - begin)))
+            colon = begin;
         if (colon && r->text[colon] != '$') {
             hfsbi_redaction_keep(r, colon);
             hfsbi_redaction_hide(r, at);
@@ -8386,6 +8540,7 @@ static bool hfsbi_redact_key(hfsbi_redaction *r) {
 }
 
 static const char *const hfsbi_header_names[] = {"authorization", NULL};
+static const char *const hfsbi_cookie_names[] = {"cookie", NULL};
 
 static void hfsbi_redact_word(hfsbi_redaction *r, size_t end) {
     hfsb_str      word = hfsb_str_make(r->text + r->at, end - r->at);
@@ -8398,16 +8553,39 @@ static void hfsbi_redact_word(hfsbi_redaction *r, size_t end) {
     if (option && hfsbi_redact_key(r)) return;
     how = hfsbi_name_secrecy(word);
     option = option && how != HFSBI_NOT_SECRET;
+    if (hfsbi_same_letters(word, "__token")) how = HFSBI_SECRET;
     hfsbi_redaction_keep(r, end);
     word = hfsb_str_make(r->text + r->to - word.len, word.len);
     if (hfsbi_same_letters(word, "bearer")) hfsbi_redact_header(r, true);
-    else if (hfsbi_name_ends(word, hfsbi_header_names))
+    else if (hfsbi_name_ends(word, hfsbi_header_names) ||
+             (hfsbi_name_ends(word, hfsbi_cookie_names) && r->at < r->len &&
+              r->text[r->at] == ':'))
         hfsbi_redact_header(r, false);
+    else if (hfsb_str_equal(word, HFSB_LIT("-u")) ||
+             hfsb_str_equal(word, HFSB_LIT("--user")))
+        hfsbi_redact_user(r);
     else if (how != HFSBI_NOT_SECRET) hfsbi_redact_value(r, option, how);
+}
+
+/* True when no shape fits the text: no word is a token, and nothing in it
+   separates a name from its value. Most paths are such a text, and this takes
+   a fraction of the search. */
+static bool hfsbi_is_shapeless(hfsb_str text) {
+    size_t at = 0, end;
+    for (; at < text.len; at = end + 1) {
+        for (end = at; end < text.len; end++)
+            if (!hfsbi_is_name_byte(text.ptr[end])) break;
+        if (end - at >= HFSBI_TOKEN_MIN &&
+            hfsbi_is_token_word(hfsb_str_slice(text, at, end)))
+            return false;
+        if (end < text.len && strchr(" :=\"'", text.ptr[end])) return false;
+    }
+    return true;
 }
 
 HFSBI_FN size_t hfsbi_redact_shapes(char *text, size_t len) {
     hfsbi_redaction r;
+    if (hfsbi_is_shapeless(hfsb_str_make(text, len))) return len;
     r.text = text;
     r.len = len;
     r.at = r.to = 0;
@@ -18006,6 +18184,8 @@ typedef struct hfsbi_program {
     uint32_t      start;
     bool          whole;    /* the whole text must match, and is not a line */
     bool          words;    /* it asserts borders of words */
+    bool          raw;      /* bytes that are not UTF-8: a match may begin
+                               inside a character */
     unsigned char map[256]; /* the kind of each byte: bytes that no state
                                distinguishes share a kind */
     unsigned char sample[256]; /* a byte of each kind */
@@ -19718,8 +19898,9 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
     bool          valid;
     r->now.count = 0;
     for (pos = from;; pos++) {
-        /* a match begins at a character, never inside of one; states stay in
-           the order of their beginnings, so the first one wins */
+        /* a match begins at a character, never inside of one, unless it is
+           raw; states stay in the order of their beginnings, so the first one
+           wins */
         if (pos == border) {
             if (!best.found)
                 hfsbi_states_follow(r, &r->now, r->program->start, pos,
@@ -19727,7 +19908,7 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
                                     false);
             if (pos < text.len) {
                 size_t n = hfsb_utf8_step(text, pos, &code, &valid);
-                border += valid ? n : 1;
+                border += valid && !r->program->raw ? n : 1;
             }
         }
         hfsbi_best_offer(&best, r->program, &r->now, pos);
@@ -20178,6 +20359,7 @@ static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_syntax *tree,
     uint32_t       root = 0;
     hfsb_status    st;
     tree->fold = opts->ignore_case;
+    p->raw = opts->literal && hfsb_utf8_validate(pattern) < pattern.len;
     st = hfsbi_regex_parse(tree, pattern, opts->literal, &root, err);
     if (st != HFSB_OK) return st;
     if (p->status == HFSB_OK)
@@ -20828,7 +21010,8 @@ HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
 }
 
 /* ---- src/http/http_private.h ---- */
-/* http_private.h - classes of bytes, and what reading a head passes around. */
+/* http_private.h - classes of bytes, what reading a head passes around, and
+   the framings that are not public: WebSocket, multipart, Connect. */
 
 /* ---- url.c: bytes ---- */
 
@@ -20908,6 +21091,258 @@ HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port);
 
 /* Offset of the first byte of s that is one of stops, or s.len. */
 HFSBI_FN size_t hfsbi_url_until(hfsb_str s, const char *stops);
+
+/* Decodes the byte at s[*i], perhaps %XX, and moves *i to its last byte; plus:
+   "+" is a blank. -1 when a "%" is not followed by two hexadecimal digits. */
+HFSBI_FN int hfsbi_http_byte(hfsb_str s, size_t *i, bool plus);
+
+/* ---- websocket.c: WebSocket, RFC 6455 ---- */
+
+/* The Sec-WebSocket-Accept that answers a Sec-WebSocket-Key. */
+#define HFSBI_WS_ACCEPT 29 /* with the NUL */
+HFSBI_FN void hfsbi_ws_accept(hfsb_str key, char out[HFSBI_WS_ACCEPT]);
+
+/* What a request for a WebSocket contains: views of its head. */
+typedef struct hfsbi_ws_upgrade {
+    hfsb_str key;      /* for hfsbi_ws_accept() */
+    hfsb_str protocol; /* the first of the client's that is supported; ""
+                          when there is none: the reply then names none */
+} hfsbi_ws_upgrade;
+
+/* Judges the head of a request. `protocols` are the subprotocols supported, in
+   a list that ends in NULL (or NULL: none); their case counts. Returns 101, or
+   the status of the refusal: 405 for a method other than GET; 426 without
+   "Upgrade: websocket" or with a version other than 13 (a reply needs the
+   fields "Upgrade: websocket" and "Sec-WebSocket-Version: 13"); 400. *err (may
+   be NULL) has then the code HFSB_SYNTAX and names the field in err->key.
+   Extensions are ignored: the reply accepts none. */
+HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
+                                   const char *const    *protocols,
+                                   hfsbi_ws_upgrade *upgrade, hfsb_err *err);
+
+typedef enum hfsbi_ws_opcode {
+    HFSBI_WS_CONTINUE = 0,
+    HFSBI_WS_TEXT = 1,
+    HFSBI_WS_BINARY = 2,
+    HFSBI_WS_CLOSE = 8,
+    HFSBI_WS_PING = 9,
+    HFSBI_WS_PONG = 10
+} hfsbi_ws_opcode;
+
+enum { /* codes of a close */
+       HFSBI_WS_NORMAL = 1000,
+       HFSBI_WS_GOING_AWAY = 1001,
+       HFSBI_WS_PROTOCOL_ERROR = 1002,
+       HFSBI_WS_NO_CODE = 1005, /* only in an event: the close had no code */
+       HFSBI_WS_BAD_TEXT = 1007,
+       HFSBI_WS_TOO_BIG = 1009,
+       HFSBI_WS_MAX_CONTROL = 125 /* bytes of a ping, pong or close */
+};
+
+/* Reads frames. All-zero is a server that is ready to use. */
+typedef struct hfsbi_ws_reader {
+    size_t max;    /* bytes of a message (0: 16 MiB) */
+    bool   client; /* frames come from a server and must not be masked */
+    /* private */
+    unsigned char      state;
+    unsigned char      message;  /* TEXT, BINARY; 0 between messages */
+    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head[14];
+    unsigned char      control[HFSBI_WS_MAX_CONTROL];
+    unsigned char      control_len;
+    unsigned char      phase;  /* bytes of the frame's payload so far, mod 4 */
+    unsigned long long at;     /* offset in the stream */
+    unsigned long long left;   /* bytes left of the frame */
+    size_t             length; /* bytes of the message, announced so far */
+    hfsb_utf8_stream   text;
+} hfsbi_ws_reader;
+
+typedef enum hfsbi_ws_event {
+    HFSBI_WS_EVENT_MORE, /* all bytes are used, more are needed */
+    HFSBI_WS_EVENT_DATA, /* a piece of a message; empty only when last */
+    HFSBI_WS_EVENT_PING, /* to be answered by a pong with the same data */
+    HFSBI_WS_EVENT_PONG,
+    HFSBI_WS_EVENT_CLOSE, /* final; data is the reason */
+    HFSBI_WS_EVENT_BAD    /* final; to be answered by a close with code */
+} hfsbi_ws_event;
+
+/* What an event is about. */
+typedef struct hfsbi_ws_frame {
+    hfsb_str data; /* DATA: a view of the bytes given; a piece of a text may
+                      end inside a character. PING, PONG, CLOSE: a view of the
+                      reader, until the next call */
+    bool     text; /* DATA: of a text, not a binary message */
+    bool     last; /* DATA: the message is over */
+    unsigned code; /* CLOSE: the peer's, or NO_CODE; BAD: 1002, 1007, 1009 */
+} hfsbi_ws_frame;
+
+/* Returns the next event in the `len` bytes, which follow those used by the
+   last call and are unmasked in place; *used of them are done with. Call it
+   until it returns MORE, then with the bytes that come next, cut anywhere.
+   Bytes after CLOSE are dropped. err (may be NULL) is filled by BAD:
+   HFSB_LIMIT when a message is longer than max, else HFSB_SYNTAX; err->pos is
+   an offset from the first byte of the stream. */
+HFSBI_FN hfsbi_ws_event hfsbi_ws_next(hfsbi_ws_reader *reader, char *bytes,
+                                      size_t len, hfsbi_ws_frame *frame,
+                                      size_t *used, hfsb_err *err);
+
+/* Writes the head of a frame and returns its length. fin: the frame ends its
+   message. mask: 4 bytes, for a frame of a client, whose payload is then to be
+   masked; NULL for one of a server. */
+#define HFSBI_WS_HEAD 14
+HFSBI_FN size_t hfsbi_ws_write_head(hfsbi_ws_opcode opcode, bool fin,
+                                    unsigned long long   length,
+                                    const unsigned char *mask,
+                                    char                 out[HFSBI_WS_HEAD]);
+
+/* Writes the payload of a close and returns its length: the code and as much
+   of the reason, which is valid UTF-8, as fits. With NO_CODE nothing. */
+HFSBI_FN size_t hfsbi_ws_write_close(unsigned code, hfsb_str reason,
+                                     char out[HFSBI_WS_MAX_CONTROL]);
+
+/* Masks, or unmasks, a piece of a payload in place that starts at `offset`. */
+HFSBI_FN void hfsbi_ws_mask(char *bytes, size_t len,
+                            const unsigned char mask[4],
+                            unsigned long long  offset);
+
+/* ---- multipart.c: multipart/form-data, RFC 7578 ---- */
+
+/* Reads a body of multipart/form-data. All-zero is ready for begin(); set the
+   limits and head.alloc before it, if wanted. */
+typedef struct hfsbi_multipart {
+    size_t max_head;   /* bytes of the head of a part (0: 16 KiB) */
+    size_t max_parts;  /* (0: 1000) */
+    size_t max_name;   /* bytes of a name or file name (0: 4096) */
+    size_t max_around; /* bytes of the preamble, and of the epilogue
+                          (0: 4096) */
+    /* the part: views of head, until the part after it begins */
+    hfsb_str name;
+    hfsb_str filename; /* ptr is NULL without one; may be empty */
+    hfsb_str type;     /* Content-Type; ptr is NULL without one */
+    /* private */
+    hfsb_buf           head; /* but for alloc */
+    unsigned char      state;
+    unsigned char      matched; /* bytes of the delimiter that have come */
+    unsigned char      implied; /* the first of them that did not come */
+    unsigned char      delim_len;
+    char               delim[74]; /* CRLF "--" boundary */
+    bool               named;     /* the part has a Content-Disposition */
+    bool               in_part;   /* the delimiter ends a part */
+    size_t             parts;
+    size_t             count; /* bytes of preamble, padding or epilogue */
+    size_t             line;  /* offset of the line in head */
+    unsigned long long at;    /* offset in the body */
+} hfsbi_multipart;
+
+typedef enum hfsbi_multipart_event {
+    HFSBI_MULTIPART_MORE,     /* all bytes are used, more are needed */
+    HFSBI_MULTIPART_PART,     /* a part begins: name, filename, type are set */
+    HFSBI_MULTIPART_DATA,     /* a piece of its data, not empty */
+    HFSBI_MULTIPART_PART_END, /* the part is over */
+    HFSBI_MULTIPART_END,      /* the body is over; final */
+    HFSBI_MULTIPART_BAD       /* refused; final */
+} hfsbi_multipart_event;
+
+/* Starts a body whose Content-Type is given. HFSB_OK; HFSB_ARG when the type
+   is not multipart/form-data; HFSB_SYNTAX without a valid boundary;
+   HFSB_NOMEM. err->pos is an offset in content_type. */
+HFSBI_FN hfsb_status hfsbi_multipart_begin(hfsbi_multipart *m,
+                                           hfsb_str         content_type,
+                                           hfsb_err        *err);
+
+/* Returns the next event in `in`, which follows the bytes used by the last
+   call; *used bytes of it are done with. `last`: the body ends with `in`. Call
+   it until it returns MORE (END or BAD with `last`), then with the bytes that
+   come next, cut anywhere. *data shows bytes of `in`, or of *m until the next
+   call: only bytes that may belong to a delimiter are held back. err (may be
+   NULL) is filled by BAD: HFSB_SYNTAX; HFSB_LIMIT beyond a limit; err->pos is
+   an offset in the body. */
+HFSBI_FN hfsbi_multipart_event hfsbi_multipart_next(hfsbi_multipart *m,
+                                                    hfsb_str in, bool last,
+                                                    hfsb_str *data,
+                                                    size_t   *used,
+                                                    hfsb_err *err);
+
+/* Frees the memory; *m keeps its limits and may begin again. */
+HFSBI_FN void hfsbi_multipart_free(hfsbi_multipart *m);
+
+/* ---- connect.c: envelopes and errors of the Connect protocol ---- */
+
+/* Codes of errors, with their name on the wire and the HTTP status of a call
+   without streams. */
+#define HFSBI_CONNECT_CODES(X)                         \
+    X(CANCELED, "canceled", 499)                       \
+    X(UNKNOWN, "unknown", 500)                         \
+    X(INVALID_ARGUMENT, "invalid_argument", 400)       \
+    X(DEADLINE_EXCEEDED, "deadline_exceeded", 504)     \
+    X(NOT_FOUND, "not_found", 404)                     \
+    X(ALREADY_EXISTS, "already_exists", 409)           \
+    X(PERMISSION_DENIED, "permission_denied", 403)     \
+    X(RESOURCE_EXHAUSTED, "resource_exhausted", 429)   \
+    X(FAILED_PRECONDITION, "failed_precondition", 400) \
+    X(UNIMPLEMENTED, "unimplemented", 501)             \
+    X(INTERNAL, "internal", 500)                       \
+    X(UNAVAILABLE, "unavailable", 503)                 \
+    X(UNAUTHENTICATED, "unauthenticated", 401)
+
+typedef enum hfsbi_connect_code {
+#define HFSBI_X(name, text, status) HFSBI_CONNECT_##name,
+    HFSBI_CONNECT_CODES(HFSBI_X)
+#undef HFSBI_X
+        HFSBI_CONNECT_CODE_COUNT
+} hfsbi_connect_code;
+
+/* "not_found", and 404. */
+HFSBI_FN const char *hfsbi_connect_name(hfsbi_connect_code code);
+HFSBI_FN int         hfsbi_connect_status(hfsbi_connect_code code);
+
+enum { /* flags of an envelope */
+       HFSBI_CONNECT_COMPRESSED = 1,
+       HFSBI_CONNECT_END_STREAM = 2
+};
+
+/* Reads envelopes. All-zero is ready to use. */
+typedef struct hfsbi_connect_reader {
+    size_t max; /* bytes of a message (0: 4 MiB) */
+    /* private */
+    unsigned char      state;
+    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head[5];
+    size_t             left; /* bytes left of the message */
+    unsigned long long at;   /* offset in the stream */
+} hfsbi_connect_reader;
+
+typedef enum hfsbi_connect_event {
+    HFSBI_CONNECT_MORE, /* all bytes are used, more are needed */
+    HFSBI_CONNECT_DATA, /* a piece of a message; empty only when it is over */
+    HFSBI_CONNECT_END,  /* the stream is over; final */
+    HFSBI_CONNECT_BAD   /* refused; final */
+} hfsbi_connect_event;
+
+/* What an event is about. */
+typedef struct hfsbi_connect_piece {
+    hfsb_str data;           /* DATA: a view of the bytes given */
+    bool     over;           /* DATA: the message is over */
+    bool     end_stream;     /* DATA: of the message that ends the stream */
+    hfsbi_connect_code code; /* BAD: INVALID_ARGUMENT; UNIMPLEMENTED for a
+                                compressed message; RESOURCE_EXHAUSTED */
+} hfsbi_connect_piece;
+
+/* Returns the next event in `in`, as hfsbi_multipart_next() does; `last`: the
+   stream ends with `in`, which it may do between any two envelopes. err (may
+   be NULL) is filled by BAD: HFSB_SYNTAX; HFSB_REFUSED for a compressed
+   message; HFSB_LIMIT for one longer than max; err->pos is an offset in the
+   stream. */
+HFSBI_FN hfsbi_connect_event hfsbi_connect_next(hfsbi_connect_reader *reader,
+                                                hfsb_str in, bool last,
+                                                hfsbi_connect_piece *piece,
+                                                size_t *used, hfsb_err *err);
+
+/* Writes the head of an envelope. False, and nothing is written, when the
+   length does not fit 32 bits. */
+#define HFSBI_CONNECT_HEAD 5
+HFSBI_FN bool hfsbi_connect_write_head(unsigned flags, size_t length,
+                                       char out[HFSBI_CONNECT_HEAD]);
 
 /* ---- src/http/url.c ---- */
 /* url.c - classes of bytes, hosts, URLs of http and https, percent-encoding
@@ -21264,9 +21699,7 @@ bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
 
 /* ---- %XX ---- */
 
-/* Decodes the byte at s[*i] and moves *i to its last byte. -1 when a "%" is
-   not followed by two hexadecimal digits. */
-static int hfsbi_http_byte(hfsb_str s, size_t *i, bool plus) {
+HFSBI_FN int hfsbi_http_byte(hfsb_str s, size_t *i, bool plus) {
     int high, low;
     if (plus && s.ptr[*i] == '+') return ' ';
     if (s.ptr[*i] != '%') return (unsigned char)s.ptr[*i];
@@ -22701,6 +23134,1294 @@ void hfsb_sse_free(hfsb_sse *sse) {
     sse->status = HFSB_OK;
 }
 
+/* ---- src/http/websocket.c ---- */
+/* websocket.c - WebSocket (RFC 6455): the handshake, reading and writing of
+   frames.
+
+        0               1               2               3
+       +-+-+-+-+-------+-+-------------+-------------------------------+
+       |F|R|R|R| opcode|M| length      | length, 16 bits if it is 126, |
+       |I|S|S|S|       |A|             | 64 bits if it is 127          |
+       |N|V|V|V|       |S|             |                               |
+       +-+-+-+-+-------+K+-------------+-------------------------------+
+       | mask, 4 bytes if MASK is set                                  |
+       +---------------------------------------------------------------+
+
+   A message is one frame or several, the later ones with the opcode CONTINUE;
+   pings, pongs and closes may come between them. The reader is a state and a
+   few counters: the payload of messages is unmasked in the caller's bytes and
+   passed on as it comes, that of control frames is collected, since it is
+   short. A frame is refused at the first byte that is wrong, whatever the cut.
+
+       HEAD --> DATA or CONTROL --> HEAD
+                          +-------> CLOSED     any --> REFUSED, for good   */
+/* ---- the handshake ---- */
+
+HFSBI_FN void hfsbi_ws_accept(hfsb_str key, char out[HFSBI_WS_ACCEPT]) {
+    unsigned char digest[HFSBI_SHA1_SIZE];
+    const void   *bytes = digest;
+    hfsbi_sha1_digest(key, HFSB_LIT("258EAFA5-E914-47DA-95CA-C5AB0DC85B11"),
+                      digest);
+    hfsbi_base64_write(hfsb_str_make((const char *)bytes, sizeof digest), out);
+}
+
+static int hfsbi_ws_refuse(hfsb_err *err, int status, const char *field,
+                           const char *message) {
+    hfsbi_fail_key(err, HFSB_SYNTAX, field, "%s", message);
+    return status;
+}
+
+static bool hfsbi_ws_supports(const char *const *protocols, hfsb_str name) {
+    for (; protocols && *protocols; protocols++)
+        if (hfsb_str_equal(name, hfsb_cstr(*protocols))) return true;
+    return false;
+}
+
+/* Finds the first subprotocol that is supported. False when one of them is
+   not a token. */
+static bool hfsbi_ws_choose(const hfsb_http_head *head,
+                            const char *const *protocols, hfsb_str *chosen) {
+    hfsb_str rest, item;
+    size_t   i;
+    for (i = 0; i < head->field_count; i++) {
+        if (!hfsbi_http_is(head->fields[i].name, "Sec-WebSocket-Protocol"))
+            continue;
+        rest = head->fields[i].value;
+        while (hfsbi_http_list_next(&rest, &item)) {
+            if (!hfsbi_http_all(item, HFSBI_HTTP_TOKEN)) return false;
+            if (!chosen->len && hfsbi_ws_supports(protocols, item))
+                *chosen = item;
+        }
+    }
+    return true;
+}
+
+/* The value of a field that must occur once; ptr is NULL when it does not. */
+static hfsb_str hfsbi_ws_single(const hfsb_http_head *head, const char *name) {
+    if (hfsb_http_field_count(head, name) != 1) return hfsb_str_make(NULL, 0);
+    return hfsb_http_field_find(head, name);
+}
+
+HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
+                                   const char *const    *protocols,
+                                   hfsbi_ws_upgrade *upgrade, hfsb_err *err) {
+    size_t size = 0;
+    memset(upgrade, 0, sizeof *upgrade);
+    if (!hfsb_str_equal(head->method, HFSB_LIT("GET")))
+        return hfsbi_ws_refuse(err, 405, "",
+                               "The method for a WebSocket is GET.");
+    if (!head->minor)
+        return hfsbi_ws_refuse(err, 400, "", "A WebSocket needs HTTP/1.1.");
+    if (!hfsb_http_field_lists(head, "Upgrade", "websocket"))
+        return hfsbi_ws_refuse(err, 426, "Upgrade",
+                               "This is a WebSocket: the request needs the "
+                               "field \"Upgrade: websocket\".");
+    if (!hfsb_http_field_lists(head, "Connection", "upgrade"))
+        return hfsbi_ws_refuse(err, 400, "Connection",
+                               "The request needs the field \"Connection: "
+                               "Upgrade\".");
+    if (head->body == HFSB_HTTP_CHUNKED || head->length)
+        return hfsbi_ws_refuse(err, 400, "",
+                               "A request for a WebSocket has no body.");
+    if (!hfsb_str_equal(hfsbi_ws_single(head, "Sec-WebSocket-Version"),
+                        HFSB_LIT("13")))
+        return hfsbi_ws_refuse(err, 426, "Sec-WebSocket-Version",
+                               "The request needs the field "
+                               "\"Sec-WebSocket-Version: 13\", once.");
+    upgrade->key = hfsbi_ws_single(head, "Sec-WebSocket-Key");
+    if (hfsbi_base64_check(upgrade->key, &size, NULL) != HFSB_OK || size != 16)
+        return hfsbi_ws_refuse(err, 400, "Sec-WebSocket-Key",
+                               "The request needs one Sec-WebSocket-Key: 16 "
+                               "bytes in base64.");
+    if (!hfsbi_ws_choose(head, protocols, &upgrade->protocol))
+        return hfsbi_ws_refuse(err, 400, "Sec-WebSocket-Protocol",
+                               "A Sec-WebSocket-Protocol is not a list of "
+                               "names.");
+    hfsbi_ok(err);
+    return 101;
+}
+
+/* ---- masking ---- */
+
+HFSBI_FN void hfsbi_ws_mask(char *bytes, size_t len,
+                            const unsigned char mask[4],
+                            unsigned long long  offset) {
+    unsigned char key[8];
+    uint64_t      word, part[4];
+    size_t        i;
+    for (i = 0; i < 8; i++) key[i] = mask[(offset + i) & 3];
+    memcpy(&word, key, 8);
+    for (; len >= 32; len -= 32, bytes += 32) {
+        memcpy(part, bytes, 32);
+        part[0] ^= word;
+        part[1] ^= word;
+        part[2] ^= word;
+        part[3] ^= word;
+        memcpy(bytes, part, 32);
+    }
+    for (; len >= 8; len -= 8, bytes += 8) {
+        memcpy(part, bytes, 8);
+        part[0] ^= word;
+        memcpy(bytes, part, 8);
+    }
+    for (i = 0; i < len; i++)
+        bytes[i] = (char)(unsigned char)((unsigned char)bytes[i] ^ key[i]);
+}
+
+/* ---- reading the head of a frame ---- */
+
+enum { /* hfsbi_ws_reader.state: what comes next */
+       HFSBI_WS_IN_HEAD,
+       HFSBI_WS_IN_DATA,    /* `left` bytes of a frame of a message */
+       HFSBI_WS_IN_CONTROL, /* `left` bytes of a ping, pong or close */
+       HFSBI_WS_CLOSED,     /* bytes to be dropped */
+       HFSBI_WS_REFUSED
+};
+
+/* Bits of the first two bytes. */
+enum {
+    HFSBI_WS_FIN = 0x80,
+    HFSBI_WS_RESERVED = 0x70,
+    HFSBI_WS_OPCODE = 0x0F,
+    HFSBI_WS_MASKED = 0x80,
+    HFSBI_WS_LENGTH = 0x7F
+};
+
+/* What a call passes around. */
+typedef struct hfsbi_ws_call {
+    hfsbi_ws_reader *r;
+    char            *bytes;
+    size_t           len, used;
+    hfsbi_ws_frame  *frame;
+    hfsb_err        *err;
+} hfsbi_ws_call;
+
+/* Refuses what begins at that offset of the stream; returns false. */
+static bool hfsbi_ws_bad(hfsbi_ws_call *c, unsigned code,
+                         unsigned long long pos, const char *message) {
+    c->r->state = HFSBI_WS_REFUSED;
+    c->frame->code = code;
+    hfsbi_fail(c->err, code == HFSBI_WS_TOO_BIG ? HFSB_LIMIT : HFSB_SYNTAX,
+               (size_t)pos, "%s", message);
+    return false;
+}
+
+static unsigned hfsbi_ws_opcode_of(const hfsbi_ws_reader *r) {
+    return r->head[0] & (unsigned)HFSBI_WS_OPCODE;
+}
+
+/* True for the opcode of a close, ping or pong. */
+static bool hfsbi_ws_is_control(const hfsbi_ws_reader *r) {
+    return (hfsbi_ws_opcode_of(r) & 8) != 0;
+}
+
+/* Judges FIN, the reserved bits and the opcode. */
+static bool hfsbi_ws_first(hfsbi_ws_call *c) {
+    hfsbi_ws_reader   *r = c->r;
+    unsigned           opcode = hfsbi_ws_opcode_of(r);
+    unsigned long long pos = r->at;
+    const unsigned     bad = HFSBI_WS_PROTOCOL_ERROR;
+    if (r->head[0] & HFSBI_WS_RESERVED)
+        return hfsbi_ws_bad(c, bad, pos,
+                            "A frame has reserved bits set, but no extension "
+                            "was agreed on.");
+    if ((opcode > HFSBI_WS_BINARY && opcode < HFSBI_WS_CLOSE) ||
+        opcode > HFSBI_WS_PONG) {
+        hfsbi_ws_bad(c, bad, pos, "");
+        hfsbi_err_add(c->err, "A frame has the unknown opcode %u.", opcode);
+        return false;
+    }
+    if (hfsbi_ws_is_control(r))
+        return (r->head[0] & HFSBI_WS_FIN) != 0 ||
+               hfsbi_ws_bad(c, bad, pos,
+                            "A ping, pong or close is fragmented.");
+    if (opcode == HFSBI_WS_CONTINUE && !r->message)
+        return hfsbi_ws_bad(c, bad, pos,
+                            "A frame continues a message, but there is none "
+                            "to be continued.");
+    if (opcode != HFSBI_WS_CONTINUE && r->message)
+        return hfsbi_ws_bad(c, bad, pos,
+                            "A message begins before the one before it has "
+                            "ended.");
+    return true;
+}
+
+/* Judges MASK and, for a control frame, the length. */
+static bool hfsbi_ws_second(hfsbi_ws_call *c) {
+    hfsbi_ws_reader *r = c->r;
+    bool             masked = (r->head[1] & HFSBI_WS_MASKED) != 0;
+    if (masked == r->client)
+        return hfsbi_ws_bad(c, HFSBI_WS_PROTOCOL_ERROR, r->at,
+                            masked ? "A frame from a server is masked."
+                                   : "A frame from a client is not masked.");
+    return !hfsbi_ws_is_control(r) ||
+           (r->head[1] & HFSBI_WS_LENGTH) <= HFSBI_WS_MAX_CONTROL ||
+           hfsbi_ws_bad(c, HFSBI_WS_PROTOCOL_ERROR, r->at,
+                        "A ping, pong or close has more than 125 bytes.");
+}
+
+/* Number of bytes of the head up to the end of its length. */
+static size_t hfsbi_ws_length_end(const hfsbi_ws_reader *r) {
+    unsigned n = r->head[1] & (unsigned)HFSBI_WS_LENGTH;
+    return n < 126 ? 2 : n == 126 ? 4 : 10;
+}
+
+static bool hfsbi_ws_too_big(hfsbi_ws_call *c, size_t max) {
+    hfsbi_ws_bad(c, HFSBI_WS_TOO_BIG, c->r->at, "");
+    hfsbi_err_add(c->err, "A message has more than %zu bytes.", max);
+    return false;
+}
+
+/* Reads the length, whose last byte has come. */
+static bool hfsbi_ws_length(hfsbi_ws_call *c) {
+    hfsbi_ws_reader   *r = c->r;
+    size_t             end = hfsbi_ws_length_end(r), i;
+    size_t             max = hfsbi_http_limit(r->max, (size_t)16 << 20);
+    unsigned long long n = r->head[1] & (unsigned)HFSBI_WS_LENGTH;
+    if (end > 2)
+        for (n = 0, i = 2; i < end; i++) n = n << 8 | r->head[i];
+    if (n >> 63)
+        return hfsbi_ws_bad(c, HFSBI_WS_PROTOCOL_ERROR, r->at,
+                            "The length of a frame has its highest bit set.");
+    if (n < (end == 4 ? 126u : end == 10 ? 65536u : 0u))
+        return hfsbi_ws_bad(c, HFSBI_WS_PROTOCOL_ERROR, r->at,
+                            "The length of a frame is not in its shortest "
+                            "form.");
+    r->left = n;
+    if (hfsbi_ws_is_control(r)) return true;
+    if (n > max || r->length > max - (size_t)n)
+        return hfsbi_ws_too_big(c, max);
+    r->length += (size_t)n;
+    return true;
+}
+
+/* The head is complete. */
+static void hfsbi_ws_head_end(hfsbi_ws_reader *r) {
+    unsigned opcode = hfsbi_ws_opcode_of(r);
+    r->state = hfsbi_ws_is_control(r) ? HFSBI_WS_IN_CONTROL : HFSBI_WS_IN_DATA;
+    r->head_len = r->control_len = r->phase = 0;
+    if (opcode == HFSBI_WS_TEXT || opcode == HFSBI_WS_BINARY)
+        r->message = (unsigned char)opcode;
+}
+
+/* Takes bytes of the head. False when it is refused. */
+static bool hfsbi_ws_head(hfsbi_ws_call *c) {
+    hfsbi_ws_reader *r = c->r;
+    while (c->used < c->len) {
+        size_t n = r->head_len;
+        bool   good = true;
+        r->head[n++] = (unsigned char)c->bytes[c->used];
+        r->head_len = (unsigned char)n;
+        if (n == 1) good = hfsbi_ws_first(c);
+        if (n == 2) good = hfsbi_ws_second(c);
+        if (good && n > 1 && n == hfsbi_ws_length_end(r))
+            good = hfsbi_ws_length(c);
+        if (!good) return false;
+        c->used++;
+        r->at++;
+        if (n > 1 && n == hfsbi_ws_length_end(r) + (r->client ? 0 : 4)) {
+            hfsbi_ws_head_end(r);
+            return true;
+        }
+    }
+    return true;
+}
+
+/* ---- reading payloads ---- */
+
+static const unsigned char *hfsbi_ws_key(const hfsbi_ws_reader *r) {
+    return r->head + hfsbi_ws_length_end(r);
+}
+
+/* Passes over n bytes of the payload. */
+static void hfsbi_ws_use(hfsbi_ws_call *c, size_t n) {
+    c->used += n;
+    c->r->at += n;
+    c->r->left -= n;
+    c->r->phase = (unsigned char)((c->r->phase + n) & 3);
+}
+
+/* Checks the n bytes at p, a piece of a text. Returns how many are good: the
+   rest, which begins with the byte to be refused, is masked again for the
+   next call. */
+static size_t hfsbi_ws_check(hfsbi_ws_reader *r, char *p, size_t n) {
+    size_t good = hfsbi_utf8_stream_check(&r->text, hfsb_str_make(p, n));
+    if (good < n && !r->client)
+        hfsbi_ws_mask(p + good, n - good, hfsbi_ws_key(r), r->phase + good);
+    return good;
+}
+
+/* Passes on what has come of a frame of a message. Without a byte to pass on
+   a text that is over can still lack the end of its last character. */
+static hfsbi_ws_event hfsbi_ws_data(hfsbi_ws_call *c) {
+    hfsbi_ws_reader *r = c->r;
+    char            *p = c->bytes + c->used;
+    bool             fin = (r->head[0] & HFSBI_WS_FIN) != 0;
+    size_t           n = c->len - c->used, good;
+    if (!n && r->left) return HFSBI_WS_EVENT_MORE;
+    if (n > r->left) n = (size_t)r->left;
+    if (!r->client) hfsbi_ws_mask(p, n, hfsbi_ws_key(r), r->phase);
+    c->frame->text = r->message == HFSBI_WS_TEXT;
+    good = c->frame->text ? hfsbi_ws_check(r, p, n) : n;
+    if ((!good && n) || (!n && fin && r->text.len)) {
+        hfsbi_ws_bad(c, HFSBI_WS_BAD_TEXT, r->at,
+                     n ? "A text is not valid UTF-8."
+                       : "A text ends inside a character.");
+        return HFSBI_WS_EVENT_BAD;
+    }
+    hfsbi_ws_use(c, good);
+    c->frame->data = hfsb_str_make(p, good);
+    if (!r->left && !(fin && r->text.len)) {
+        r->state = HFSBI_WS_IN_HEAD;
+        c->frame->last = fin;
+    }
+    if (c->frame->last) {
+        r->message = 0;
+        r->length = 0;
+    }
+    return good || c->frame->last ? HFSBI_WS_EVENT_DATA : HFSBI_WS_EVENT_MORE;
+}
+
+/* True for a code that may be sent: not those for local use, nor unassigned
+   ones. */
+static bool hfsbi_ws_code_ok(unsigned code) {
+    if (code >= 3000) return code < 5000;
+    return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
+}
+
+/* Reads the payload of a close. */
+static hfsbi_ws_event hfsbi_ws_closed(hfsbi_ws_call *c, hfsb_str payload) {
+    hfsbi_ws_reader   *r = c->r;
+    unsigned long long pos = r->at - payload.len;
+    unsigned code = (unsigned)r->control[0] << 8 | (unsigned)r->control[1];
+    hfsb_str reason = hfsb_str_slice(payload, 2, payload.len);
+    size_t   good = hfsb_utf8_validate(reason);
+    r->state = HFSBI_WS_CLOSED;
+    c->frame->code = payload.len ? code : (unsigned)HFSBI_WS_NO_CODE;
+    c->frame->data = reason;
+    if (payload.len == 1) {
+        hfsbi_ws_bad(c, HFSBI_WS_PROTOCOL_ERROR, pos,
+                     "A close has one byte; expected none, or a code of two "
+                     "bytes and a reason.");
+    } else if (payload.len && !hfsbi_ws_code_ok(code)) {
+        hfsbi_ws_bad(c, HFSBI_WS_PROTOCOL_ERROR, pos, "");
+        hfsbi_err_add(c->err, "A close has the invalid code %u.", code);
+    } else if (good < reason.len) {
+        hfsbi_ws_bad(c, HFSBI_WS_BAD_TEXT, pos + 2 + good,
+                     "The reason of a close is not valid UTF-8.");
+    }
+    return r->state == HFSBI_WS_CLOSED ? HFSBI_WS_EVENT_CLOSE
+                                       : HFSBI_WS_EVENT_BAD;
+}
+
+/* Collects the payload of a control frame. */
+static hfsbi_ws_event hfsbi_ws_control(hfsbi_ws_call *c) {
+    hfsbi_ws_reader *r = c->r;
+    void            *to = r->control + r->control_len;
+    const void      *all = r->control;
+    size_t           n = c->len - c->used;
+    if (n > r->left) n = (size_t)r->left;
+    if (n) memcpy(to, c->bytes + c->used, n);
+    if (!r->client) hfsbi_ws_mask((char *)to, n, hfsbi_ws_key(r), r->phase);
+    r->control_len = (unsigned char)(r->control_len + n);
+    hfsbi_ws_use(c, n);
+    if (r->left) return HFSBI_WS_EVENT_MORE;
+    r->state = HFSBI_WS_IN_HEAD;
+    c->frame->data = hfsb_str_make((const char *)all, r->control_len);
+    switch (hfsbi_ws_opcode_of(r)) {
+    case HFSBI_WS_PING: return HFSBI_WS_EVENT_PING;
+    case HFSBI_WS_PONG: return HFSBI_WS_EVENT_PONG;
+    default: return hfsbi_ws_closed(c, c->frame->data);
+    }
+}
+
+/* One step; MORE without a change of state when all bytes are used. */
+static hfsbi_ws_event hfsbi_ws_step(hfsbi_ws_call *c) {
+    switch (c->r->state) {
+    case HFSBI_WS_IN_HEAD:
+        return hfsbi_ws_head(c) ? HFSBI_WS_EVENT_MORE : HFSBI_WS_EVENT_BAD;
+    case HFSBI_WS_IN_DATA: return hfsbi_ws_data(c);
+    case HFSBI_WS_IN_CONTROL: return hfsbi_ws_control(c);
+    case HFSBI_WS_CLOSED: c->used = c->len; return HFSBI_WS_EVENT_MORE;
+    default:
+        hfsbi_ws_bad(c, HFSBI_WS_PROTOCOL_ERROR, c->r->at,
+                     "An earlier frame was refused.");
+        return HFSBI_WS_EVENT_BAD;
+    }
+}
+
+HFSBI_FN hfsbi_ws_event hfsbi_ws_next(hfsbi_ws_reader *reader, char *bytes,
+                                      size_t len, hfsbi_ws_frame *frame,
+                                      size_t *used, hfsb_err *err) {
+    hfsbi_ws_call  c;
+    hfsbi_ws_event event;
+    unsigned char  before;
+    char           none = 0;
+    c.r = reader;
+    c.bytes = len ? bytes : &none;
+    c.len = len;
+    c.used = 0;
+    c.frame = frame;
+    c.err = err;
+    do {
+        memset(frame, 0, sizeof *frame);
+        before = reader->state;
+        event = hfsbi_ws_step(&c);
+    } while (event == HFSBI_WS_EVENT_MORE && reader->state != before);
+    *used = c.used;
+    return event;
+}
+
+/* ---- writing ---- */
+
+HFSBI_FN size_t hfsbi_ws_write_head(hfsbi_ws_opcode opcode, bool fin,
+                                    unsigned long long   length,
+                                    const unsigned char *mask,
+                                    char                 out[HFSBI_WS_HEAD]) {
+    size_t   n = length < 126 ? 0 : length < 65536 ? 2 : 8, i;
+    unsigned second = n == 0 ? (unsigned)length : n == 2 ? 126u : 127u;
+    unsigned first = (unsigned)opcode | (fin ? (unsigned)HFSBI_WS_FIN : 0u);
+    if (mask) second |= HFSBI_WS_MASKED;
+    out[0] = (char)(unsigned char)first;
+    out[1] = (char)(unsigned char)second;
+    for (i = 0; i < n; i++)
+        out[2 + i] =
+            (char)(unsigned char)(length >> (8 * (n - 1 - i)) & 0xFFu);
+    if (!mask) return 2 + n;
+    memcpy(out + 2 + n, mask, 4);
+    return 2 + n + 4;
+}
+
+HFSBI_FN size_t hfsbi_ws_write_close(unsigned code, hfsb_str reason,
+                                     char out[HFSBI_WS_MAX_CONTROL]) {
+    size_t n = hfsbi_utf8_floor(reason, HFSBI_WS_MAX_CONTROL - 2);
+    if (code == HFSBI_WS_NO_CODE) return 0;
+    out[0] = (char)(unsigned char)(code >> 8 & 0xFFu);
+    out[1] = (char)(unsigned char)(code & 0xFFu);
+    if (n) memcpy(out + 2, reason.ptr, n);
+    return 2 + n;
+}
+
+/* ---- src/http/multipart.c ---- */
+/* multipart.c - bodies of multipart/form-data (RFC 7578, RFC 2046), in pieces.
+
+       preamble CRLF
+       --boundary CRLF
+       Content-Disposition: form-data; name="a"; filename="b" CRLF
+       CRLF
+       data CRLF
+       --boundary-- CRLF
+       epilogue
+
+   A delimiter is CRLF "--" boundary; the CRLF belongs to it, not to the data,
+   and may be that of the empty line before the data, or the start of the body.
+   It contains no CR but its first byte. So after a mismatch the search goes on
+   at the byte that did not match: nothing is read again, and the bytes held
+   back at the end of a piece need not be kept, since they are those of the
+   delimiter.
+
+       PREAMBLE --> AFTER --> HEAD --> DATA --> AFTER --> ...
+                      |  (PADDING before CR LF)
+                      +-"-"-> DASH --> CLOSED --> EPILOGUE --> OVER
+       any --> REFUSED, for good
+
+   Strict: a line that starts with a delimiter is one, a body that two readers
+   could take for different parts is refused. Only the head of a part is kept,
+   in a buffer that never moves; names are decoded there. */
+enum {                          /* hfsbi_multipart.state: what comes next */
+       HFSBI_MULTIPART_REFUSED, /* or not begun */
+       HFSBI_MULTIPART_PREAMBLE,
+       HFSBI_MULTIPART_AFTER,   /* what follows a delimiter */
+       HFSBI_MULTIPART_PADDING, /* blanks after it, then CR */
+       HFSBI_MULTIPART_LF,      /* the line feed after that */
+       HFSBI_MULTIPART_HEAD,
+       HFSBI_MULTIPART_IN_DATA,
+       HFSBI_MULTIPART_DASH,      /* the second "-" after the last one */
+       HFSBI_MULTIPART_CLOSED,    /* blanks after it, then CR or the end */
+       HFSBI_MULTIPART_CLOSED_LF, /* the line feed after that */
+       HFSBI_MULTIPART_EPILOGUE,
+       HFSBI_MULTIPART_OVER
+};
+
+enum {
+    HFSBI_MULTIPART_MAX_BOUNDARY = 70,
+    HFSBI_MULTIPART_MAX_PADDING = 256,
+    HFSBI_MULTIPART_CRLF = 2 /* bytes of it at the start of a delimiter */
+};
+
+/* ---- parameters: *(";" name "=" value) ---- */
+
+typedef struct hfsbi_http_param {
+    hfsb_str name, value; /* value: without its quotes, not decoded */
+    bool     quoted;
+} hfsbi_http_param;
+
+static hfsb_str hfsbi_http_param_skip(hfsb_str s, size_t n) {
+    while (n < s.len && hfsbi_is_blank(s.ptr[n])) n++;
+    return hfsb_str_slice(s, n, s.len);
+}
+
+static size_t hfsbi_http_param_token(hfsb_str s) {
+    size_t n = 0;
+    while (n < s.len && (hfsbi_http_class(s.ptr[n]) & HFSBI_HTTP_TOKEN)) n++;
+    return n;
+}
+
+/* In a quoted string only \" and \\ are escapes: browsers send a backslash of
+   a file name as it is. */
+static bool hfsbi_http_param_escape(hfsb_str s, size_t i) {
+    return s.ptr[i] == '\\' && i + 1 < s.len &&
+           (s.ptr[i + 1] == '"' || s.ptr[i + 1] == '\\');
+}
+
+/* Offset of the closing quote of s, which starts after the opening one; s.len
+   without one. */
+static size_t hfsbi_http_param_quote(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len && s.ptr[i] != '"'; i++)
+        if (hfsbi_http_param_escape(s, i)) i++;
+    return i < s.len ? i : s.len;
+}
+
+/* Removes the next parameter from *rest, which starts with ";" or is empty;
+   an empty parameter is skipped. False at its end (*wrong is NULL), or when it
+   is malformed at *wrong. */
+static bool hfsbi_http_param_next(hfsb_str *rest, hfsbi_http_param *param,
+                                  const char **wrong) {
+    hfsb_str s = hfsbi_http_param_skip(*rest, 0);
+    size_t   n;
+    *wrong = s.len && *s.ptr != ';' ? s.ptr : NULL;
+    if (*wrong) return false;
+    while (s.len && *s.ptr == ';') s = hfsbi_http_param_skip(s, 1);
+    if (!s.len) return false;
+    n = hfsbi_http_param_token(s);
+    *wrong = s.ptr + n;
+    if (!n || n == s.len || s.ptr[n] != '=') return false;
+    param->name = hfsb_str_slice(s, 0, n);
+    s = hfsb_str_slice(s, n + 1, s.len);
+    param->quoted = s.len > 0 && *s.ptr == '"';
+    if (param->quoted) s = hfsb_str_slice(s, 1, s.len);
+    *wrong = s.ptr;
+    n = param->quoted ? hfsbi_http_param_quote(s) : hfsbi_http_param_token(s);
+    if (param->quoted ? n == s.len : !n) return false;
+    param->value = hfsb_str_slice(s, 0, n);
+    *rest = hfsb_str_slice(s, n + param->quoted, s.len);
+    return true;
+}
+
+/* ---- the boundary ---- */
+
+static bool hfsbi_boundary_ok(hfsb_str s) {
+    size_t i;
+    if (!s.len || s.len > HFSBI_MULTIPART_MAX_BOUNDARY ||
+        s.ptr[s.len - 1] == ' ')
+        return false;
+    for (i = 0; i < s.len; i++)
+        if (!s.ptr[i] ||
+            (!hfsbi_is_digit(s.ptr[i]) && !hfsbi_is_alpha(s.ptr[i]) &&
+             !strchr("'()+_,-./:=? ", s.ptr[i])))
+            return false;
+    return true;
+}
+
+/* Finds the boundary in the parameters of a Content-Type. */
+static hfsb_status hfsbi_boundary_find(hfsb_str text, hfsb_str rest,
+                                       hfsb_str *boundary, hfsb_err *err) {
+    const char      *wrong;
+    hfsbi_http_param param;
+    while (hfsbi_http_param_next(&rest, &param, &wrong)) {
+        size_t pos = (size_t)(param.value.ptr - text.ptr);
+        if (!hfsbi_http_is(param.name, "boundary")) continue;
+        if (boundary->ptr)
+            return hfsbi_fail(err, HFSB_SYNTAX, pos,
+                              "The Content-Type has more than one boundary.");
+        if (!hfsbi_boundary_ok(param.value))
+            return hfsbi_fail(err, HFSB_SYNTAX, pos,
+                              "The boundary of the Content-Type must have 1 "
+                              "to 70 letters, digits or any of '()+_,-./:=? "
+                              "and not end in a blank.");
+        *boundary = param.value;
+    }
+    if (wrong)
+        return hfsbi_fail(err, HFSB_SYNTAX, (size_t)(wrong - text.ptr),
+                          "The Content-Type is malformed. Expected "
+                          "multipart/form-data; boundary=...");
+    if (!boundary->ptr)
+        return hfsbi_fail(err, HFSB_SYNTAX, text.len,
+                          "The Content-Type has no boundary.");
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_multipart_begin(hfsbi_multipart *m,
+                                           hfsb_str         content_type,
+                                           hfsb_err        *err) {
+    size_t      end = hfsb_str_find_byte(content_type, ';');
+    hfsb_str    type = hfsbi_trim(hfsb_str_slice(content_type, 0, end));
+    hfsb_str    boundary = HFSB_INIT;
+    hfsb_status st;
+    if (!hfsbi_http_is(type, "multipart/form-data"))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The Content-Type is not multipart/form-data.");
+    st = hfsbi_boundary_find(
+        content_type, hfsb_str_slice(content_type, end, content_type.len),
+        &boundary, err);
+    if (st != HFSB_OK) return st;
+    hfsb_buf_truncate(&m->head, 0);
+    st = hfsb_buf_reserve(&m->head, hfsbi_http_limit(m->max_head, 16384));
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Multipart body");
+    memcpy(m->delim, "\r\n--", 4);
+    memcpy(m->delim + 4, boundary.ptr, boundary.len);
+    m->delim_len = (unsigned char)(4 + boundary.len);
+    m->state = HFSBI_MULTIPART_PREAMBLE;
+    m->matched = m->implied = HFSBI_MULTIPART_CRLF;
+    m->in_part = false;
+    m->parts = m->count = 0;
+    m->at = 0;
+    m->name = m->filename = m->type = hfsb_str_make(NULL, 0);
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN void hfsbi_multipart_free(hfsbi_multipart *m) {
+    hfsb_buf_free(&m->head);
+    m->name = m->filename = m->type = hfsb_str_make(NULL, 0);
+    m->state = HFSBI_MULTIPART_REFUSED;
+}
+
+/* ---- refusing ---- */
+
+/* What a call passes around. */
+typedef struct hfsbi_multipart_call {
+    hfsbi_multipart *m;
+    hfsb_str         in;
+    size_t           used;
+    hfsb_str        *data;
+    hfsb_err        *err;
+} hfsbi_multipart_call;
+
+static hfsbi_multipart_event hfsbi_multipart_bad(hfsbi_multipart_call *c,
+                                                 hfsb_status           code,
+                                                 unsigned long long    pos,
+                                                 const char *message) {
+    c->m->state = HFSBI_MULTIPART_REFUSED;
+    hfsbi_fail(c->err, code, (size_t)pos, "%s", message);
+    return HFSBI_MULTIPART_BAD;
+}
+
+/* Offset in the body of a place in the head. */
+static unsigned long long hfsbi_multipart_pos(const hfsbi_multipart *m,
+                                              const char            *at) {
+    return m->at - m->head.len + (unsigned long long)(at - m->head.ptr);
+}
+
+/* Refuses the head at a place in it; returns false. */
+static bool hfsbi_multipart_refuse(hfsbi_multipart_call *c, hfsb_status code,
+                                   const char *at, const char *message) {
+    hfsbi_multipart_bad(c, code, hfsbi_multipart_pos(c->m, at), message);
+    return false;
+}
+
+/* ---- the head of a part ---- */
+
+/* The bytes of a view of the head, to be decoded in place. */
+static char *hfsbi_multipart_edit(hfsbi_multipart *m, hfsb_str s) {
+    return m->head.ptr + (s.ptr - m->head.ptr);
+}
+
+/* Decodes the escapes of a quoted string in place. */
+static hfsb_str hfsbi_multipart_unquote(hfsbi_multipart *m, hfsb_str s) {
+    char  *to = hfsbi_multipart_edit(m, s);
+    size_t i, n = 0;
+    for (i = 0; i < s.len; i++) {
+        if (hfsbi_http_param_escape(s, i)) i++;
+        to[n++] = s.ptr[i];
+    }
+    return hfsb_str_make(to, n);
+}
+
+/* Decodes charset'language'text of RFC 5987 in place; the result is UTF-8 and
+   never longer. False when it is malformed. */
+static bool hfsbi_multipart_extended(hfsbi_multipart *m, hfsb_str s,
+                                     hfsb_str *out) {
+    size_t   quote = hfsb_str_find_byte(s, '\''), i, n = 0;
+    hfsb_str charset = hfsb_str_slice(s, 0, quote);
+    hfsb_str rest = hfsb_str_slice(s, charset.len + 1, s.len);
+    bool     latin = hfsbi_http_is(charset, "ISO-8859-1");
+    char    *to = hfsbi_multipart_edit(m, s);
+    if (!latin && !hfsbi_http_is(charset, "UTF-8")) return false;
+    quote = hfsb_str_find_byte(rest, '\'');
+    if (quote == HFSB_NPOS) return false;
+    rest = hfsb_str_slice(rest, quote + 1, rest.len);
+    for (i = 0; i < rest.len; i++) {
+        int c = hfsbi_http_byte(rest, &i, false);
+        if (c <= 0) return false;
+        if (latin) n += hfsb_utf8_encode((unsigned long)c, to + n);
+        else to[n++] = (char)(unsigned char)c;
+    }
+    *out = hfsb_str_make(to, n);
+    return true;
+}
+
+/* A name or file name, decoded: checks its length and its UTF-8. */
+static bool hfsbi_multipart_name_ok(hfsbi_multipart_call *c, hfsb_str s,
+                                    const char *at) {
+    if (s.len > hfsbi_http_limit(c->m->max_name, 4096))
+        return hfsbi_multipart_refuse(c, HFSB_LIMIT, at,
+                                      "The name of a part or of its file is "
+                                      "too long.");
+    return hfsb_utf8_validate(s) == s.len ||
+           hfsbi_multipart_refuse(c, HFSB_SYNTAX, at,
+                                  "The name of a part or of its file is not "
+                                  "valid UTF-8.");
+}
+
+/* Takes one parameter of a Content-Disposition. *extended is the value of
+   filename*, which counts more than filename. */
+static bool hfsbi_multipart_param(hfsbi_multipart_call   *c,
+                                  const hfsbi_http_param *param,
+                                  hfsb_str               *extended) {
+    hfsbi_multipart *m = c->m;
+    hfsb_str         value = param->value, *to = NULL;
+    const char      *at = param->name.ptr;
+    if (hfsbi_http_is(param->name, "name")) to = &m->name;
+    else if (hfsbi_http_is(param->name, "filename")) to = &m->filename;
+    else if (hfsbi_http_is(param->name, "filename*")) to = extended;
+    if (!to) return true;
+    if (to->ptr)
+        return hfsbi_multipart_refuse(c, HFSB_SYNTAX, at,
+                                      "A Content-Disposition has a name or "
+                                      "filename more than once.");
+    if (to == extended) {
+        if (param->quoted || !hfsbi_multipart_extended(m, value, to))
+            return hfsbi_multipart_refuse(
+                c, HFSB_SYNTAX, at,
+                "A filename* is malformed. Expected UTF-8''text, with %XX for "
+                "all but letters, digits and some signs.");
+    } else {
+        *to = param->quoted ? hfsbi_multipart_unquote(m, value) : value;
+    }
+    return hfsbi_multipart_name_ok(c, *to, value.ptr);
+}
+
+static bool hfsbi_multipart_disposition(hfsbi_multipart_call *c,
+                                        hfsb_str              value) {
+    hfsbi_multipart *m = c->m;
+    hfsb_str         rest = value, extended = HFSB_INIT;
+    size_t           n = hfsbi_http_param_token(value);
+    const char      *wrong;
+    hfsbi_http_param param;
+    if (m->named)
+        return hfsbi_multipart_refuse(c, HFSB_SYNTAX, value.ptr,
+                                      "A part has more than one "
+                                      "Content-Disposition.");
+    m->named = true;
+    if (!hfsbi_http_is(hfsb_str_slice(value, 0, n), "form-data"))
+        return hfsbi_multipart_refuse(c, HFSB_SYNTAX, value.ptr,
+                                      "The Content-Disposition of a part "
+                                      "must be form-data.");
+    rest = hfsb_str_slice(value, n, value.len);
+    while (hfsbi_http_param_next(&rest, &param, &wrong))
+        if (!hfsbi_multipart_param(c, &param, &extended)) return false;
+    if (wrong)
+        return hfsbi_multipart_refuse(c, HFSB_SYNTAX, wrong,
+                                      "A Content-Disposition is malformed. "
+                                      "Expected form-data; name=\"...\"");
+    if (!m->name.ptr)
+        return hfsbi_multipart_refuse(c, HFSB_SYNTAX, value.ptr,
+                                      "A Content-Disposition has no name.");
+    if (extended.ptr) m->filename = extended;
+    return true;
+}
+
+/* Only codings that leave the data as it is. */
+static bool hfsbi_multipart_coding(hfsbi_multipart_call *c, hfsb_str value) {
+    return hfsbi_http_is(value, "7bit") || hfsbi_http_is(value, "8bit") ||
+           hfsbi_http_is(value, "binary") ||
+           hfsbi_multipart_refuse(c, HFSB_SYNTAX, value.ptr,
+                                  "The Content-Transfer-Encoding of a part "
+                                  "is not supported. Send its bytes as they "
+                                  "are.");
+}
+
+/* Reads a line of the head that is complete and not empty. */
+static bool hfsbi_multipart_field(hfsbi_multipart_call *c) {
+    hfsbi_multipart  *m = c->m;
+    hfsb_http_parser  parser;
+    hfsbi_http_reader r;
+    hfsb_http_field   field;
+    const char       *line = m->head.ptr + m->line;
+    hfsb_http_parser_init(&parser, NULL);
+    memset(&r, 0, sizeof r);
+    r.parser = &parser;
+    r.in = hfsb_buf_str(&m->head);
+    r.err = c->err;
+    if (!hfsbi_http_field_line(&r, line, m->head.ptr + m->head.len, &field)) {
+        m->state = HFSBI_MULTIPART_REFUSED;
+        if (c->err) c->err->pos += (size_t)(m->at - m->head.len);
+        return false;
+    }
+    if (hfsbi_http_is(field.name, "Content-Disposition"))
+        return hfsbi_multipart_disposition(c, field.value);
+    if (hfsbi_http_is(field.name, "Content-Transfer-Encoding"))
+        return hfsbi_multipart_coding(c, field.value);
+    if (!hfsbi_http_is(field.name, "Content-Type")) return true;
+    if (m->type.ptr)
+        return hfsbi_multipart_refuse(c, HFSB_SYNTAX, field.value.ptr,
+                                      "A part has more than one "
+                                      "Content-Type.");
+    m->type = field.value;
+    return true;
+}
+
+/* The head is over. */
+static hfsbi_multipart_event
+hfsbi_multipart_head_end(hfsbi_multipart_call *c) {
+    hfsbi_multipart *m = c->m;
+    if (!m->named)
+        return hfsbi_multipart_bad(c, HFSB_SYNTAX, m->at - 2,
+                                   "A part has no Content-Disposition.");
+    m->state = HFSBI_MULTIPART_IN_DATA;
+    m->matched = m->implied = HFSBI_MULTIPART_CRLF;
+    m->in_part = true;
+    return HFSBI_MULTIPART_PART;
+}
+
+/* Takes bytes of the head up to the end of the line. */
+static hfsbi_multipart_event hfsbi_multipart_head(hfsbi_multipart_call *c) {
+    hfsbi_multipart *m = c->m;
+    const char      *p = c->in.ptr + c->used, *lf;
+    size_t           n = c->in.len - c->used, end;
+    size_t           room = hfsbi_http_limit(m->max_head, 16384) - m->head.len;
+    if (!n) return HFSBI_MULTIPART_MORE;
+    lf = (const char *)memchr(p, '\n', n);
+    end = lf ? (size_t)(lf - p) + 1 : n;
+    if (end > room)
+        return hfsbi_multipart_bad(c, HFSB_LIMIT, m->at + room,
+                                   "The head of a part is too large.");
+    hfsb_buf_append(&m->head, hfsb_str_make(p, end)); /* there is room */
+    c->used += end;
+    m->at += end;
+    if (!lf) return HFSBI_MULTIPART_MORE;
+    if (m->head.len - m->line == 2 && m->head.ptr[m->line] == '\r')
+        return hfsbi_multipart_head_end(c);
+    if (!hfsbi_multipart_field(c)) return HFSBI_MULTIPART_BAD;
+    m->line = m->head.len;
+    return HFSBI_MULTIPART_MORE;
+}
+
+/* A delimiter is followed by a part. */
+static hfsbi_multipart_event
+hfsbi_multipart_head_begin(hfsbi_multipart_call *c) {
+    hfsbi_multipart *m = c->m;
+    if (++m->parts > hfsbi_http_limit(m->max_parts, 1000))
+        return hfsbi_multipart_bad(c, HFSB_LIMIT, m->at,
+                                   "The body has too many parts.");
+    m->state = HFSBI_MULTIPART_HEAD;
+    hfsb_buf_truncate(&m->head, 0);
+    m->line = 0;
+    m->named = false;
+    m->name = m->filename = m->type = hfsb_str_make(NULL, 0);
+    return HFSBI_MULTIPART_MORE;
+}
+
+/* ---- data and delimiters ---- */
+
+/* Number of bytes at p, of n, that continue the delimiter after `from`. */
+static size_t hfsbi_multipart_match(const hfsbi_multipart *m, size_t from,
+                                    const char *p, size_t n) {
+    size_t i = 0, most = m->delim_len - from;
+    if (most > n) most = n;
+    while (i < most && p[i] == m->delim[from + i]) i++;
+    return i;
+}
+
+/* The n bytes before m->at are data, or part of the preamble. */
+static hfsbi_multipart_event hfsbi_multipart_pass(hfsbi_multipart_call *c,
+                                                  const char *p, size_t n) {
+    hfsbi_multipart *m = c->m;
+    size_t           room = hfsbi_http_limit(m->max_around, 4096) - m->count;
+    if (!n) return HFSBI_MULTIPART_MORE;
+    if (m->state == HFSBI_MULTIPART_IN_DATA) {
+        *c->data = hfsb_str_make(p, n);
+        return HFSBI_MULTIPART_DATA;
+    }
+    if (n > room)
+        return hfsbi_multipart_bad(c, HFSB_LIMIT, m->at - n + room,
+                                   "There are too many bytes before the "
+                                   "first boundary.");
+    m->count += n;
+    return HFSBI_MULTIPART_MORE;
+}
+
+/* The delimiter is complete. */
+static hfsbi_multipart_event hfsbi_multipart_found(hfsbi_multipart *m) {
+    bool in_part = m->in_part;
+    m->state = HFSBI_MULTIPART_AFTER;
+    m->matched = m->implied = 0;
+    m->in_part = false;
+    m->count = 0;
+    return in_part ? HFSBI_MULTIPART_PART_END : HFSBI_MULTIPART_MORE;
+}
+
+/* Some bytes of a delimiter came at the end of the last piece: goes on with
+   it. When it was none, these bytes are data. */
+static hfsbi_multipart_event hfsbi_multipart_resume(hfsbi_multipart_call *c) {
+    hfsbi_multipart *m = c->m;
+    size_t n = hfsbi_multipart_match(m, m->matched, c->in.ptr + c->used,
+                                     c->in.len - c->used);
+    size_t from = m->implied, held;
+    c->used += n;
+    m->at += n;
+    m->matched = (unsigned char)(m->matched + n);
+    if (m->matched == m->delim_len) return hfsbi_multipart_found(m);
+    if (c->used == c->in.len) return HFSBI_MULTIPART_MORE;
+    held = m->matched - from;
+    m->matched = m->implied = 0;
+    return hfsbi_multipart_pass(c, m->delim + from, held);
+}
+
+/* Searches for a delimiter and passes over what comes before it. */
+static hfsbi_multipart_event hfsbi_multipart_scan(hfsbi_multipart_call *c) {
+    hfsbi_multipart      *m = c->m;
+    const char           *start = c->in.ptr + c->used, *p;
+    const char           *end = c->in.ptr + c->in.len;
+    size_t                n = 0;
+    hfsbi_multipart_event event;
+    if (m->matched) return hfsbi_multipart_resume(c);
+    for (p = start; p < end; p += n) {
+        const char *cr = (const char *)memchr(p, '\r', (size_t)(end - p));
+        n = 0;
+        p = cr ? cr : end;
+        if (!cr) break;
+        n = hfsbi_multipart_match(m, 0, cr, (size_t)(end - cr));
+        if (n == m->delim_len || cr + n == end) break;
+    }
+    if (n == m->delim_len && p > start) n = 0; /* the data first */
+    c->used += (size_t)(p - start) + n;
+    m->at += (size_t)(p - start);
+    event = hfsbi_multipart_pass(c, start, (size_t)(p - start));
+    m->at += n;
+    m->matched = (unsigned char)n;
+    return n == m->delim_len ? hfsbi_multipart_found(m) : event;
+}
+
+/* Refuses a byte after a delimiter. */
+static hfsbi_multipart_event
+hfsbi_multipart_bad_line(hfsbi_multipart_call *c) {
+    return hfsbi_multipart_bad(c, HFSB_SYNTAX, c->m->at,
+                               "A line that starts with the boundary must "
+                               "end in CRLF after it, or in \"--\" and CRLF.");
+}
+
+/* Takes a line feed after a delimiter and a CR. */
+static hfsbi_multipart_event hfsbi_multipart_line_end(hfsbi_multipart_call *c,
+                                                      char ch) {
+    hfsbi_multipart *m = c->m;
+    if (ch != '\n') return hfsbi_multipart_bad_line(c);
+    m->count = 0;
+    m->at++;
+    c->used++;
+    if (m->state == HFSBI_MULTIPART_LF) return hfsbi_multipart_head_begin(c);
+    m->state = HFSBI_MULTIPART_EPILOGUE;
+    return HFSBI_MULTIPART_MORE;
+}
+
+/* Takes another byte ch after a delimiter. */
+static hfsbi_multipart_event hfsbi_multipart_after(hfsbi_multipart_call *c,
+                                                   char                  ch) {
+    hfsbi_multipart *m = c->m;
+    bool             closed = m->state == HFSBI_MULTIPART_CLOSED;
+    if (m->state == HFSBI_MULTIPART_DASH) {
+        if (ch != '-') return hfsbi_multipart_bad_line(c);
+        m->state = HFSBI_MULTIPART_CLOSED;
+    } else if (ch == '\r') {
+        m->state = closed ? HFSBI_MULTIPART_CLOSED_LF : HFSBI_MULTIPART_LF;
+    } else if (ch == '-' && m->state == HFSBI_MULTIPART_AFTER) {
+        m->state = HFSBI_MULTIPART_DASH;
+    } else if (hfsbi_is_blank(ch)) {
+        if (++m->count > HFSBI_MULTIPART_MAX_PADDING)
+            return hfsbi_multipart_bad(c, HFSB_LIMIT, m->at,
+                                       "There are too many blanks after a "
+                                       "boundary.");
+        if (!closed) m->state = HFSBI_MULTIPART_PADDING;
+    } else {
+        return hfsbi_multipart_bad_line(c);
+    }
+    m->at++;
+    c->used++;
+    return HFSBI_MULTIPART_MORE;
+}
+
+/* Drops what follows the last delimiter. */
+static hfsbi_multipart_event
+hfsbi_multipart_epilogue(hfsbi_multipart_call *c) {
+    hfsbi_multipart *m = c->m;
+    size_t           n = c->in.len - c->used;
+    size_t           room = hfsbi_http_limit(m->max_around, 4096) - m->count;
+    if (n > room)
+        return hfsbi_multipart_bad(c, HFSB_LIMIT, m->at + room,
+                                   "There are too many bytes after the last "
+                                   "boundary.");
+    m->count += n;
+    m->at += n;
+    c->used += n;
+    return HFSBI_MULTIPART_MORE;
+}
+
+/* ---- the body ---- */
+
+/* Reads up to an event, or the end of a line; MORE when there is none. */
+static hfsbi_multipart_event hfsbi_multipart_step(hfsbi_multipart_call *c) {
+    switch (c->m->state) {
+    case HFSBI_MULTIPART_PREAMBLE:
+    case HFSBI_MULTIPART_IN_DATA: return hfsbi_multipart_scan(c);
+    case HFSBI_MULTIPART_HEAD: return hfsbi_multipart_head(c);
+    case HFSBI_MULTIPART_EPILOGUE: return hfsbi_multipart_epilogue(c);
+    case HFSBI_MULTIPART_OVER: return HFSBI_MULTIPART_END;
+    case HFSBI_MULTIPART_REFUSED:
+        return hfsbi_multipart_bad(c, HFSB_SYNTAX, c->m->at,
+                                   "The body was refused before.");
+    case HFSBI_MULTIPART_LF:
+    case HFSBI_MULTIPART_CLOSED_LF:
+        return hfsbi_multipart_line_end(c, c->in.ptr[c->used]);
+    default: return hfsbi_multipart_after(c, c->in.ptr[c->used]);
+    }
+}
+
+/* The bytes have ended. */
+static hfsbi_multipart_event hfsbi_multipart_end(hfsbi_multipart_call *c) {
+    hfsbi_multipart *m = c->m;
+    switch (m->state) {
+    case HFSBI_MULTIPART_CLOSED:
+    case HFSBI_MULTIPART_EPILOGUE:
+    case HFSBI_MULTIPART_OVER:
+        m->state = HFSBI_MULTIPART_OVER;
+        return HFSBI_MULTIPART_END;
+    case HFSBI_MULTIPART_REFUSED: return hfsbi_multipart_step(c);
+    case HFSBI_MULTIPART_CLOSED_LF: return hfsbi_multipart_bad_line(c);
+    case HFSBI_MULTIPART_PREAMBLE:
+        return hfsbi_multipart_bad(c, HFSB_SYNTAX, m->at,
+                                   "The body does not contain the boundary "
+                                   "of its Content-Type.");
+    default:
+        return hfsbi_multipart_bad(c, HFSB_SYNTAX, m->at,
+                                   "The body ends before its last boundary, "
+                                   "which is followed by \"--\".");
+    }
+}
+
+HFSBI_FN hfsbi_multipart_event hfsbi_multipart_next(hfsbi_multipart *m,
+                                                    hfsb_str in, bool last,
+                                                    hfsb_str *data,
+                                                    size_t   *used,
+                                                    hfsb_err *err) {
+    hfsbi_multipart_call  c;
+    hfsbi_multipart_event event = HFSBI_MULTIPART_MORE;
+    c.m = m;
+    c.in = in.ptr ? in : HFSB_LIT("");
+    c.used = 0;
+    c.data = data;
+    c.err = err;
+    *data = hfsb_str_make(NULL, 0);
+    while (event == HFSBI_MULTIPART_MORE && c.used < in.len)
+        event = hfsbi_multipart_step(&c);
+    if (event == HFSBI_MULTIPART_MORE && last) event = hfsbi_multipart_end(&c);
+    *used = c.used;
+    return event;
+}
+
+/* ---- src/http/connect.c ---- */
+/* connect.c - envelopes and errors of the Connect protocol.
+
+   A stream of messages is a stream of envelopes:
+
+       +--------+--------+--------+--------+--------+--- - - ---+
+       | flags  |     length, big-endian            |  message  |
+       +--------+--------+--------+--------+--------+--- - - ---+
+
+   Flag 2 marks the last message of a server, which holds the error or {}.
+   The reader passes messages on in pieces as they come, without memory of
+   its own, and refuses a head at the first byte that is wrong.
+
+       HEAD --> DATA --> HEAD      CLOSED: after flag 2, nothing may follow
+                  +----> CLOSED    any --> OVER, REFUSED, for good
+
+   */
+/* ---- errors ---- */
+
+static const struct {
+    const char *name;
+    int         status;
+} hfsbi_connect_codes[] = {
+#define HFSBI_X(code, name, status) {name, status},
+    HFSBI_CONNECT_CODES(HFSBI_X)
+#undef HFSBI_X
+};
+
+HFSBI_FN const char *hfsbi_connect_name(hfsbi_connect_code code) {
+    return hfsbi_connect_codes[code].name;
+}
+
+HFSBI_FN int hfsbi_connect_status(hfsbi_connect_code code) {
+    return hfsbi_connect_codes[code].status;
+}
+
+/* ---- reading ---- */
+
+enum { /* hfsbi_connect_reader.state: what comes next */
+       HFSBI_CONNECT_IN_HEAD,
+       HFSBI_CONNECT_IN_DATA, /* `left` bytes of the message */
+       HFSBI_CONNECT_CLOSED,  /* the end, since the stream was ended */
+       HFSBI_CONNECT_OVER,
+       HFSBI_CONNECT_REFUSED
+};
+
+static hfsbi_connect_event hfsbi_connect_bad(hfsbi_connect_reader *r,
+                                             hfsbi_connect_piece  *piece,
+                                             hfsbi_connect_code    code) {
+    r->state = HFSBI_CONNECT_REFUSED;
+    piece->code = code;
+    return HFSBI_CONNECT_BAD;
+}
+
+/* Refuses flags that are not understood. */
+static hfsbi_connect_event hfsbi_connect_flags(hfsbi_connect_reader *r,
+                                               hfsbi_connect_piece  *piece,
+                                               hfsb_err             *err) {
+    unsigned flags = r->head[0];
+    size_t   pos = (size_t)r->at;
+    if (!(flags & ~(unsigned)HFSBI_CONNECT_END_STREAM))
+        return HFSBI_CONNECT_MORE;
+    if (flags & HFSBI_CONNECT_COMPRESSED) {
+        hfsbi_fail(err, HFSB_REFUSED, pos,
+                   "The message is compressed, which is not supported. Send "
+                   "it without Connect-Content-Encoding.");
+        return hfsbi_connect_bad(r, piece, HFSBI_CONNECT_UNIMPLEMENTED);
+    }
+    hfsbi_fail(err, HFSB_SYNTAX, pos,
+               "An envelope starts with the flags 0x%02x; expected 0x00 or "
+               "0x02.",
+               flags);
+    return hfsbi_connect_bad(r, piece, HFSBI_CONNECT_INVALID_ARGUMENT);
+}
+
+/* Reads the length once the head is complete. */
+static hfsbi_connect_event hfsbi_connect_length(hfsbi_connect_reader *r,
+                                                hfsbi_connect_piece  *piece,
+                                                hfsb_err             *err) {
+    const unsigned char *p = r->head + 1;
+    size_t               max = hfsbi_http_limit(r->max, (size_t)4 << 20);
+    uint32_t             length = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+                      (uint32_t)p[2] << 8 | p[3];
+    if (length > max) {
+        hfsbi_fail(err, HFSB_LIMIT, (size_t)r->at - 4,
+                   "A message has %lu bytes, more than the limit of %zu.",
+                   (unsigned long)length, max);
+        return hfsbi_connect_bad(r, piece, HFSBI_CONNECT_RESOURCE_EXHAUSTED);
+    }
+    r->left = length;
+    r->state = HFSBI_CONNECT_IN_DATA;
+    return HFSBI_CONNECT_MORE;
+}
+
+/* Takes bytes of the head, which is refused as early as possible. */
+static hfsbi_connect_event hfsbi_connect_head(hfsbi_connect_reader *r,
+                                              hfsb_str in, size_t *used,
+                                              hfsbi_connect_piece *piece,
+                                              hfsb_err            *err) {
+    while (*used < in.len && r->head_len < HFSBI_CONNECT_HEAD) {
+        r->head[r->head_len++] = (unsigned char)in.ptr[*used];
+        if (r->head_len == 1 &&
+            hfsbi_connect_flags(r, piece, err) == HFSBI_CONNECT_BAD)
+            return HFSBI_CONNECT_BAD;
+        r->at++;
+        ++*used;
+    }
+    if (r->head_len < HFSBI_CONNECT_HEAD) return HFSBI_CONNECT_MORE;
+    r->head_len = 0;
+    return hfsbi_connect_length(r, piece, err);
+}
+
+/* Passes on what has come of the message. */
+static hfsbi_connect_event hfsbi_connect_data(hfsbi_connect_reader *r,
+                                              hfsb_str in, size_t *used,
+                                              hfsbi_connect_piece *piece) {
+    size_t n = in.len - *used;
+    if (!n && r->left) return HFSBI_CONNECT_MORE;
+    if (n > r->left) n = r->left;
+    piece->data = hfsb_str_make(in.ptr + *used, n);
+    piece->end_stream = (r->head[0] & HFSBI_CONNECT_END_STREAM) != 0;
+    *used += n;
+    r->at += n;
+    r->left -= n;
+    piece->over = !r->left;
+    if (piece->over)
+        r->state =
+            piece->end_stream ? HFSBI_CONNECT_CLOSED : HFSBI_CONNECT_IN_HEAD;
+    return HFSBI_CONNECT_DATA;
+}
+
+/* The bytes have ended. */
+static hfsbi_connect_event hfsbi_connect_end(hfsbi_connect_reader *r,
+                                             hfsbi_connect_piece  *piece,
+                                             hfsb_err             *err) {
+    size_t pos = (size_t)r->at;
+    if (r->state == HFSBI_CONNECT_IN_DATA) {
+        hfsbi_fail(err, HFSB_SYNTAX, pos,
+                   "The stream ends in a message, %zu bytes too early.",
+                   r->left);
+        return hfsbi_connect_bad(r, piece, HFSBI_CONNECT_INVALID_ARGUMENT);
+    }
+    if (r->head_len) {
+        hfsbi_fail(err, HFSB_SYNTAX, pos,
+                   "The stream ends in the head of an envelope, which has "
+                   "%d bytes.",
+                   HFSBI_CONNECT_HEAD);
+        return hfsbi_connect_bad(r, piece, HFSBI_CONNECT_INVALID_ARGUMENT);
+    }
+    r->state = HFSBI_CONNECT_OVER;
+    return HFSBI_CONNECT_END;
+}
+
+HFSBI_FN hfsbi_connect_event hfsbi_connect_next(hfsbi_connect_reader *r,
+                                                hfsb_str in, bool last,
+                                                hfsbi_connect_piece *piece,
+                                                size_t *used, hfsb_err *err) {
+    hfsbi_connect_event event = HFSBI_CONNECT_MORE;
+    if (!in.ptr) in = HFSB_LIT("");
+    memset(piece, 0, sizeof *piece);
+    *used = 0;
+    if (r->state == HFSBI_CONNECT_OVER) return HFSBI_CONNECT_END;
+    if (r->state == HFSBI_CONNECT_REFUSED) {
+        hfsbi_fail(err, HFSB_SYNTAX, (size_t)r->at,
+                   "An earlier envelope was refused.");
+        return hfsbi_connect_bad(r, piece, HFSBI_CONNECT_INVALID_ARGUMENT);
+    }
+    if (r->state == HFSBI_CONNECT_IN_HEAD)
+        event = hfsbi_connect_head(r, in, used, piece, err);
+    if (r->state == HFSBI_CONNECT_IN_DATA)
+        event = hfsbi_connect_data(r, in, used, piece);
+    else if (r->state == HFSBI_CONNECT_CLOSED && in.len) {
+        hfsbi_fail(err, HFSB_SYNTAX, (size_t)r->at,
+                   "Bytes follow the message that ends the stream.");
+        return hfsbi_connect_bad(r, piece, HFSBI_CONNECT_INVALID_ARGUMENT);
+    }
+    if (event == HFSBI_CONNECT_MORE && last)
+        return hfsbi_connect_end(r, piece, err);
+    return event;
+}
+
+/* ---- writing ---- */
+
+HFSBI_FN bool hfsbi_connect_write_head(unsigned flags, size_t length,
+                                       char out[HFSBI_CONNECT_HEAD]) {
+    size_t i;
+    if ((unsigned long long)length >> 32) return false;
+    out[0] = (char)(unsigned char)flags;
+    for (i = 0; i < 4; i++)
+        out[1 + i] = (char)(unsigned char)(length >> (24 - 8 * i) & 0xFFu);
+    return true;
+}
+
 #ifndef HFSB_PURE
 
 /* ---- src/os/os_private.h ---- */
@@ -22724,6 +24445,7 @@ void hfsb_sse_free(hfsb_sse *sse) {
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22788,9 +24510,13 @@ HFSBI_FN int hfsbi_fd_above_2(int fd);
 /* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
 
-/* An exclusive flock(), tried once: false when another descriptor holds
-   it. File systems without locks count as locked. */
-HFSBI_FN bool hfsbi_try_lock(int fd);
+/* mkdirat() and unlinkat(), repeated after EINTR; 0 or an errno. */
+HFSBI_FN int hfsbi_mkdirat(int dir, const char *name, mode_t mode);
+HFSBI_FN int hfsbi_unlinkat(int dir, const char *name, int flags);
+
+/* A flock(), exclusive or shared, tried once: false when another descriptor
+   holds it. File systems without locks count as locked. */
+HFSBI_FN bool hfsbi_try_lock(int fd, bool shared);
 
 /* fsync(); false with errno. True where the file system does not have it. */
 HFSBI_FN bool hfsbi_sync(int fd);
@@ -22885,7 +24611,7 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 
 /* Returns the time of day, in nanoseconds since 1970: it can be set, so no wait
    may depend on it. */
-HFSBI_FN long long hfsbi_wall_ns(void);
+HFSBI_FN long long hfsbi_time_ns(void);
 
 /* pthread_mutex_init() for a lock that a thread may take several times. */
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock);
@@ -22969,8 +24695,9 @@ enum {
     HFSBI_RESOLVE_NO_FOLLOW = 1, /* stop at a symlink, do not resolve it */
     HFSBI_RESOLVE_PARENTS = 2,   /* make missing directories, */
     HFSBI_RESOLVE_NO_SYNC = 4,   /* ... without waiting for the disk */
-    HFSBI_RESOLVE_DEEPEST = 8    /* where directories are missing, `dir` is the
+    HFSBI_RESOLVE_DEEPEST = 8,   /* where directories are missing, `dir` is the
                                  deepest that exists, `name` the whole rest */
+    HFSBI_RESOLVE_DIRECT = 16    /* no symlink on the way: ENOTDIR */
 };
 
 /* Resolves path to a target. `verb` is for the message: "Cannot {verb} ...".
@@ -22990,6 +24717,17 @@ HFSBI_FN int hfsbi_target_place(const hfsbi_target *target, hfsb_buf *out);
    a directory above it. */
 HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
                                 bool is_dir);
+
+/* Appends the absolute path of the target without symlinks; 0 or an errno. */
+HFSBI_FN int hfsbi_target_real(const hfsbi_target *target, hfsb_buf *out);
+
+/* True when st describes the top of one of the roots. */
+HFSBI_FN bool hfsbi_root_is_top(const hfsb_root *root, const struct stat *st);
+
+/* Opens the folder `name` in dir for reading, never through a symlink; a
+   descriptor or -1 with errno. same_mount: EXDEV where something is mounted;
+   without openat2() only where another file system is. */
+HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount);
 
 /* Updates exists and st; 0 or an errno. */
 HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
@@ -23029,6 +24767,36 @@ HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
    errno. */
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
 
+/* A part of a file that is open for reading. */
+typedef struct hfsbi_file_range {
+    int                fd; /* O_NONBLOCK as of hfsb_file_open(); -1: `content`
+                              has the bytes */
+    unsigned long long first, length; /* in bytes: the part that exists now */
+    hfsb_buf           content; /* of a file of /proc, whose size reads as 0:
+                                   the part itself */
+    hfsb_file_info     info; /* with the true size of a file of /proc */
+    unsigned long long done; /* private: bytes read of the part */
+} hfsbi_file_range;
+
+enum { HFSBI_SIZELESS_MAX = 16 << 20 }; /* bytes of a file of /proc */
+
+/* Opens a regular file, as hfsb_file_open() does, to read up to `length` bytes
+   from `offset` on; the length is cut to what the file has, 0 past its end.
+   HFSB_LIMIT for a file of /proc above HFSBI_SIZELESS_MAX. On failure there is
+   nothing to close. */
+HFSBI_FN hfsb_status hfsbi_file_range_open(const hfsb_root   *root,
+                                           hfsb_str           path,
+                                           unsigned long long offset,
+                                           unsigned long long length,
+                                           hfsbi_file_range  *range,
+                                           hfsb_err          *err);
+/* Reads the next bytes of the part, up to n; *got is 0 at its end, and earlier
+   when the file has shrunk. HFSB_OK or HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_file_range_read(hfsbi_file_range *range, char *to,
+                                           size_t n, size_t *got,
+                                           hfsb_err *err);
+HFSBI_FN void        hfsbi_file_range_close(hfsbi_file_range *range);
+
 /* ---- temp.c: temporaries of file_write.c ---- */
 
 /* Makes a temporary for `name`, whose own name goes to temp; "" on failure. 0
@@ -23056,7 +24824,22 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
-/* Shared with file_put.c: functions that return int return 0 or an errno. */
+/* Shared with other files: functions that return int return 0 or an errno,
+   bool false with errno. */
+
+/* Waits for a flock(), exclusive or shared; EWOULDBLOCK after about 2 s. */
+HFSBI_FN int hfsbi_lock_wait(int fd, bool shared);
+
+/* Renames anything without replacing; EEXIST when the name is taken. Where the
+   system cannot, a folder is only checked for first. */
+HFSBI_FN int hfsbi_rename_new(int from_dir, const char *from, int to_dir,
+                              const char *to);
+
+/* Writes all of s at a position; the caller has a signal guard. */
+HFSBI_FN bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at);
+HFSBI_FN bool hfsbi_set_size(int fd, off_t size);
+/* Gives the file these permission bits unless it has them. */
+HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode);
 
 /* Descriptors that hold a lock, or -1. */
 typedef struct hfsbi_lock {
@@ -23084,6 +24867,13 @@ HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
                            unsigned char       digest[HFSB_SHA256_SIZE],
                            unsigned long long *bytes);
 
+/* Decides whether a path is still what the caller has seen there, right before
+   it changes. NULL: nothing is there. */
+typedef struct hfsbi_expect {
+    bool (*fn)(const void *user, const struct stat *st); /* NULL: anything */
+    const void *user;
+} hfsbi_expect;
+
 /* What a path shall be: a regular file, a symlink, or another name of a
    file. */
 typedef struct hfsbi_put {
@@ -23095,27 +24885,37 @@ typedef struct hfsbi_put {
     unsigned             mode;    /* permission bits of a file with content */
     uid_t                uid;     /* its owner, as far as we may set it */
     gid_t                gid;
+    hfsbi_expect         expect; /* what it replaces */
 } hfsbi_put;
 
 /* Replaces what is at path, except a folder, by a rename: others see the old
-   state or the new one. Folders on the way must exist; a symlink at path is
-   not followed. Does not wait for the disk. HFSB_STALE when the content does
-   not have that digest; else as listed in file.h. */
+   state or the new one. Folders on the way must exist and be no symlinks, here
+   and below; a symlink at path is not followed. Does not wait for the disk.
+   HFSB_STALE when the content does not have that digest, or something else
+   than expected is at path; else as listed in file.h. */
 HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
                                         const hfsbi_put *put, hfsb_err *err);
-/* Renames a file to a path where nothing is. */
-HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
-                                     hfsb_str to, hfsb_err *err);
 /* Makes a folder that only we may use, unless there is one. */
 HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
                                            hfsb_str path, hfsb_err *err);
-/* Sets the permission bits of a file or folder, never through a symlink. */
+/* Sets the permission bits of a file or folder: never through a symlink or,
+   with `follow`, of the one that path leads to beneath the root. */
 HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
-                                         unsigned mode, hfsb_err *err);
+                                         unsigned mode, bool follow,
+                                         hfsb_err *err);
 /* Removes anything but a folder, or an empty folder. HFSB_OK also when it is
-   gone; HFSB_EXISTS for a folder that is not empty. */
+   gone; HFSB_EXISTS for a folder that is not empty; HFSB_STALE as above. */
 HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
-                                       bool folder, hfsb_err *err);
+                                       bool folder, hfsbi_expect expect,
+                                       hfsb_err *err);
+/* The same for a target, under the lock of its directory; 0 or an errno:
+   ENOENT, ESTALE, ENOTEMPTY ... */
+HFSBI_FN int hfsbi_target_remove(hfsbi_target *target, bool folder,
+                                 hfsbi_expect expect);
+/* The message for such an errno. */
+HFSBI_FN hfsb_status hfsbi_remove_fail(const hfsb_root *root, hfsb_str path,
+                                       int code, hfsb_err *err);
+
 /* ---- walk.c: walks a folder tree ---- */
 
 /* A finder walks everything beneath a folder. It reads nothing outside the
@@ -23202,6 +25002,7 @@ typedef struct hfsbi_finder {
     /* the outcome */
     size_t         files;   /* entries seen that are not folders */
     size_t         ignored; /* entries skipped by ignore rules */
+    size_t         denied;  /* entries skipped by the deny list */
     size_t         failed;  /* folders not read, or not completely */
     hfsb_buf       notes;   /* about some of these: LF and a line for each */
     hfsbi_walk_end end;     /* visit may set it to HFSBI_WALK_STOPPED */
@@ -23215,6 +25016,11 @@ typedef struct hfsbi_finder {
    failure with *err. Close the finder in either case. */
 HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
                                        hfsb_err *err);
+/* The same for a folder that is open, at a path as seen from the root, which
+   is for messages, and for the deny list where /proc does not have it. False
+   without memory. fd is closed by hfsbi_finder_close() in either case. */
+HFSBI_FN bool hfsbi_finder_open_at(hfsbi_finder *f, const hfsb_root *root,
+                                   hfsb_str path, int fd);
 /* Visits everything beneath f->spot, which must be a folder. HFSB_OK, also
    when some folders could not be read; the status of visit; HFSB_NOMEM; or the
    reason why the first folder cannot be read. */
@@ -23232,329 +25038,213 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 /* Appends a path or name on one line: control characters and invalid UTF-8
    become \n, \t, \x1B. */
 HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
-/* ---- confinement: places and network, shared by its mechanisms ---- */
 
-/* Descriptors of a confinement have this number or a higher one: those below
-   are overwritten in the child. */
-enum { HFSBI_CONFINE_FD = 8 };
+HFSBI_FN hfsbi_entry_type hfsbi_entry_type_of(mode_t mode);
+/* The type from readdir(); unknown on some file systems. */
+HFSBI_FN hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e);
+/* True for "." and "..". */
+HFSBI_FN bool hfsbi_is_dots(const char *name);
+/* The order of a sorted walk: "/" sorts before every other byte. */
+HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b);
 
-/* What a place is for. A list of places is one buffer of entries, each the
-   letter, an absolute path without symlinks, and a NUL. */
+/* ---- entry.c: entries by path ---- */
+
+/* All paths here are resolved beneath the root as hfsb_file_stat() does, and
+   slashes at their end are ignored: "a/" is the entry "a". Statuses as listed
+   in file.h, and
+   HFSB_ARG  "Is not a folder: {path}", where one is needed */
+
+/* What is at a path. */
+typedef struct hfsbi_path_info {
+    hfsbi_entry_type type; /* FILE, FOLDER, LINK or OTHER */
+    hfsb_file_info   file; /* size, mode, time of change, identity */
+    unsigned long    uid, gid;
+} hfsbi_path_info;
+
+/* Looks at a path; with `follow` at what a symlink leads to. Appends the text
+   of a symlink, which may lead anywhere, to *link (NULL: not wanted). */
+HFSBI_FN hfsb_status hfsbi_path_stat(const hfsb_root *root, hfsb_str path,
+                                     bool follow, hfsbi_path_info *info,
+                                     hfsb_buf *link, hfsb_err *err);
+
+/* Appends the absolute path without symlinks of something that exists. */
+HFSBI_FN hfsb_status hfsbi_path_canonical(const hfsb_root *root, hfsb_str path,
+                                          hfsb_buf *out, hfsb_err *err);
+
+/* Appends the text of the symlink `name` in dir; 0 or an errno, EINVAL when it
+   is something else. */
+HFSBI_FN int hfsbi_read_link(int dir, const char *name, hfsb_buf *out);
+
+/* One entry of a list; valid during the callback. */
+typedef struct hfsbi_list_entry {
+    hfsb_str        path; /* from the folder that is listed */
+    hfsb_str        name; /* the last part of it */
+    hfsbi_path_info info; /* symlinks are not followed */
+    hfsb_str        link; /* the text of a symlink */
+} hfsbi_list_entry;
+
+typedef struct hfsbi_list_opts {
+    size_t   depth; /* levels of folders: 1 lists the entries of the folder
+                       itself (0: 1; at most HFSBI_FINDER_DEPTH) */
+    size_t   limit; /* entries (0: no limit) */
+    hfsb_str after; /* begin after this path, which need not exist any more:
+                       that of the last entry of the page before (empty: at
+                       the first) */
+    const hfsb_cancel *cancel;
+    long long          until; /* deadline on hfsb_clock_ms() (0: in
+                                 HFSBI_FINDER_MS) */
+    /* Called for each entry, a folder before those in it. A status other than
+       HFSB_OK ends the list and is returned, with *err as fn left it. */
+    hfsb_status (*fn)(void *user, const hfsbi_list_entry *entry);
+    void *user;
+} hfsbi_list_opts;
+
+typedef struct hfsbi_listed {
+    size_t entries;
+    bool   more;   /* there are more: the limit, deadline or cancel ended it */
+    size_t failed; /* entries left out because they could not be read, and
+                      folders not read, or not completely */
+} hfsbi_listed;
+
+/* Lists a folder in the order of the bytes of its names, all of them but those
+   on the deny list; holds the names of one folder of each level at a time.
+   File systems of the kernel, such as /proc, are only listed by their own
+   path. */
+HFSBI_FN hfsb_status hfsbi_path_list(const hfsb_root *root, hfsb_str path,
+                                     const hfsbi_list_opts *opts,
+                                     hfsbi_listed *listed, hfsb_err *err);
+
 enum {
-    HFSBI_PLACE_READ = 'r',
-    HFSBI_PLACE_WRITE = 'w',
-    HFSBI_PLACE_DEVICE = 'd',      /* read, write, ioctl; nothing is created */
-    HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath one to write */
-    HFSBI_PLACE_HIDDEN_FILE = 'f', /* empty, or refuses connections */
-    HFSBI_PLACE_HIDDEN_DIR = 'e'   /* empty */
+    HFSBI_MAKE_PARENTS = 1, /* make missing folders on the way */
+    HFSBI_MAKE_NEW = 2      /* HFSB_EXISTS if the folder exists */
 };
 
-/* True when a path lies beneath a place that may be written. */
-HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path);
+/* Makes a folder with these permission bits (0: 0777) less the umask. It may
+   exist, or be made by somebody else meanwhile. *made (may be NULL): by us. */
+HFSBI_FN hfsb_status hfsbi_path_make_folder(const hfsb_root *root,
+                                            hfsb_str path, unsigned mode,
+                                            unsigned how, bool *made,
+                                            hfsb_err *err);
 
-typedef enum hfsbi_reach_mode {
-    HFSBI_REACH_ON,
-    HFSBI_REACH_OFF,
-    HFSBI_REACH_LOOPBACK,
-    HFSBI_REACH_PORTS
-} hfsbi_reach_mode;
-
-enum { HFSBI_REACH_PORTS_MAX = 32 };
-
-typedef struct hfsbi_reach {
-    hfsbi_reach_mode mode;
-    bool             datagrams; /* of PORTS: UDP is allowed */
-    unsigned short   ports[HFSBI_REACH_PORTS_MAX];
-    size_t           port_count;
-} hfsbi_reach;
-
-/* ---- landlock.c ---- */
-
-/* The version of Landlock that the kernel has, at most 7; 0: none. */
-HFSBI_FN int hfsbi_landlock_abi(void);
-/* A ruleset for commands of a level; -1 with errno. */
-HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
-                                 const hfsb_buf    *places,
-                                 const hfsbi_reach *net);
-/* In the child, as all _enter() below; -1: none. False with errno. */
-HFSBI_FN bool hfsbi_landlock_enter(int ruleset);
-
-/* ---- seccomp.c ---- */
-
-enum { HFSBI_SECCOMP_STEPS = 200 };
-
-typedef struct hfsbi_bpf_step { /* as the kernel's sock_filter */
-    unsigned short code;
-    unsigned char  jump_true, jump_false;
-    unsigned int   value;
-} hfsbi_bpf_step;
-
-typedef struct hfsbi_seccomp {
-    hfsbi_bpf_step steps[HFSBI_SECCOMP_STEPS];
-    size_t         count; /* 0: no filter */
-    bool           full;
-} hfsbi_seccomp;
-
-/* True when kernel and architecture have filters. */
-HFSBI_FN bool hfsbi_seccomp_works(void);
-/* Writes the filter into *s, which is all-zero; landlock: it is used too. */
-HFSBI_FN bool hfsbi_seccomp_build(hfsbi_seccomp *s, const hfsbi_reach *net,
-                                  bool landlock);
-HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s);
-
-/* ---- limits.c ---- */
-
-typedef struct hfsbi_quota {
-    unsigned long long memory, processes, file_size, cpu; /* 0: no limit */
-    char               oom[24]; /* for oom_score_adj */
-    int                join;    /* cgroup.procs; -1: no cgroup */
-    hfsb_buf           cgroup;  /* its path */
-} hfsbi_quota;
-
-/* Resolves the options. Makes a cgroup if they ask for limits and the kernel
-   allows it. HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_quota_open(hfsbi_quota             *l,
-                                      const hfsb_confine_opts *opts);
-HFSBI_FN void        hfsbi_quota_close(hfsbi_quota *l);
-HFSBI_FN bool        hfsbi_quota_enter(const hfsbi_quota *l);
-/* In the host, after the exec: what the child could not do because its host
-   hides its memory (PR_SET_DUMPABLE), and with it /proc/self. */
-HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid);
-
-/* ---- namespaces.c: namespaces ---- */
-
-typedef struct hfsbi_namespaces {
-    int user, mounts, net; /* -1: that of the host */
-} hfsbi_namespaces;
-
-/* Makes a mount namespace, where only places to write can be written, and if
-   `network` a network namespace with loopback. False with errno; then all are
-   -1. */
-HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
-                                    const hfsb_buf *places, bool network);
-HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces);
-HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces);
-
-/* ---- guard.c: files that later run as the person ---- */
-
-/* The n-th name of such a file or folder, beneath a root or a home; NULL
-   after the last. */
-HFSBI_FN const char *hfsbi_guard_name(size_t n);
-
-/* What of these there was when a command started. */
-typedef struct hfsbi_guard hfsbi_guard;
-
-/* NULL when there is nothing to guard, or no memory. */
-HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine);
-HFSBI_FN void         hfsbi_guard_close(hfsbi_guard *guard);
-/* Renames those that have appeared or changed since, unless `known` says that
-   they are the host's own work, and appends a line for each to *notes. */
-HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
-                                bool (*known)(void *user, const char *path),
-                                void *user, hfsb_buf *notes);
-
-/* ---- confine.c ---- */
-
-/* What the public options leave out. */
-typedef struct hfsbi_confine_how {
-    bool bare;      /* no place to write but /dev/null and the like, no
-                       namespaces: for programs that only compute */
-    bool no_spaces; /* for tests, as the next: as if the kernel had none */
-    int  max_abi;   /* of Landlock (0: 7; below 0: as if there were none) */
-} hfsbi_confine_how;
-
-enum { HFSBI_BASES = 32 };
-
-struct hfsb_confine {
-    hfsb_alloc         alloc;
-    hfsb_confine_level level;
-    int                abi; /* of Landlock; 0: not used */
-    hfsb_buf           places;
-    hfsb_buf           bases; /* where the guard looks; each ends in NUL */
-    int                base_fds[HFSBI_BASES]; /* the same folders, open */
-    size_t             base_count;
-    hfsbi_reach        net;
-    int                ruleset; /* -1: none */
-    hfsbi_seccomp      filter;
-    hfsbi_namespaces   spaces;
-    hfsbi_quota        limits;
-    hfsb_buf           text;
-    unsigned long long covered; /* changes when a covered file is replaced */
+enum {
+    HFSBI_MOVE_REPLACE = 1, /* a file replaces a file, a folder an empty one */
+    HFSBI_MOVE_PARENTS = 2, /* make missing folders of the new path */
+    HFSBI_MOVE_DIRECT = 4   /* no symlink on the way, as for file_put.c */
 };
 
-HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
-                                        const hfsbi_confine_how *how,
-                                        hfsb_confine **out, hfsb_err *err);
-/* Prepares the mounts again when a file that they cover was replaced, which
-   takes the cover off. To be called before a command is started, by one thread
-   at a time. */
-HFSBI_FN void hfsbi_confine_refresh(hfsb_confine *confine);
-/* Confines the calling process, a child before its exec. False with errno. */
-HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine);
-/* Appends what commands may do, for a model: sentences, with a blank before
-   each. */
-HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
-                                     hfsb_buf           *out);
-/* True for a variable of the environment that may hold a secret, by its name;
-   STRICT hides these from commands. */
-HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name);
+/* Renames a file, folder or symlink (itself, not what it leads to), at once,
+   under the locks of both directories. A folder that has entries on the deny
+   list stays, since they could lose their protection.
+   HFSB_EXISTS   something is there, or a folder that is not empty
+   HFSB_REFUSED  a root, a path that ends in dots, or another file system */
+HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str to, unsigned how, hfsb_err *err);
 
-/* ---- spawn.c: starts a program ---- */
+/* Removes slashes at the end of a path, and "/." too. */
+HFSBI_FN hfsb_str hfsbi_path_trim(hfsb_str path);
+/* Fails with HFSB_ARG "Is not a folder". */
+HFSBI_FN hfsb_status hfsbi_fail_not_folder(hfsb_str path, hfsb_err *err);
 
-/* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
-HFSBI_FN int hfsbi_raise(int fd, int least);
+/* ---- tree.c: remove and copy whole trees ---- */
 
-/* The host's ends of the command's standard input, output and error; -1: no
-   pipe. */
-typedef struct hfsbi_ends {
-    int input, output[2];
-} hfsbi_ends;
+typedef struct hfsbi_remove_opts {
+    bool tree;  /* also a folder that is not empty, with all that is in it; of
+                   a root everything but the root itself */
+    bool force; /* gives us permission in folders of the tree that are ours */
+    const hfsb_cancel *cancel;
+    long long          until; /* deadline on hfsb_clock_ms() (0: none) */
+} hfsbi_remove_opts;
 
-/* Starts the command that opts describe. HFSB_OK once the program runs, with
-   its pid and the ends of its pipes, which the caller closes; else as
-   hfsb_proc_open(), and nothing is left. */
-HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
-                                 hfsbi_ends *ends, hfsb_err *err);
+/* Removes what is at path: a symlink itself, an empty folder, anything else
+   that is not a folder; or a tree. A tree is removed as far as possible, never
+   through a symlink or a mount point, and without what the deny list names;
+   the first failure is returned, with its path. Takes the lock of a write for
+   the path, none within a tree: a write there fails, or keeps its folder.
+   Folders below a depth of 64 are first moved up to the top of the tree, so
+   that descriptors and memory are bounded whatever the depth.
+   HFSB_NOT_FOUND  nothing is there
+   HFSB_EXISTS     a folder is not empty, or others keep filling it
+   HFSB_REFUSED    a root without `tree`, or a path that ends in dots
+   HFSB_BUSY       also a mount point
+   HFSB_CANCELLED, HFSB_TIMEOUT
+   removed (may be NULL) counts the entries. opts may be NULL. */
+HFSBI_FN hfsb_status hfsbi_path_remove_all(const hfsb_root *root,
+                                           hfsb_str         path,
+                                           const hfsbi_remove_opts *opts,
+                                           unsigned long long *removed,
+                                           hfsb_err           *err);
 
-/* Between begin and end no signal and no cancellation reaches this thread, so
-   that no handler of the host runs in a child. */
-typedef struct hfsbi_fork_guard {
-    sigset_t old_mask;
-    int      old_cancel;
-} hfsbi_fork_guard;
+typedef struct hfsbi_copy_opts {
+    bool tree;       /* also a folder, with all that is in it */
+    bool create;     /* HFSB_EXISTS if something is there */
+    bool no_parents; /* do not make missing folders */
+    size_t             max_entries; /* of a tree (0: 100000) */
+    unsigned long long max_bytes;   /* of all files (0: 4 GiB) */
+    const hfsb_cancel *cancel;
+    long long          until; /* deadline (0: in HFSBI_FINDER_MS) */
+} hfsbi_copy_opts;
 
-HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
-HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
+typedef struct hfsbi_copied {
+    unsigned long long entries, bytes;
+} hfsbi_copied;
 
-/* For a child after fork, where little else is safe: reset every signal to its
-   default; unblock all signals; close every descriptor from `first` on. */
-HFSBI_FN void hfsbi_child_signals(void);
-HFSBI_FN void hfsbi_child_unblock(void);
-HFSBI_FN void hfsbi_child_close(int first);
+/* Copies a file, which a symlink may lead to, whole or not at all; or a tree
+   into a folder that is made or exists: its symlinks are made again with the
+   same text, its devices, FIFOs and sockets are refused, what the deny list
+   names is left out. New files and folders get the permission bits of the old
+   ones, without setuid and setgid, files exactly and folders less the umask.
+   The first failure ends it, and leaves what was copied.
+   HFSB_IS_DIR  a folder without `tree`
+   HFSB_ARG     a folder into itself
+   HFSB_LIMIT   max_entries or max_bytes
+   HFSB_CANCELLED, HFSB_TIMEOUT
+   opts and copied may be NULL. */
+HFSBI_FN hfsb_status hfsbi_path_copy(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str               to,
+                                     const hfsbi_copy_opts *opts,
+                                     hfsbi_copied *copied, hfsb_err *err);
 
-/* ---- tree.c: the processes of commands ---- */
+/* ---- file_range.c: write a part of a file ---- */
 
-/* A process as /proc shows it. pid and start name it for good; a pid alone may
-   be reused a moment later. */
-typedef struct hfsbi_process {
-    unsigned long long start;      /* clock ticks since boot */
-    unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
-    long               pid, parent, group, session;
-    char               state;
-    bool               env_read;       /* private: job and owner are known */
-    unsigned char      kin;            /* private: result of the last match */
-    unsigned           child, sibling; /* private: indexes in the snapshot */
-    unsigned           rest;           /* private: of a match */
-} hfsbi_process;
+typedef struct hfsbi_range_opts {
+    unsigned long long offset;      /* of the first byte */
+    bool               truncate;    /* cut or extend the file ... */
+    unsigned long long truncate_to; /* ... to this size, at commit */
+    unsigned mode;       /* permission bits, set at commit (0: not changed; a
+                            new file has 0666 less the umask) */
+    bool     no_parents; /* do not make missing folders */
+    bool     sync;       /* commit waits for the disk */
+} hfsbi_range_opts;
 
-/* When a process was started, in ticks since boot; 0: unknown, or it has
-   ended. */
-HFSBI_FN unsigned long long hfsbi_process_start(long pid);
+/* Writes bytes into a file from an offset on, in place: the rest stays, and
+   what lies between the end and the offset reads as zeros. The file is made if
+   it does not exist. Any number of such writers may work on one file, in any
+   order.
 
-/* A snapshot of /proc, to be matched with any number of trees. Has room for
-   some processes in itself, so that a search works without memory. */
-enum { HFSBI_SNAPSHOT_FEW = 128 };
+   Each piece is written under a shared flock() of the directory and of the
+   file, the locks that hfsb_file_write() takes exclusively to check its
+   conditions and to replace or rewrite the file: so a piece comes before or
+   after such a change, never within it. A file that was replaced by then is
+   not written any more: append and commit return HFSB_STALE. Between two
+   pieces nothing is locked; a reader may see some of them.
 
-typedef struct hfsbi_snapshot {
-    unsigned long long since;   /* ticks: lists no process that is older */
-    long long          at;      /* when it began, hfsb_clock_ms(); -1: never */
-    long long          cost_ms; /* how long it took */
-    bool               blind;   /* it may lack processes */
-    hfsb_alloc         alloc;
-    hfsbi_process     *list; /* private, as all below; sorted by pid */
-    size_t             count, cap;
-    hfsbi_process      few[HFSBI_SNAPSHOT_FEW];
-} hfsbi_snapshot;
+   The root must stay open. After a failure append and commit return it again;
+   bytes written before it stay. close() is always the last call. */
+typedef struct hfsbi_range_writer hfsbi_range_writer;
 
-/* An empty snapshot; hfsbi_snapshot_free() empties it again. Not to be copied.
-   */
-HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
-                                  const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
-
-/* Reads /proc, in this thread. */
-HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap);
-
-/* A command's session, and the ticks between which its number was certainly
-   that command's: a process of the session that was started then was born into
-   it. */
-typedef struct hfsbi_session_span {
-    long               session; /* pid of the leader; 0: none */
-    unsigned long long since, until;
-    bool               running; /* the leader is a child of ours that was not
-                                   waited for: the span lasts until now */
-} hfsbi_session_span;
-
-/* The processes to look for: those of one command, or of all commands of a
-   tools object. */
-typedef struct hfsbi_family {
-    unsigned long long   since; /* ticks: no member is older */
-    unsigned long long   job;   /* hfsb_fnv() of HFSB_JOB; 0: any */
-    unsigned long long   owner; /* hfsb_fnv() of its owner, as job.c names
-                                   jobs; 0: any */
-    hfsbi_session_span  *spans; /* extended while a member lives in them */
-    size_t               span_count;
-    const hfsbi_process *known; /* members that were found before */
-    size_t               known_count;
-} hfsbi_family;
-
-/* Sends all members KILL; or, gently, TERM and CONT, except to those of spans
-   that are running. Returns how many members run. Needs no memory. */
-HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
-                                      const hfsbi_family *family, bool gently);
-
-/* The processes of one command. */
-typedef struct hfsbi_tree {
-    hfsbi_session_span span;
-    int                pidfd;        /* of the leader; readable once it has
-                                        exited; -1: none */
-    unsigned long long leader_start; /* without pidfd: to recognise it */
-    unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
-    bool               empty; /* the last find saw no process: none can come */
-    hfsbi_process     *known; /* members that the last find found */
-    size_t             known_count, known_cap;
-    hfsb_alloc         alloc;
-} hfsbi_tree;
-
-/* To be called before the command is started; job is its HFSB_JOB (empty:
-   none). */
-HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
-                              hfsb_str job);
-HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
-
-/* The command has been started: this is its process. */
-HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
-
-/* waitid() for the leader and no other child, without waiting: 0 or -1. */
-HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
-                             int options);
-
-/* CPU time and peak memory of a leader that has exited and is still held.
-   False where the system does not report them. */
-HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
-                               unsigned long long *peak_bytes);
-
-/* The span of a tree whose leader is still held; else an empty one. */
-HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
-
-/* Matches the tree with a snapshot, remembers its processes and returns how
-   many of them run;
-   zombies do not. When the snapshot is blind: 1 if the group may have members.
-   */
-HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
-
-/* Signals the group, and the other members that the last find found. */
-HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
-
-/* Lists the members that run, except the leader, at most max. ran_ms is the
-   time since the leader was started: the search is cheaper for young ones. */
-HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
-                                hfsb_proc_entry *list, size_t max);
-/* True when that would read more than a few files of /proc. */
-HFSBI_FN bool hfsbi_tree_list_takes_long(hfsbi_tree *tree, long long ran_ms);
-/* The same list, of the members that the last find found. */
-HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
-                                      hfsb_proc_entry *list, size_t max);
+HFSBI_FN hfsb_status hfsbi_range_writer_open(const hfsb_root        *root,
+                                             hfsb_str                path,
+                                             const hfsbi_range_opts *opts,
+                                             hfsbi_range_writer    **out,
+                                             hfsb_err               *err);
+HFSBI_FN hfsb_status hfsbi_range_writer_append(hfsbi_range_writer *w,
+                                               hfsb_str            piece,
+                                               hfsb_err           *err);
+/* written (may be NULL): the bytes of this writer, and the file now. */
+HFSBI_FN hfsb_status hfsbi_range_writer_commit(hfsbi_range_writer *w,
+                                               hfsb_file_written  *written,
+                                               hfsb_err           *err);
+HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 
 /* ---- sockets, and the kernel's ways to wait for many descriptors ---- */
 
@@ -23569,6 +25259,7 @@ HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
 #ifdef HFSBI_LINUX
 #define HFSBI_EPOLL 1
 #include <sys/epoll.h>
+#include <sys/inotify.h>
 #include <sys/sendfile.h>
 #elif !defined(HFSBI_PORTABLE) &&                                         \
     (defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || \
@@ -23661,12 +25352,19 @@ typedef struct hfsbi_task {
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
     bool urgent; /* does not wait for threads that are busy: one is kept for
                     such tasks */
+    bool walled; /* runs in a thread that has entered the wall of the loop, if
+                    it has one */
 } hfsbi_task;
 
 /* Calls task->run in a thread, then task->done in the loop. Without threads
    run is called at once, and done later all the same. Threads are started when
    all are busy, and stay. */
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
+/* Calls fn(user) in a thread that has not entered the wall, which may be this
+   one, and waits until it returns. Not under the lock of the loop. Without
+   memory fn is not called. */
+HFSBI_FN void hfsbi_loop_outside(hfsbi_loop *loop, void (*fn)(void *user),
+                                 void       *user);
 /* Calls task->done in the next turn of the loop. From any thread. */
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
 /* False when the loop was opened without threads. */
@@ -23676,12 +25374,36 @@ HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task);
 /* The number of tasks whose done was not called yet. */
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
 
+/* For pool.c: counts a task that will be delivered as pending; delivers it,
+   which makes its done due. From any thread. */
+HFSBI_FN void hfsbi_loop_expect(hfsbi_loop *loop);
+HFSBI_FN void hfsbi_loop_deliver(hfsbi_loop *loop, hfsbi_task *task);
+
 /* Ends the wait of a turn. From any thread or signal handler. */
 HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
 
-/* The scan that the commands attached to this loop share, see below. */
-struct hfsbi_scanner;
-HFSBI_FN struct hfsbi_scanner *hfsbi_loop_scanner(hfsbi_loop *loop);
+/* What threads enter that run tasks which are `walled`; part of its owner's
+   object. Nobody can leave it, nor can what such a thread starts. */
+typedef struct hfsbi_wall {
+    void (*enter)(const struct hfsbi_wall *wall);
+    void (*free)(struct hfsbi_wall *wall);
+} hfsbi_wall;
+
+/* Gives the loop, which has none, a wall, and frees it at the end. False
+   without memory or threads; then the wall is still the caller's. Under the
+   lock, before a task is walled. */
+HFSBI_FN bool hfsbi_loop_set_wall(hfsbi_loop *loop, hfsbi_wall *wall);
+/* Returns the wall of the loop, or NULL. */
+HFSBI_FN const hfsbi_wall *hfsbi_loop_wall(const hfsbi_loop *loop);
+
+/* An object that another room keeps with a loop, which frees it. */
+typedef struct hfsbi_companion {
+    void (*free)(struct hfsbi_companion *companion);
+} hfsbi_companion;
+
+/* Where the loop has it; NULL until the other room sets it. */
+HFSBI_FN hfsbi_companion **hfsbi_loop_companion(hfsbi_loop *loop);
+HFSBI_FN hfsb_alloc        hfsbi_loop_alloc(const hfsbi_loop *loop);
 
 /* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
    turn with wait_ms 0. While a thread waits in a turn there is nothing to
@@ -23690,217 +25412,109 @@ HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
 
-/* ---- tree.c: snapshots that a thread of a loop takes ---- */
+/* ---- pool.c: threads ---- */
 
-/* Somebody who waits for a snapshot. */
-typedef struct hfsbi_look {
-    struct hfsbi_look *next;  /* private */
-    hfsbi_timer       *timer; /* due when there is a new snapshot */
-    bool               waits;
-} hfsbi_look;
+/* Tasks in the order they came. */
+typedef struct hfsbi_queue {
+    hfsbi_task *first, **last; /* last: where the next one is linked */
+} hfsbi_queue;
 
-/* All private. */
-typedef struct hfsbi_scanner {
-    hfsbi_task         task; /* first */
-    hfsbi_loop        *loop;
-    hfsbi_look        *looks;
-    unsigned long long since; /* ticks: lists no process that is older */
-    bool               busy;  /* a thread reads the other one of the pair */
-    unsigned           last;  /* the newest of the pair that is complete */
-    hfsbi_snapshot     pair[2];
-} hfsbi_scanner;
+HFSBI_FN void hfsbi_queue_init(hfsbi_queue *queue);
+HFSBI_FN void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task);
+/* Takes the first task, or NULL. */
+HFSBI_FN hfsbi_task *hfsbi_queue_take(hfsbi_queue *queue);
 
-HFSBI_FN void hfsbi_scanner_init(hfsbi_scanner *scan, hfsbi_loop *loop,
-                                 const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_scanner_free(hfsbi_scanner *scan);
+/* Threads whose tasks are delivered to a loop. The loop has such a pool for
+   hfsbi_loop_work(). */
+typedef struct hfsbi_pool hfsbi_pool;
 
-/* Lists processes from these ticks on, or from earlier ones when an earlier
-   call asked for that. */
-HFSBI_FN void hfsbi_scanner_cover(hfsbi_scanner     *scan,
-                                  unsigned long long since);
+/* Opens a pool of up to max threads, which are started at need; 0: tasks are
+   run at once. Each thread enters the wall (NULL: none) first. NULL without
+   memory. */
+HFSBI_FN hfsbi_pool *hfsbi_pool_open(hfsbi_loop *loop, size_t max,
+                                     const hfsbi_wall *wall);
+/* Waits for the threads, which first finish all tasks; later ones are run at
+   once. */
+HFSBI_FN void hfsbi_pool_end(hfsbi_pool *pool);
+/* Ends and frees the pool (may be NULL); its loop is closed later. */
+HFSBI_FN void   hfsbi_pool_close(hfsbi_pool *pool);
+HFSBI_FN size_t hfsbi_pool_max(const hfsbi_pool *pool);
+/* Starts a thread unless there is one; false when that fails. */
+HFSBI_FN bool hfsbi_pool_start(hfsbi_pool *pool);
+/* True in a thread of this pool. */
+HFSBI_FN bool hfsbi_pool_is_here(hfsbi_pool *pool);
+/* As hfsbi_loop_work(), in the threads of this pool. may_grow: more of them may
+   be started here; else the loop does it. */
+HFSBI_FN void hfsbi_pool_add(hfsbi_pool *pool, hfsbi_task *task,
+                             bool may_grow);
 
-/* The newest snapshot, if it began at `need`, on hfsb_clock_ms(), or later;
-   valid in this turn. Else NULL: a thread takes another one, and the look's
-   timer is due when it is there. A loop without threads takes it at once. */
-HFSBI_FN hfsbi_snapshot *hfsbi_scanner_get(hfsbi_scanner *scan,
-                                           hfsbi_look *look, long long need);
-/* How long the newest snapshot took, in ms. */
-HFSBI_FN long long hfsbi_scanner_cost(const hfsbi_scanner *scan);
-/* Ends that wait, if there is one. */
-HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look);
+/* ---- watch.c: watch a folder ---- */
 
-/* ---- proc.c: a command for the rooms below ---- */
+typedef enum hfsbi_change_kind {
+    HFSBI_CHANGE_CREATE,
+    HFSBI_CHANGE_WRITE, /* content; several in a row are one */
+    HFSBI_CHANGE_REMOVE,
+    HFSBI_CHANGE_RENAME,   /* from `path` to `to` */
+    HFSBI_CHANGE_CHMOD,    /* mode, owner, times or other metadata */
+    HFSBI_CHANGE_OVERFLOW, /* changes were lost: look at the folder again */
+    HFSBI_CHANGE_END       /* the folder is gone; the last one */
+} hfsbi_change_kind;
 
-/* The span of a running command, for the sweep of a tools object. */
-HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc);
+/* A change beneath a folder that is watched. */
+typedef struct hfsbi_change {
+    hfsbi_change_kind kind;
+    bool              folder; /* what has changed is one */
+    hfsb_str          path;   /* from the watched folder; "" for OVERFLOW and
+                                 END. Valid until the next call */
+    hfsb_str to; /* of a RENAME; "" when it has left what is watched */
+} hfsbi_change;
 
-/* Signals (0: does not) the whole tree as the snapshot shows it; returns how
-   many processes it had. */
-HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
-                                  int number);
+typedef struct hfsbi_folder_watch hfsbi_folder_watch;
 
-/* hfsb_proc_open() that takes over the bytes of *input, whose view is
-   opts->input, and leaves it empty; a failure leaves it as it was. */
-HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
-                                     hfsb_buf *input, hfsb_proc **out,
-                                     hfsb_err *err);
+typedef struct hfsbi_folder_watch_opts {
+    bool   recursive;   /* also folders in it, those made later too */
+    bool   walled;      /* read in threads that are */
+    size_t max_folders; /* watched at a time (0: 8192) */
+    size_t max_changes; /* held until they are taken (0: 4096), with at most
+                           4 MiB of paths */
+    /* Called in the loop when there are changes to take; may close the
+       watch. */
+    void (*fn)(void *user);
+    void *user;
+} hfsbi_folder_watch_opts;
 
-/* Lets a loop drive the command: its pipes, its exit and its deadlines become
-   events of the loop, which steps it. on_change is called in the loop after a
-   step that took output or input or changed the command's state; with `done`
-   once, at the end, when the command is no longer attached. It may call any
-   function of the command, hfsb_proc_close() included.
+/* Begins to watch a folder, which a symlink may lead to beneath the root. The
+   root must stay open. May block: call it in a thread.
 
-   hfsb_proc_watch(), _deadline() and _step() are not needed meanwhile. The
-   loop must outlive the command or its detach. All under the loop's lock, or
-   in its thread. */
-HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
-                                void (*on_change)(void *user, hfsb_proc *proc,
-                                                  bool done),
-                                void *user);
-/* Steps an attached command now, as the loop does. */
-HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc);
-/* Ends that, also before the command is done; quiet when not attached. */
-HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
+   Entries on the deny list are not reported, nor temporaries of file_write.c:
+   a file that such a temporary is renamed to is reported as CREATE and WRITE,
+   since the kernel does not tell whether it existed. With `recursive`, what a
+   new folder has when its own watch begins is reported as created. Symlinks
+   are never followed, and a folder that leaves the watched one is not watched
+   any more, so nothing outside the root is reported. It ends when the folder
+   is removed (if a process has it open, when that closes it), moved or
+   unmounted.
 
-/* True when no process holds the other end of a pipe. */
-HFSBI_FN bool hfsbi_pipe_ended(int fd);
-
-/* ---- record.c: the output of a command, and spill files ---- */
-
-typedef struct hfsbi_spill {
-    char                      *path;
-    const struct hfsbi_spills *owner; /* who may read it; NULL: is gone */
-    unsigned long long         bytes;
-} hfsbi_spill;
-
-/* The spill files of a tools object and of those opened like it. At most `max`
-   exist, with max_bytes in all; a new one removes the oldest. */
-typedef struct hfsbi_spill_store {
-    pthread_mutex_t    lock; /* protects all below but max and max_bytes */
-    size_t             users;
-    hfsbi_spill       *list; /* oldest first */
-    size_t             count, max;
-    unsigned long long bytes, max_bytes;
-    bool               swept; /* what ended processes left was removed */
-    hfsb_alloc         alloc;
-} hfsbi_spill_store;
-
-/* The spill files of one tools object. */
-typedef struct hfsbi_spills {
-    hfsbi_spill_store *store;
-    size_t             max_bytes; /* of one file */
-    size_t             over; /* bytes of a log that is saved in any case (0:
-                                when a reply cuts it) */
-    bool               none; /* make no files */
-    bool               dropped; /* remove the files with the object */
-    char              *dir;     /* absolute where possible */
-    hfsb_alloc         alloc;
-} hfsbi_spills;
-
-/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
-   without memory; then there is nothing to free. */
-HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
-                                size_t max, size_t max_bytes,
-                                const hfsb_alloc *alloc);
-/* Counts the files with those of another object from now on; `spills` is new.
-   */
-HFSBI_FN void hfsbi_spills_share(hfsbi_spills       *spills,
-                                 const hfsbi_spills *with);
-/* Frees the memory, and with `dropped` removes the files. */
-HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
-/* True when path is a spill file that still counts among these. */
-HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
-
-/* A file that keeps what does not fit into memory. */
-typedef struct hfsbi_kept_file {
-    int                fd;    /* -1: none */
-    unsigned long long bytes; /* in it */
-    bool               full;  /* it takes no more */
-    bool               tried; /* to make one */
-} hfsbi_kept_file;
-
-/*  stdout --> filter --> window, log
-    stderr --> filter --> window, stash        ... at the end: stash --> log
-
-    The filter cleans text as it arrives. The windows keep the parts that a
-    reply shows. The log is the cleaned text, bytes 0 to `total`: bash_output
-    shows it, the spill file holds it. `memory` holds the whole log until the
-    text is too long for a reply. From then on the spill file holds the log, up
-    to a limit, and `memory` keeps the end.
-
-        0           spill.bytes         memory_start          total
-        [ spill file )  ... dropped ...  [ memory             )            */
-typedef struct hfsbi_record {
-    hfsb_text_filter  *filter[2]; /* of stdout, stderr */
-    hfsb_text_window  *window[2];
-    hfsb_buf           piece; /* cleaned text on its way */
-    hfsb_buf           memory;
-    unsigned long long memory_start, total;
-    hfsbi_kept_file    spill;
-    hfsb_buf           path; /* of the spill file, or empty */
-    hfsbi_kept_file    stash;
-    unsigned long long stderr_total; /* bytes of cleaned stderr */
-    bool               merged;       /* stderr arrives with stdout */
-    bool               lost;         /* some text was lost: out of memory */
-    unsigned long long taken;        /* raw bytes of both streams */
-    unsigned long long bytes;        /* raw bytes of stdout */
-    long long          last_at;      /* hfsb_clock_ms() of the last stdout */
-    hfsbi_spills      *spills;
-    void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
-    void      *user;
-    hfsb_alloc alloc;
-} hfsbi_record;
-
-/* spills must outlive the record. False without memory; then there is nothing
-   to free. */
-HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
-                                bool merged, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
-
-/* Adds bytes as the command wrote them. Failures set r->lost. */
-HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
-                                 hfsb_str bytes);
-/* Ends the record: unfinished lines count as lines, stderr follows stdout in
-   the log, descriptors are closed. */
-HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
-
-/* Returns the number of characters in both streams. */
-HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
-/* True when a reply leaves out some of the text. */
-HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r);
-
-/* True while stdout ends in an unfinished line. */
-HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
-
-/* Appends the end of stderr so far, at most max bytes, in whole lines if there
-   are several. Nothing for a merged or settled record. HFSB_OK or the failure
-   of the buffer. */
-HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
-                                              size_t max, hfsb_buf *out);
-
-/* Appends the text of a reply. Call it after finish and before settle. HFSB_OK
-   or the failure of the buffer. */
-HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
-
-/* Frees everything that hfsbi_record_read() does not need. Call it after
-   finish. */
-HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
-/* Returns the bytes of the log in memory. */
-HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
-/* Frees the log in memory; a spill file stays readable. */
-HFSBI_FN void hfsbi_record_forget(hfsbi_record *r);
-
-/* Appends at most max bytes of the log from byte `from` on, without a partial
-   character at the end. *next is the offset that follows. Bytes that are no
-   longer held are skipped: [*gone_from, *gone_to), both 0 when none are. At
-   the end of the log the unfinished line is appended too. HFSB_OK; on failure
-   *out is as it was. */
-HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
-                                       unsigned long long from, size_t max,
-                                       hfsb_buf *out, unsigned long long *next,
-                                       unsigned long long *gone_from,
-                                       unsigned long long *gone_to);
+   HFSB_LIMIT    more folders than max_folders, or than the system watches
+   HFSB_BUSY     no descriptor, or too many watches of this user
+   HFSB_TIMEOUT  looking at all folders takes longer than HFSBI_FINDER_MS
+   HFSB_REFUSED  the system has no inotify
+   HFSB_ARG      "Is not a folder"; else as listed in file.h */
+HFSBI_FN hfsb_status
+hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
+                        const hfsbi_folder_watch_opts *opts,
+                        hfsbi_folder_watch **out, hfsb_err *err);
+/* Calls opts.fn in the loop from now on; changes are read in its threads.
+   Under its lock. False without memory. */
+HFSBI_FN bool hfsbi_folder_watch_start(hfsbi_folder_watch *w,
+                                       hfsbi_loop         *loop);
+/* Takes the oldest change; false when there is none. From one thread at a
+   time, any. */
+HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
+                                      hfsbi_change       *change);
+/* Ends it (may be NULL), under the lock of the loop: fn is not called any
+   more. */
+HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w);
 
 /* ---- src/os/os.c ---- */
 /* os.c - system calls that several rooms need, and hfsb_cancel
@@ -24043,9 +25657,23 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     return hfsbi_fd_above_2(fd);
 }
 
-HFSBI_FN bool hfsbi_try_lock(int fd) {
+HFSBI_FN int hfsbi_mkdirat(int dir, const char *name, mode_t mode) {
     int rc;
-    do rc = flock(fd, LOCK_EX | LOCK_NB);
+    do rc = mkdirat(dir, name, mode);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 ? 0 : errno;
+}
+
+HFSBI_FN int hfsbi_unlinkat(int dir, const char *name, int flags) {
+    int rc;
+    do rc = unlinkat(dir, name, flags);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 ? 0 : errno;
+}
+
+HFSBI_FN bool hfsbi_try_lock(int fd, bool shared) {
+    int rc;
+    do rc = flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
     while (rc != 0 && errno == EINTR);
     return rc == 0 || errno != EWOULDBLOCK;
 }
@@ -24438,7 +26066,7 @@ long long hfsb_clock_ms(void) {
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-HFSBI_FN long long hfsbi_wall_ns(void) {
+HFSBI_FN long long hfsbi_time_ns(void) {
     struct timespec now = HFSB_INIT;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
@@ -24532,7 +26160,7 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
 }
 
 /* ---- src/os/loop.c ---- */
-/* loop.c - an event loop: descriptors, timers, and work in threads.
+/* loop.c - an event loop: descriptors, timers, and answers of threads.
 
    A loop is run turn by turn. A turn waits until something happens and then
    calls, in this order,
@@ -24556,9 +26184,9 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
        turn --+-- nobody waits: waits for events, calls, wakes the others
               +-- a thread waits already: waits for the end of its turn
 
-   Three parts follow: the poller, which is the kernel's set of descriptors
-   (epoll, kqueue, or a list for poll()); the pool of threads; and the loop
-   itself. */
+   Two parts follow: the poller, which is the kernel's set of descriptors
+   (epoll, kqueue, or a list for poll()), and the loop itself. The threads are
+   in pool.c. */
 #define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
 
 enum { HFSBI_POLLER_BATCH = 256 }; /* events found by one wait */
@@ -25009,86 +26637,36 @@ static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
 
 /* ---- the loop ---- */
 
-/* Threads of the pool stay far below this stack with all that the tools call,
-   blocks of 64 kB included; only pages that are touched cost memory. */
-enum { HFSBI_POOL_STACK = 512 * 1024 };
-
-/* Tasks that wait for a slow disk must not hold up all others: `max` tasks run
-   that are younger than HFSBI_POOL_SLOW_MS, and older ones in addition, as long
-   as there are threads. */
-enum {
-    HFSBI_POOL_SLOW_MS = 1000,
-    HFSBI_POOL_MORE = 8,     /* threads, times `max` */
-    HFSBI_POOL_LOOK_MS = 250 /* how often a full pool is looked at */
-};
-
-/* Tasks in the order they came. */
-typedef struct hfsbi_queue {
-    hfsbi_task *first, **last; /* last: where the next one is linked */
-} hfsbi_queue;
-
-typedef struct hfsbi_worker {
-    hfsbi_loop *loop;
-    pthread_t   thread;
-    long long   began; /* when its task began; -1: it has none */
-} hfsbi_worker;
-
-typedef struct hfsbi_pool {
-    pthread_cond_t more;    /* a task came or may run now, or the end */
-    hfsbi_queue    waiting; /* for a thread */
-    hfsbi_queue    urgent;  /* the same; these go first */
-    size_t         length;  /* of both queues */
-    size_t         idle;    /* threads that wait for a task */
-    hfsbi_worker  *workers; /* `most` of them, `count` have a thread; one
-                               of them is for an urgent task */
-    size_t         count, max, most;
-    bool           ending;
-    hfsbi_timer    timer; /* looks at a full pool; of the loop's lock */
-} hfsbi_pool;
+/* How somebody waits for events. */
+typedef struct hfsbi_loop_wait {
+    bool      waiting; /* a turn waits, without the lock */
+    bool      stale;   /* meanwhile an io was forgotten: the events that the
+                          wait finds may be those of a freed object */
+    bool      hosted;  /* a host waits in its own way */
+    long long until;   /* end of that wait; -1: without limit */
+} hfsbi_loop_wait;
 
 struct hfsbi_loop {
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock;   /* recursive; see hfsbi_loop_lock() */
-    pthread_cond_t  turned; /* after each turn */
-    hfsbi_poller    poller;
-    hfsbi_timer     heap; /* its child is the root */
-    hfsbi_timer     due;  /* its child is the first of those that run now */
-    long long       now;
-    bool            waiting; /* a turn waits, without the lock */
-    bool            stale;   /* meanwhile an io was forgotten: the events that
-                                the wait finds may be those of a freed object */
-    bool            hosted;  /* a host waits in its own way */
-    long long       until;   /* end of that wait; -1: without limit */
-    hfsbi_scanner   scan;    /* of the commands that are attached */
-    hfsbi_io        wake;
-    int             wake_fds[2];
+    hfsb_alloc       alloc;
+    pthread_mutex_t  lock;   /* recursive; see hfsbi_loop_lock() */
+    pthread_cond_t   turned; /* after each turn */
+    hfsbi_poller     poller;
+    hfsbi_timer      heap; /* its child is the root */
+    hfsbi_timer      due;  /* its child is the first of those that run now */
+    long long        now;
+    hfsbi_loop_wait  wait;
+    hfsbi_companion *companion;
+    hfsbi_pool      *pool;
+    hfsbi_pool      *walled; /* its threads have entered ... */
+    hfsbi_wall      *wall;   /* ... this one; NULL: there is none */
+    hfsbi_io         wake;
+    int              wake_fds[2];
 
     pthread_mutex_t queue_lock; /* guards all below; is taken last */
-    hfsbi_pool      pool;
-    hfsbi_queue     posted;  /* their done is due */
-    size_t          pending; /* tasks whose done was not called yet */
-    bool            asleep;  /* a post must write to the pipe */
+    hfsbi_queue     posted;     /* their done is due */
+    size_t          pending;    /* tasks whose done was not called yet */
+    bool            asleep;     /* a post must write to the pipe */
 };
-
-static void hfsbi_queue_init(hfsbi_queue *queue) {
-    queue->first = NULL;
-    queue->last = &queue->first;
-}
-
-static void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task) {
-    task->next = NULL;
-    *queue->last = task;
-    queue->last = &task->next;
-}
-
-/* Takes the first task, or NULL. */
-static hfsbi_task *hfsbi_queue_take(hfsbi_queue *queue) {
-    hfsbi_task *task = queue->first;
-    if (!task) return NULL;
-    queue->first = task->next;
-    if (!task->next) hfsbi_queue_init(queue);
-    return task;
-}
 
 /* ---- the lock ---- */
 
@@ -25106,7 +26684,7 @@ HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
 
 /* True when somebody waits for events, and would miss a change. */
 static bool hfsbi_loop_sleeps(const hfsbi_loop *loop) {
-    return loop->waiting || loop->hosted;
+    return loop->wait.waiting || loop->wait.hosted;
 }
 
 /* ---- descriptors ---- */
@@ -25118,7 +26696,7 @@ HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want) {
 
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
     if (!io->known && !io->want && !io->gone) return;
-    loop->stale = true;
+    loop->wait.stale = true;
     hfsbi_poller_forget(&loop->poller, io);
 }
 
@@ -25187,7 +26765,8 @@ HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
     timer->set = true;
     timer->child = timer->next = timer->prev = NULL;
     hfsbi_timer_put(loop, timer);
-    if (hfsbi_loop_sleeps(loop) && (loop->until < 0 || at < loop->until))
+    if (hfsbi_loop_sleeps(loop) &&
+        (loop->wait.until < 0 || at < loop->wait.until))
         hfsbi_loop_wake(loop);
 }
 
@@ -25222,8 +26801,12 @@ HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop) {
     return loop->now;
 }
 
-HFSBI_FN hfsbi_scanner *hfsbi_loop_scanner(hfsbi_loop *loop) {
-    return &loop->scan;
+HFSBI_FN hfsbi_companion **hfsbi_loop_companion(hfsbi_loop *loop) {
+    return &loop->companion;
+}
+
+HFSBI_FN hfsb_alloc hfsbi_loop_alloc(const hfsbi_loop *loop) {
+    return loop->alloc;
 }
 
 /* ---- tasks ---- */
@@ -25236,97 +26819,16 @@ static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
     loop->asleep = false;
 }
 
-/* How many tasks run that are not slow. Under the lock of the queue. */
-static size_t hfsbi_pool_quick(const hfsbi_pool *pool) {
-    long long now = hfsb_clock_ms();
-    size_t    i, n = 0;
-    for (i = 0; i < pool->count; i++)
-        n += pool->workers[i].began >= 0 &&
-             now - pool->workers[i].began < HFSBI_POOL_SLOW_MS;
-    return n;
-}
-
-/* Takes the next task for a thread, or NULL. Under the lock of the queue. */
-static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
-    hfsbi_task *task = hfsbi_queue_take(&pool->urgent);
-    if (!task && (pool->ending || hfsbi_pool_quick(pool) < pool->max))
-        task = hfsbi_queue_take(&pool->waiting);
-    if (task) pool->length--;
-    return task;
-}
-
-static void *hfsbi_pool_thread(void *arg) {
-    hfsbi_worker *self = (hfsbi_worker *)arg;
-    hfsbi_loop   *loop = self->loop;
-    hfsbi_pool   *pool = &loop->pool;
+HFSBI_FN void hfsbi_loop_expect(hfsbi_loop *loop) {
     pthread_mutex_lock(&loop->queue_lock);
-    for (;;) {
-        hfsbi_task *task = hfsbi_pool_next(pool);
-        if (task) {
-            if (!task->urgent) self->began = hfsb_clock_ms();
-            pthread_mutex_unlock(&loop->queue_lock);
-            task->run(task);
-            pthread_mutex_lock(&loop->queue_lock);
-            self->began = -1;
-            hfsbi_loop_add_posted(loop, task);
-        } else if (pool->ending) {
-            break;
-        } else {
-            pool->idle++;
-            (void)pthread_cond_wait(&pool->more, &loop->queue_lock);
-            pool->idle--;
-        }
-    }
+    loop->pending++;
     pthread_mutex_unlock(&loop->queue_lock);
-    return NULL;
 }
 
-/* Starts threads for `length` tasks, as many as may run now: max of them, which
-   may be one more than usual for an urgent task. Under the lock of
-   the queue. Threads that were woken but do not have the lock yet still count
-   as idle, and their tasks as waiting. */
-static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length, size_t max) {
-    hfsbi_pool *pool = &loop->pool;
-    size_t      n = pool->idle, quick;
-    size_t      most = pool->most - (max == pool->max);
-    if (pool->ending || n >= length || pool->count >= most) return;
-    quick = hfsbi_pool_quick(pool);
-    for (; n < length && quick + n < max && pool->count < most; n++) {
-        hfsbi_worker *worker = &pool->workers[pool->count];
-        worker->loop = loop;
-        worker->began = -1;
-        if (hfsbi_thread_start(&worker->thread, HFSBI_POOL_STACK,
-                               hfsbi_pool_thread, worker) != 0)
-            return;
-        pool->count++;
-    }
-}
-
-/* Gives a task to the threads; false when no thread exists. Under the lock of
-   the queue. */
-static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
-    hfsbi_pool *pool = &loop->pool;
-    size_t      max = pool->max + (pool->max && task->urgent);
-    if (pool->length >= pool->idle)
-        hfsbi_pool_grow(loop, pool->length + 1, max);
-    if (pool->count == 0) return false;
-    hfsbi_queue_add(task->urgent ? &pool->urgent : &pool->waiting, task);
-    pool->length++;
-    (void)pthread_cond_signal(&pool->more);
-    return true;
-}
-
-/* Waits for the threads, which first finish all tasks. */
-static void hfsbi_pool_end(hfsbi_loop *loop) {
-    hfsbi_pool *pool = &loop->pool;
-    size_t      i;
+HFSBI_FN void hfsbi_loop_deliver(hfsbi_loop *loop, hfsbi_task *task) {
     pthread_mutex_lock(&loop->queue_lock);
-    pool->ending = true;
-    (void)pthread_cond_broadcast(&pool->more);
+    hfsbi_loop_add_posted(loop, task);
     pthread_mutex_unlock(&loop->queue_lock);
-    for (i = 0; i < pool->count; i++)
-        (void)pthread_join(pool->workers[i].thread, NULL);
-    pool->count = 0;
 }
 
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
@@ -25336,44 +26838,95 @@ HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
     pthread_mutex_unlock(&loop->queue_lock);
 }
 
-/* Sets the timer while tasks wait that no thread may take yet. Under both
-   locks. */
-static void hfsbi_pool_watch(hfsbi_loop *loop) {
-    hfsbi_pool *pool = &loop->pool;
-    if (pool->length == 0 || pool->timer.set ||
-        pool->length + hfsbi_pool_quick(pool) <= pool->max)
-        return;
-    hfsbi_loop_timer(loop, &pool->timer, hfsb_clock_ms() + HFSBI_POOL_LOOK_MS);
+/* True in a thread that has entered the wall. */
+static bool hfsbi_loop_is_walled_here(hfsbi_loop *loop) {
+    return loop->walled && hfsbi_pool_is_here(loop->walled);
 }
 
-/* Tasks that ran when others had to wait may have become slow. */
-static void hfsbi_pool_look(hfsbi_timer *timer) {
-    hfsbi_loop *loop =
-        (hfsbi_loop *)(void *)((char *)timer -
-                               offsetof(hfsbi_loop, pool.timer));
-    pthread_mutex_lock(&loop->queue_lock);
-    hfsbi_pool_grow(loop, loop->pool.length, loop->pool.max);
-    (void)pthread_cond_broadcast(&loop->pool.more);
-    hfsbi_pool_watch(loop);
-    pthread_mutex_unlock(&loop->queue_lock);
+/* Gives a task to a pool, in any thread. */
+static void hfsbi_loop_give(hfsbi_loop *loop, hfsbi_pool *pool,
+                            hfsbi_task *task) {
+    hfsbi_pool_add(pool, task, !hfsbi_loop_is_walled_here(loop));
 }
 
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
-    bool given;
-    hfsbi_loop_lock(loop);
-    pthread_mutex_lock(&loop->queue_lock);
-    given = hfsbi_pool_add(loop, task);
-    if (given) loop->pending++;
-    if (given) hfsbi_pool_watch(loop);
-    pthread_mutex_unlock(&loop->queue_lock);
-    hfsbi_loop_unlock(loop);
-    if (given) return;
-    task->run(task);
-    hfsbi_loop_post(loop, task);
+    hfsbi_loop_give(
+        loop, task->walled && loop->walled ? loop->walled : loop->pool, task);
+}
+
+HFSBI_FN bool hfsbi_loop_set_wall(hfsbi_loop *loop, hfsbi_wall *wall) {
+    if (!hfsbi_pool_start(loop->pool)) return false;
+    loop->walled = hfsbi_pool_open(loop, hfsbi_pool_max(loop->pool), wall);
+    if (!loop->walled) return false;
+    loop->wall = wall;
+    return true;
+}
+
+HFSBI_FN const hfsbi_wall *hfsbi_loop_wall(const hfsbi_loop *loop) {
+    return loop->wall;
+}
+
+/* A task that somebody waits for. */
+typedef struct hfsbi_errand {
+    hfsbi_task task; /* first */
+    void (*fn)(void *user);
+    void           *user;
+    bool            ended;
+    pthread_mutex_t lock;
+    pthread_cond_t  end;
+    hfsb_alloc      alloc;
+    int             users; /* who waits, and the loop */
+} hfsbi_errand;
+
+static void hfsbi_errand_run(hfsbi_task *task) {
+    hfsbi_errand *e = (hfsbi_errand *)(void *)task;
+    e->fn(e->user);
+    pthread_mutex_lock(&e->lock);
+    e->ended = true;
+    (void)pthread_cond_signal(&e->end);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void hfsbi_errand_leave(hfsbi_task *task) {
+    hfsbi_errand *e = (hfsbi_errand *)(void *)task;
+    hfsb_alloc    alloc = e->alloc;
+    int           left;
+    pthread_mutex_lock(&e->lock);
+    left = --e->users;
+    pthread_mutex_unlock(&e->lock);
+    if (left) return;
+    (void)pthread_cond_destroy(&e->end);
+    (void)pthread_mutex_destroy(&e->lock);
+    hfsbi_array_free(&alloc, e, 1, sizeof *e);
+}
+
+HFSBI_FN void hfsbi_loop_outside(hfsbi_loop *loop, void (*fn)(void *user),
+                                 void       *user) {
+    hfsbi_errand *e;
+    if (!hfsbi_loop_is_walled_here(loop)) { /* a wait could starve the pool */
+        fn(user);
+        return;
+    }
+    e = (hfsbi_errand *)hfsbi_array(&loop->alloc, 1, sizeof *e);
+    if (!e) return;
+    memset(e, 0, sizeof *e);
+    e->task.run = hfsbi_errand_run;
+    e->task.done = hfsbi_errand_leave;
+    e->fn = fn;
+    e->user = user;
+    e->alloc = loop->alloc;
+    e->users = 2;
+    (void)pthread_mutex_init(&e->lock, NULL);
+    (void)pthread_cond_init(&e->end, NULL);
+    hfsbi_loop_give(loop, loop->pool, &e->task);
+    pthread_mutex_lock(&e->lock);
+    while (!e->ended) (void)pthread_cond_wait(&e->end, &e->lock);
+    pthread_mutex_unlock(&e->lock);
+    hfsbi_errand_leave(&e->task);
 }
 
 HFSBI_FN bool hfsbi_loop_has_threads(const hfsbi_loop *loop) {
-    return loop->pool.max > 0;
+    return hfsbi_pool_max(loop->pool) > 0;
 }
 
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
@@ -25432,13 +26985,13 @@ static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
 
 static void hfsbi_loop_free(hfsbi_loop *loop) {
     hfsb_alloc alloc = loop->alloc;
+    hfsbi_pool_close(loop->walled);
+    hfsbi_pool_close(loop->pool);
+    if (loop->wall) loop->wall->free(loop->wall);
     hfsbi_poller_close(&loop->poller);
     hfsbi_close(&loop->wake_fds[0]);
     hfsbi_close(&loop->wake_fds[1]);
-    hfsbi_scanner_free(&loop->scan);
-    hfsbi_array_free(&alloc, loop->pool.workers, loop->pool.most,
-                     sizeof *loop->pool.workers);
-    (void)pthread_cond_destroy(&loop->pool.more);
+    if (loop->companion) loop->companion->free(loop->companion);
     (void)pthread_mutex_destroy(&loop->queue_lock);
     (void)pthread_cond_destroy(&loop->turned);
     (void)pthread_mutex_destroy(&loop->lock);
@@ -25450,16 +27003,9 @@ static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
     if (!hfsbi_poller_open(&loop->poller, &loop->alloc) ||
         !hfsbi_wake_open(loop->wake_fds))
         return false;
-    if (max_threads) {
-        size_t most = HFSBI_POOL_MORE * max_threads + 1;
-        loop->pool.workers = (hfsbi_worker *)hfsbi_array(
-            &loop->alloc, most, sizeof *loop->pool.workers);
-        errno = ENOMEM;
-        if (!loop->pool.workers) return false;
-        loop->pool.most = most;
-    }
-    loop->pool.max = max_threads;
-    loop->pool.timer.fn = hfsbi_pool_look;
+    loop->pool = hfsbi_pool_open(loop, max_threads, NULL);
+    errno = ENOMEM;
+    if (!loop->pool) return false;
     loop->wake.fd = loop->wake_fds[0];
     loop->wake.fn = hfsbi_loop_woken;
     return hfsbi_poller_set(&loop->poller, &loop->wake, HFSBI_IO_READ);
@@ -25475,15 +27021,11 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
     memset(loop, 0, sizeof *loop);
     loop->alloc = *alloc;
     loop->wake_fds[0] = loop->wake_fds[1] = -1;
-    hfsbi_scanner_init(&loop->scan, loop, alloc);
-    hfsbi_queue_init(&loop->pool.waiting);
-    hfsbi_queue_init(&loop->pool.urgent);
     hfsbi_queue_init(&loop->posted);
     loop->now = hfsb_clock_ms();
     hfsbi_mutex_init_recursive(&loop->lock);
     (void)hfsbi_cond_init(&loop->turned);
     (void)pthread_mutex_init(&loop->queue_lock, NULL);
-    (void)pthread_cond_init(&loop->pool.more, NULL);
     if (max_threads == 0) max_threads = 8;
     if (!hfsbi_loop_fill(loop, no_threads ? 0 : max_threads)) {
         hfsb_status st =
@@ -25498,7 +27040,8 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
     hfsbi_task *task;
     if (!loop) return;
-    hfsbi_pool_end(loop);
+    if (loop->walled) hfsbi_pool_end(loop->walled); /* it uses the other */
+    hfsbi_pool_end(loop->pool);
     while ((task = hfsbi_loop_next_posted(loop)) != NULL) task->done(task);
     hfsbi_loop_free(loop);
 }
@@ -25527,21 +27070,21 @@ static int hfsbi_loop_time(hfsbi_loop *loop, long long wait_ms) {
     now = hfsb_clock_ms();
     if (at >= 0) wait_ms = hfsbi_earlier(wait_ms, at > now ? at - now : 0);
     if (wait_ms > INT_MAX) wait_ms = INT_MAX;
-    loop->until = wait_ms < 0 ? -1 : now + wait_ms;
+    loop->wait.until = wait_ms < 0 ? -1 : now + wait_ms;
     return wait_ms < 0 ? -1 : (int)wait_ms;
 }
 
 /* Waits without the lock. An io that was forgotten meanwhile may be among the
    events: then they are fetched again. That loses none: only ends are reported
    once, and only to the ios of a server, whose loop nobody else uses. */
-static void hfsbi_loop_wait(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
-    loop->waiting = true;
-    loop->stale = false;
+static void hfsbi_loop_sleep(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
+    loop->wait.waiting = true;
+    loop->wait.stale = false;
     hfsbi_loop_unlock(loop);
     hfsbi_poller_wait(&loop->poller, batch, ms);
     hfsbi_loop_lock(loop);
-    loop->waiting = false;
-    if (loop->stale && HFSBI_POLLER_LIVE)
+    loop->wait.waiting = false;
+    if (loop->wait.stale && HFSBI_POLLER_LIVE)
         hfsbi_poller_wait(&loop->poller, batch, 0);
 }
 
@@ -25558,16 +27101,16 @@ HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
     hfsbi_io   *io;
     unsigned    events;
     int         ms;
-    if (loop->waiting) {
+    if (loop->wait.waiting) {
         if (wait_ms != 0) hfsbi_loop_follow(loop, wait_ms);
         return;
     }
     batch.at = batch.count = 0;
-    loop->hosted = false;
+    loop->wait.hosted = false;
     ms = hfsbi_loop_time(loop, wait_ms);
     if (!hfsbi_poller_prepare(&loop->poller)) hfsbi_poller_nap(ms);
     else if (ms == 0) hfsbi_poller_wait(&loop->poller, &batch, 0);
-    else hfsbi_loop_wait(loop, &batch, ms);
+    else hfsbi_loop_sleep(loop, &batch, ms);
     hfsbi_loop_wake_up(loop);
     loop->now = hfsb_clock_ms();
     hfsbi_poller_found(&loop->poller, &batch);
@@ -25581,17 +27124,285 @@ HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
 
 HFSBI_FN size_t hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                  size_t max) {
-    if (loop->waiting) return 0;
-    loop->hosted = true;
-    loop->until = hfsbi_timers_next(loop);
+    if (loop->wait.waiting) return 0;
+    loop->wait.hosted = true;
+    loop->wait.until = hfsbi_timers_next(loop);
     return hfsbi_poller_watch(&loop->poller, list, max);
 }
 
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
-    if (loop->waiting) return -1;
-    loop->hosted = true;
-    loop->until = hfsbi_loop_fall_asleep(loop) ? hfsbi_timers_next(loop) : 0;
-    return loop->until;
+    if (loop->wait.waiting) return -1;
+    loop->wait.hosted = true;
+    loop->wait.until =
+        hfsbi_loop_fall_asleep(loop) ? hfsbi_timers_next(loop) : 0;
+    return loop->wait.until;
+}
+
+/* ---- src/os/pool.c ---- */
+/* pool.c - threads that do what may block, and answer in a loop.
+
+   A task is given to the pool, run in one of its threads, and delivered to the
+   loop, which calls its done:
+
+       add() --> waiting or urgent --> run, in a thread --> done, in the loop
+
+   Threads are started when all are busy, and stay. Tasks that wait for a slow
+   disk must not hold up all others: `max` tasks run that are younger than
+   HFSBI_POOL_SLOW_MS, and older ones in addition, as long as there are
+   threads. While tasks wait that no thread may take yet, a timer of the loop
+   looks at the pool from time to time. One more thread is kept for urgent
+   tasks, which wait for nobody.
+
+   A thread inherits the wall of the one that starts it. So a thread that has
+   entered a wall starts none: the loop does that for it.
+
+   Locks are taken in this order: that of the loop, that of the pool, that of
+   the loop's queue. */
+/* Threads of the pool stay far below this stack with all that the tools call,
+   blocks of 64 kB included; only pages that are touched cost memory. */
+enum { HFSBI_POOL_STACK = 512 * 1024 };
+
+enum {
+    HFSBI_POOL_SLOW_MS = 1000,
+    HFSBI_POOL_MORE = 8,     /* threads, times `max` */
+    HFSBI_POOL_LOOK_MS = 250 /* how often a full pool is looked at */
+};
+
+typedef struct hfsbi_worker {
+    hfsbi_pool *pool;
+    pthread_t   thread;
+    long long   began; /* when its task began; -1: it has none */
+} hfsbi_worker;
+
+struct hfsbi_pool {
+    hfsb_alloc        alloc;
+    hfsbi_loop       *loop;
+    hfsbi_timer       timer;   /* looks at a full pool; of the loop's lock */
+    const hfsbi_wall *wall;    /* of its threads (NULL: none) */
+    pthread_mutex_t   lock;    /* protects all below */
+    pthread_cond_t    more;    /* a task came or may run now, or the end */
+    hfsbi_queue       waiting; /* for a thread */
+    hfsbi_queue       urgent;  /* the same; these go first */
+    size_t            length;  /* of both queues */
+    size_t            idle;    /* threads that wait for a task */
+    hfsbi_worker     *workers; /* `most` of them, `count` have a thread; one
+                                of them is for an urgent task */
+    size_t            count, max, most;
+    bool              ending;
+};
+
+/* ---- queues ---- */
+
+HFSBI_FN void hfsbi_queue_init(hfsbi_queue *queue) {
+    queue->first = NULL;
+    queue->last = &queue->first;
+}
+
+HFSBI_FN void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task) {
+    task->next = NULL;
+    *queue->last = task;
+    queue->last = &task->next;
+}
+
+HFSBI_FN hfsbi_task *hfsbi_queue_take(hfsbi_queue *queue) {
+    hfsbi_task *task = queue->first;
+    if (!task) return NULL;
+    queue->first = task->next;
+    if (!task->next) hfsbi_queue_init(queue);
+    return task;
+}
+
+/* ---- threads; all of it under the lock of the pool ---- */
+
+/* How many tasks run that are not slow. */
+static size_t hfsbi_pool_quick(const hfsbi_pool *pool) {
+    long long now = hfsb_clock_ms();
+    size_t    i, n = 0;
+    for (i = 0; i < pool->count; i++)
+        n += pool->workers[i].began >= 0 &&
+             now - pool->workers[i].began < HFSBI_POOL_SLOW_MS;
+    return n;
+}
+
+/* Takes the next task for a thread, or NULL. */
+static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
+    hfsbi_task *task = hfsbi_queue_take(&pool->urgent);
+    if (!task && (pool->ending || hfsbi_pool_quick(pool) < pool->max))
+        task = hfsbi_queue_take(&pool->waiting);
+    if (task) pool->length--;
+    return task;
+}
+
+static void *hfsbi_pool_thread(void *arg) {
+    hfsbi_worker *self = (hfsbi_worker *)arg;
+    hfsbi_pool   *pool = self->pool;
+    if (pool->wall) pool->wall->enter(pool->wall);
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        hfsbi_task *task = hfsbi_pool_next(pool);
+        if (task) {
+            if (!task->urgent) self->began = hfsb_clock_ms();
+            pthread_mutex_unlock(&pool->lock);
+            task->run(task);
+            pthread_mutex_lock(&pool->lock);
+            self->began = -1;
+            hfsbi_loop_deliver(pool->loop, task);
+        } else if (pool->ending) {
+            break;
+        } else {
+            pool->idle++;
+            (void)pthread_cond_wait(&pool->more, &pool->lock);
+            pool->idle--;
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static bool hfsbi_pool_start_thread(hfsbi_pool *pool) {
+    hfsbi_worker *worker = &pool->workers[pool->count];
+    worker->pool = pool;
+    worker->began = -1;
+    if (hfsbi_thread_start(&worker->thread, HFSBI_POOL_STACK,
+                           hfsbi_pool_thread, worker) != 0)
+        return false;
+    pool->count++;
+    return true;
+}
+
+/* Starts threads for `length` tasks, as many as may run now: max of them, which
+   may be one more than usual for an urgent task. Threads that were woken but do
+   not have the lock yet still count as idle, and their tasks as waiting. */
+static void hfsbi_pool_grow(hfsbi_pool *pool, size_t length, size_t max) {
+    size_t n = pool->idle, quick;
+    size_t most = pool->most - (max == pool->max);
+    if (pool->ending || n >= length || pool->count >= most) return;
+    quick = hfsbi_pool_quick(pool);
+    for (; n < length && quick + n < max && pool->count < most; n++)
+        if (!hfsbi_pool_start_thread(pool)) return;
+}
+
+/* Gives a task to the threads; false when no thread exists. */
+static bool hfsbi_pool_queue(hfsbi_pool *pool, hfsbi_task *task,
+                             bool may_grow) {
+    size_t max = pool->max + (pool->max && task->urgent);
+    if (may_grow && pool->length >= pool->idle)
+        hfsbi_pool_grow(pool, pool->length + 1, max);
+    if (pool->count == 0) return false;
+    hfsbi_queue_add(task->urgent ? &pool->urgent : &pool->waiting, task);
+    pool->length++;
+    (void)pthread_cond_signal(&pool->more);
+    return true;
+}
+
+/* Sets the timer while tasks wait that no thread may take yet, or for which
+   the loop must start a thread. Also under the lock of the loop. */
+static void hfsbi_pool_watch(hfsbi_pool *pool, bool may_grow) {
+    if (!may_grow && pool->length > pool->idle)
+        hfsbi_loop_timer(pool->loop, &pool->timer, 0);
+    if (pool->length == 0 || pool->timer.set ||
+        pool->length + hfsbi_pool_quick(pool) <= pool->max)
+        return;
+    hfsbi_loop_timer(pool->loop, &pool->timer,
+                     hfsb_clock_ms() + HFSBI_POOL_LOOK_MS);
+}
+
+/* Tasks that ran when others had to wait may have become slow. */
+static void hfsbi_pool_look(hfsbi_timer *timer) {
+    hfsbi_pool *pool =
+        (hfsbi_pool *)(void *)((char *)timer - offsetof(hfsbi_pool, timer));
+    pthread_mutex_lock(&pool->lock);
+    hfsbi_pool_grow(pool, pool->length, pool->max);
+    (void)pthread_cond_broadcast(&pool->more);
+    hfsbi_pool_watch(pool, true);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- open, work, close ---- */
+
+HFSBI_FN bool hfsbi_pool_is_here(hfsbi_pool *pool) {
+    size_t i;
+    bool   here = false;
+    pthread_mutex_lock(&pool->lock);
+    for (i = 0; i < pool->count && !here; i++)
+        here = pthread_equal(pool->workers[i].thread, pthread_self()) != 0;
+    pthread_mutex_unlock(&pool->lock);
+    return here;
+}
+
+HFSBI_FN bool hfsbi_pool_start(hfsbi_pool *pool) {
+    bool started;
+    pthread_mutex_lock(&pool->lock);
+    started =
+        pool->count > 0 || (pool->max > 0 && hfsbi_pool_start_thread(pool));
+    pthread_mutex_unlock(&pool->lock);
+    return started;
+}
+
+HFSBI_FN void hfsbi_pool_add(hfsbi_pool *pool, hfsbi_task *task,
+                             bool may_grow) {
+    bool given;
+    hfsbi_loop_lock(pool->loop);
+    pthread_mutex_lock(&pool->lock);
+    given = hfsbi_pool_queue(pool, task, may_grow);
+    if (given) hfsbi_loop_expect(pool->loop);
+    if (given) hfsbi_pool_watch(pool, may_grow);
+    pthread_mutex_unlock(&pool->lock);
+    hfsbi_loop_unlock(pool->loop);
+    if (given) return;
+    task->run(task);
+    hfsbi_loop_post(pool->loop, task);
+}
+
+HFSBI_FN size_t hfsbi_pool_max(const hfsbi_pool *pool) {
+    return pool->max;
+}
+
+HFSBI_FN void hfsbi_pool_end(hfsbi_pool *pool) {
+    size_t i;
+    pthread_mutex_lock(&pool->lock);
+    pool->ending = true;
+    (void)pthread_cond_broadcast(&pool->more);
+    pthread_mutex_unlock(&pool->lock);
+    for (i = 0; i < pool->count; i++)
+        (void)pthread_join(pool->workers[i].thread, NULL);
+    pool->count = 0;
+}
+
+HFSBI_FN void hfsbi_pool_close(hfsbi_pool *pool) {
+    hfsb_alloc alloc;
+    if (!pool) return;
+    alloc = pool->alloc;
+    hfsbi_pool_end(pool);
+    hfsbi_loop_timer_clear(pool->loop, &pool->timer);
+    hfsbi_array_free(&alloc, pool->workers, pool->most, sizeof *pool->workers);
+    (void)pthread_cond_destroy(&pool->more);
+    (void)pthread_mutex_destroy(&pool->lock);
+    hfsbi_array_free(&alloc, pool, 1, sizeof *pool);
+}
+
+HFSBI_FN hfsbi_pool *hfsbi_pool_open(hfsbi_loop *loop, size_t max,
+                                     const hfsbi_wall *wall) {
+    hfsb_alloc  alloc = hfsbi_loop_alloc(loop);
+    hfsbi_pool *pool = (hfsbi_pool *)hfsbi_array(&alloc, 1, sizeof *pool);
+    if (!pool) return NULL;
+    memset(pool, 0, sizeof *pool);
+    pool->alloc = alloc;
+    pool->loop = loop;
+    pool->wall = wall;
+    pool->timer.fn = hfsbi_pool_look;
+    hfsbi_queue_init(&pool->waiting);
+    hfsbi_queue_init(&pool->urgent);
+    (void)pthread_mutex_init(&pool->lock, NULL);
+    (void)pthread_cond_init(&pool->more, NULL);
+    pool->max = max;
+    if (max == 0) return pool;
+    pool->workers = (hfsbi_worker *)hfsbi_array(
+        &alloc, HFSBI_POOL_MORE * max + 1, sizeof *pool->workers);
+    if (pool->workers) pool->most = HFSBI_POOL_MORE * max + 1;
+    if (pool->workers) return pool;
+    hfsbi_pool_close(pool);
+    return NULL;
 }
 
 /* ---- src/os/root.c ---- */
@@ -25731,35 +27542,76 @@ typedef struct hfsbi_open_how {
     uint64_t flags, mode, resolve;
 } hfsbi_open_how;
 
-/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide, as for
-   an absolute symlink, which the kernel takes for a way out. */
-static int hfsbi_open_by_kernel(int root, const char *path) {
+enum { /* RESOLVE_* of the same header */
+    HFSBI_OPEN_NO_XDEV = 0x01,
+    HFSBI_OPEN_NO_MAGICLINKS = 0x02,
+    HFSBI_OPEN_BENEATH = 0x08
+};
+
+/* openat2(); a descriptor, or -1 with errno. */
+static int hfsbi_openat2(int dir, const char *path, int flags,
+                         unsigned resolve) {
     long fd = -1;
 #ifdef SYS_openat2
-    const uint64_t no_magiclinks = 0x02, beneath = 0x08; /* RESOLVE_* */
     hfsbi_open_how how = HFSB_INIT;
     int            tries;
-    how.flags = (uint64_t)HFSBI_O_SEARCH;
-    how.resolve = no_magiclinks | beneath;
+    how.flags = (uint64_t)flags;
+    how.resolve = resolve;
     /* EAGAIN: a directory was renamed while a ".." was resolved. */
     for (tries = 0; tries < 32; tries++) {
-        fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+        fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
     }
     if (fd >= 0) return hfsbi_fd_above_2((int)fd);
-    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
-       either a magic link or a real loop: the walk decides which. */
-    if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
-        errno == ELOOP || errno == EINVAL || errno == E2BIG || errno == EXDEV)
-        errno = ENOSYS;
 #else
-    (void)root;
+    (void)dir;
     (void)path;
+    (void)flags;
+    (void)resolve;
     errno = ENOSYS;
 #endif
     return (int)fd;
 }
+
+/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide, as for
+   an absolute symlink, which the kernel takes for a way out. */
+static int hfsbi_open_by_kernel(int root, const char *path) {
+    int fd = hfsbi_openat2(root, path, HFSBI_O_SEARCH,
+                           HFSBI_OPEN_NO_MAGICLINKS |
+                               HFSBI_OPEN_BENEATH);
+    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
+       either a magic link or a real loop: the walk decides which. */
+    if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == EPERM ||
+                   errno == ELOOP || errno == EINVAL || errno == E2BIG ||
+                   errno == EXDEV))
+        errno = ENOSYS;
+    return fd;
+}
 #endif
+
+/* Only the kernel notices where a part of the same file system is mounted. */
+HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount) {
+    const int flags =
+        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    struct stat above, st;
+    int         fd;
+#ifdef HFSBI_LINUX
+    if (same_mount) {
+        fd = hfsbi_openat2(dir, name, flags, HFSBI_OPEN_NO_XDEV);
+        if (fd >= 0 ||
+            (errno != ENOSYS && errno != EPERM && errno != EINVAL))
+            return fd;
+    }
+#endif
+    fd = hfsbi_openat(dir, name, flags, 0);
+    if (fd < 0 || !same_mount) return fd;
+    if (fstat(dir, &above) == 0 && fstat(fd, &st) == 0 &&
+        above.st_dev == st.st_dev)
+        return fd;
+    hfsbi_close(&fd);
+    errno = EXDEV;
+    return -1;
+}
 
 /* ---- directories beneath a root: by a walk ---- */
 
@@ -26060,7 +27912,7 @@ static int hfsbi_target_dir_path(const hfsbi_target *target,
     path.alloc = hfsbi_root_alloc(root);
     if (strcmp(target->name, ".") != 0)
         dir.len = (size_t)(target->name - dir.ptr);
-    if (root->root_fd >= 0) {
+    if (root && root->root_fd >= 0) {
         hfsb_buf_append(&path, hfsb_buf_str(&root->real_root));
         hfsb_buf_append_byte(&path, '/');
     }
@@ -26082,6 +27934,31 @@ HFSBI_FN int hfsbi_target_place(const hfsbi_target *target, hfsb_buf *out) {
     return hfsb_path_join(rest, hfsb_cstr(target->name), out) == HFSB_OK
                ? 0
                : ENOMEM;
+}
+
+HFSBI_FN int hfsbi_target_real(const hfsbi_target *target, hfsb_buf *out) {
+    char             real[PATH_MAX];
+    hfsb_str         rest;
+    const hfsb_root *root = target->root;
+    int              code = hfsbi_target_dir_path(target, real);
+    if (code != 0) return code;
+    if (root && root->root_fd >= 0 &&
+        !hfsbi_cut_prefix(hfsb_buf_str(&root->real_root), hfsb_cstr(real),
+                          &rest))
+        return EXDEV; /* moved outside since it was opened */
+    return hfsb_path_join(hfsb_cstr(real), hfsb_cstr(target->name), out) ==
+                   HFSB_OK
+               ? 0
+               : ENOMEM;
+}
+
+HFSBI_FN bool hfsbi_root_is_top(const hfsb_root *root, const struct stat *st) {
+    struct stat top;
+    for (; root; root = root->next)
+        if (root->root_fd >= 0 && fstat(root->root_fd, &top) == 0 &&
+            top.st_dev == st->st_dev && top.st_ino == st->st_ino)
+            return true;
+    return false;
 }
 
 /* HFSBI_DENIED when the deny list names the target. */
@@ -26128,13 +28005,12 @@ static int hfsbi_target_deny_given(const hfsbi_target *target) {
 static int hfsbi_target_make_parents(hfsbi_target *target, bool sync) {
     char *name = target->path.ptr + (target->name - target->path.ptr), *slash;
     for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
-        int fd, rc;
+        int fd, code;
         *slash = '\0';
         if (*name == '\0' || strcmp(name, ".") == 0) continue;
-        do rc = mkdirat(target->dir, name, 0777);
-        while (rc != 0 && errno == EINTR);
-        if (rc != 0 && errno != EEXIST) return errno;
-        if (rc == 0 && sync) hfsbi_sync_dir(target->dir);
+        code = hfsbi_mkdirat(target->dir, name, 0777);
+        if (code != 0 && code != EEXIST) return code;
+        if (code == 0 && sync) hfsbi_sync_dir(target->dir);
         fd = hfsbi_openat(target->dir, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
         if (fd < 0) return errno == ELOOP ? ENOTDIR : errno;
         hfsbi_close(&target->dir);
@@ -26216,6 +28092,30 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
                                                                       : code;
 }
 
+/* ENOTDIR unless the names of the path lead to the open directory, each a
+   directory and no symlink. */
+static int hfsbi_target_check_direct(const hfsbi_target *target) {
+    hfsbi_walk  w = HFSB_INIT;
+    hfsb_str    ahead = hfsb_buf_str(&target->path);
+    char        name[HFSBI_NAME_SIZE];
+    struct stat is, want;
+    bool        fits;
+    int         code = 0;
+    ahead = hfsb_str_slice(ahead, 0, (size_t)(target->name - ahead.ptr));
+    w.root = w.at = target->root->root_fd;
+    while (code == 0 && hfsbi_take_name(&ahead, name, &fits))
+        if (!hfsbi_walk_enter(&w, name))
+            code = errno == ELOOP ? ENOTDIR : errno;
+    if (code == 0 &&
+        (fstat(w.at, &is) != 0 || fstat(target->dir, &want) != 0))
+        code = errno;
+    else if (code == 0 &&
+             (is.st_dev != want.st_dev || is.st_ino != want.st_ino))
+        code = ENOTDIR;
+    if (w.at != w.root) hfsbi_close(&w.at);
+    return code;
+}
+
 HFSBI_FN void hfsbi_target_close(hfsbi_target *target) {
     hfsbi_close(&target->dir);
     hfsb_buf_free(&target->path);
@@ -26256,6 +28156,8 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
         if (code == 0)
             code = hfsbi_target_step(target->root, path, how, target);
     }
+    if (code == 0 && (how & HFSBI_RESOLVE_DIRECT))
+        code = hfsbi_target_check_direct(target);
     if (code == 0) return hfsbi_ok(err);
     hfsbi_target_close(target);
     return hfsbi_file_fail_os(root, path, code, verb, err);
@@ -26680,6 +28582,79 @@ hfsb_status hfsb_file_read(const hfsb_root *root, hfsb_str path, size_t max,
     return HFSB_LIMIT;
 }
 
+/* ---- reading a part ---- */
+
+/* For a file whose size reads as 0: reads it whole, and keeps the part. */
+static hfsb_status hfsbi_file_range_fill(const hfsb_root *root, hfsb_str path,
+                                         hfsbi_file_range *range,
+                                         hfsb_err         *err) {
+    hfsb_buf   *content = &range->content;
+    int         code = ENOMEM;
+    hfsb_status st =
+        hfsbi_read_all(range->fd, 0, HFSBI_SIZELESS_MAX, content, &code);
+    if (st == HFSB_LIMIT)
+        return hfsbi_file_fail(err, st, "File is too large to be read", path);
+    if (st != HFSB_OK)
+        return hfsbi_file_fail_os(root, path, code, "read", err);
+    hfsbi_close(&range->fd);
+    range->info.size = content->len;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_file_range_open(const hfsb_root   *root,
+                                           hfsb_str           path,
+                                           unsigned long long offset,
+                                           unsigned long long length,
+                                           hfsbi_file_range  *range,
+                                           hfsb_err          *err) {
+    hfsb_status st;
+    memset(range, 0, sizeof *range);
+    range->content.alloc = hfsbi_root_alloc(root);
+    st = hfsb_file_open(root, path, &range->fd, &range->info, err);
+    if (st == HFSB_OK && range->info.size == 0)
+        st = hfsbi_file_range_fill(root, path, range, err);
+    if (st != HFSB_OK) {
+        hfsbi_file_range_close(range);
+        return st;
+    }
+    range->first =
+        offset < range->info.size ? offset : range->info.size;
+    range->length = range->info.size - range->first;
+    if (length < range->length) range->length = length;
+    if (range->fd < 0 && range->content.len) {
+        memmove(range->content.ptr, range->content.ptr + range->first,
+                (size_t)range->length);
+        hfsb_buf_truncate(&range->content, (size_t)range->length);
+    }
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN hfsb_status hfsbi_file_range_read(hfsbi_file_range *range, char *to,
+                                           size_t n, size_t *got,
+                                           hfsb_err *err) {
+    unsigned long long left = range->length - range->done;
+    ssize_t            part;
+    *got = 0;
+    if (n > left) n = (size_t)left;
+    if (n == 0) return hfsbi_ok(err);
+    if (range->fd < 0) {
+        memcpy(to, range->content.ptr + range->done, n);
+        part = (ssize_t)n;
+    } else {
+        do part = pread(range->fd, to, n, (off_t)(range->first + range->done));
+        while (part < 0 && errno == EINTR);
+    }
+    if (part < 0) return hfsbi_fail_os(err, errno, "Cannot read the file");
+    *got = (size_t)part;
+    range->done += (unsigned long long)part;
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN void hfsbi_file_range_close(hfsbi_file_range *range) {
+    hfsbi_close(&range->fd);
+    hfsb_buf_free(&range->content);
+}
+
 hfsb_status hfsb_file_sha256(const hfsb_root *root, hfsb_str path,
                              char hex[HFSB_SHA256_HEX], hfsb_err *err) {
     int         fd;
@@ -26707,9 +28682,8 @@ hfsb_status hfsb_file_sha256(const hfsb_root *root, hfsb_str path,
 /* ---- one temporary ---- */
 
 HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp) {
-    int keep = errno, rc;
-    do rc = unlinkat(dir, temp, 0);
-    while (rc != 0 && errno == EINTR);
+    int keep = errno;
+    (void)hfsbi_unlinkat(dir, temp, 0);
     errno = keep;
 }
 
@@ -26730,7 +28704,8 @@ static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
    for stale before it was locked. */
 static bool hfsbi_temp_lock(int fd) {
     struct stat st;
-    return hfsbi_try_lock(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0;
+    return hfsbi_try_lock(fd, false) && fstat(fd, &st) == 0 &&
+           st.st_nlink > 0;
 }
 
 HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
@@ -26789,7 +28764,7 @@ HFSBI_FN long hfsbi_temp_pid(hfsb_str name) {
 /* A living process may have the id of a dead one: then its age decides. */
 static bool hfsbi_temp_is_stale(long pid, const struct stat *st) {
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
-    return hfsbi_wall_ns() / 1000000000 - st->st_mtime > 60;
+    return hfsbi_time_ns() / 1000000000 - st->st_mtime > 60;
 }
 
 /* Removes `name` if it is a stale temporary of ours. False when it is a
@@ -26923,18 +28898,23 @@ HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at) {
    The directory is always locked before the file.
 
    flock() has no timeout, and another program may hold the lock for hours, so
-   we poll and give up after about 2 s. */
+   we poll and give up after about 2 s.
 
+   Writers of ranges (file_range.c) share these locks among themselves: they
+   wait for a change that is being made, and it waits for their pieces. */
 
-static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
+HFSBI_FN int hfsbi_lock_wait(int fd, bool shared) {
     unsigned tries;
-    *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (*fd < 0) return errno;
-    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
+    for (tries = 0; !hfsbi_try_lock(fd, shared); tries++) {
         if (tries == HFSBI_TRIES) return EWOULDBLOCK;
         hfsbi_pause(tries);
     }
     return 0;
+}
+
+static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
+    *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    return *fd < 0 ? errno : hfsbi_lock_wait(*fd, false);
 }
 
 /* A descriptor for the attributes and locks of the file, which may be
@@ -26957,7 +28937,7 @@ static int hfsbi_lock_file(hfsbi_target *target, int *fd) {
         if (tries > 0) hfsbi_pause(tries - 1);
         *fd = hfsbi_target_open_any(target);
         if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
-        locked = hfsbi_try_lock(*fd);
+        locked = hfsbi_try_lock(*fd, false);
         if (fstat(*fd, &st) != 0) code = errno;
         if (code == 0) code = hfsbi_target_stat(target);
         if (code != 0) return code;
@@ -27129,12 +29109,14 @@ static int hfsbi_copy_attributes(int from, int to, const hfsb_alloc *alloc) {
 }
 #endif
 
-/* Gives the file these permission bits unless it has them; false with
-   errno. */
-static bool hfsbi_set_mode(int fd, mode_t mode) {
+HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode) {
     struct stat st;
+    int         rc = 0;
     if (fstat(fd, &st) != 0) return false;
-    return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0;
+    if ((st.st_mode & 07777) == mode) return true;
+    do rc = fchmod(fd, mode);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0;
 }
 
 /* ---- rewriting in place ----
@@ -27161,7 +29143,7 @@ typedef struct hfsbi_rewrite {
     hfsbi_rewrite_state state;
 } hfsbi_rewrite;
 
-static bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
+HFSBI_FN bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
     while (s.len > 0) {
         ssize_t n = pwrite(fd, s.ptr, s.len, at);
         if (n < 0 && errno == EINTR) continue;
@@ -27173,7 +29155,7 @@ static bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at) {
     return true;
 }
 
-static bool hfsbi_set_size(int fd, off_t size) {
+HFSBI_FN bool hfsbi_set_size(int fd, off_t size) {
     int rc;
     do rc = ftruncate(fd, size);
     while (rc != 0 && errno == EINTR);
@@ -27428,29 +29410,34 @@ static int hfsbi_writer_copy_metadata(hfsb_file_writer *w) {
     return hfsbi_set_mode(w->fd, hfsbi_writer_mode(w)) ? 0 : errno;
 }
 
-/* Renames without replacing; EEXIST when the name is taken. */
-static int hfsbi_rename_new(int dir, const char *from, const char *to) {
+HFSBI_FN int hfsbi_rename_new(int from_dir, const char *from, int to_dir,
+                              const char *to) {
     struct stat st;
+    int         code;
 #if defined(HFSBI_LINUX) && defined(SYS_renameat2)
     const unsigned no_replace = 1; /* RENAME_NOREPLACE */
-    if (syscall(SYS_renameat2, dir, from, dir, to, no_replace) == 0) return 0;
+    if (syscall(SYS_renameat2, from_dir, from, to_dir, to, no_replace) == 0)
+        return 0;
     if (errno != ENOSYS && errno != EINVAL && errno != EPERM) return errno;
 #endif
-    if (linkat(dir, from, dir, to, 0) == 0) {
-        hfsbi_temp_remove(dir, from);
-        return 0;
+    if (linkat(from_dir, from, to_dir, to, 0) == 0) {
+        code = hfsbi_unlinkat(from_dir, from, 0);
+        if (code != 0 && hfsbi_unlinkat(to_dir, to, 0) != 0) code = 0;
+        return code;
     }
     if (errno == EEXIST) return EEXIST;
-    /* No hard links on this file system: check first, under our lock. */
-    if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
-    return renameat(dir, from, dir, to) == 0 ? 0 : errno;
+    /* A folder, or a file system without hard links: check first, under our
+       lock. */
+    if (fstatat(to_dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+    return renameat(from_dir, from, to_dir, to) == 0 ? 0 : errno;
 }
 
 /* Renames the temporary over the target, or sets in_place where that is not
    possible. */
 static hfsb_status hfsbi_writer_rename(hfsb_file_writer *w) {
     int code, dir = w->target.dir;
-    if (w->opts.create) code = hfsbi_rename_new(dir, w->temp, w->target.name);
+    if (w->opts.create)
+        code = hfsbi_rename_new(dir, w->temp, dir, w->target.name);
     else code = renameat(dir, w->temp, dir, w->target.name) == 0 ? 0 : errno;
     if (code == 0) {
         w->temp[0] = '\0';
@@ -27657,15 +29644,14 @@ static hfsb_status hfsbi_remove_target(const hfsb_root *root, hfsb_str path,
                                        const hfsb_file_info *same,
                                        hfsb_err             *err) {
     hfsb_status st;
-    int         rc, code = hfsbi_target_stat(target);
+    int         code = hfsbi_target_stat(target);
     if (code == 0 && !target->exists) code = ENOENT;
     if (code != 0) return hfsbi_file_fail_os(root, path, code, "remove", err);
     st = hfsbi_remove_check(root, path, target, sha256, same, err);
     if (st != HFSB_OK) return st;
-    do rc = unlinkat(target->dir, target->name, 0);
-    while (rc != 0 && errno == EINTR);
-    if (rc == 0) return hfsbi_ok(err);
-    return hfsbi_file_fail_os(root, path, errno, "remove", err);
+    code = hfsbi_unlinkat(target->dir, target->name, 0);
+    if (code == 0) return hfsbi_ok(err);
+    return hfsbi_file_fail_os(root, path, code, "remove", err);
 }
 
 HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
@@ -27704,7 +29690,10 @@ hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
        resolve --> temporary with the new state --> lock --> rename
 
    Nothing is reached outside the root: a path is resolved once, to an open
-   directory and a name in it, and the name is never followed. */
+   directory and a name in it, and the name is never followed. Nor is a symlink
+   on the way: what it leads to are other files. */
+enum { HFSBI_PUT_HOW = HFSBI_RESOLVE_NO_FOLLOW | HFSBI_RESOLVE_DIRECT };
+
 /* ---- copying ---- */
 
 #ifdef HFSBI_LINUX
@@ -27777,6 +29766,7 @@ static int hfsbi_put_content(hfsbi_putting *p) {
     const hfsbi_put   *put = p->put;
     unsigned char      digest[HFSB_SHA256_SIZE];
     unsigned long long bytes;
+    unsigned           mode = put->mode & 07777u;
     struct stat        st;
     int                code =
         hfsbi_temp_open(p->target.dir, p->target.name, 0600, p->temp, &p->fd);
@@ -27787,10 +29777,11 @@ static int hfsbi_put_content(hfsbi_putting *p) {
     if (code != 0) return code;
     if (fstat(p->fd, &st) != 0) return errno;
     if ((st.st_uid != put->uid || st.st_gid != put->gid) &&
-        fchown(p->fd, put->uid, put->gid) != 0 && errno != EPERM &&
-        errno != EINVAL)
-        return errno;
-    return fchmod(p->fd, (mode_t)(put->mode & 07777u)) == 0 ? 0 : errno;
+        fchown(p->fd, put->uid, put->gid) != 0) {
+        if (errno != EPERM && errno != EINVAL) return errno;
+        mode &= 01777u; /* it must not run as somebody else */
+    }
+    return fchmod(p->fd, (mode_t)mode) == 0 ? 0 : errno;
 }
 
 /* Finds a free name for a temporary that is not opened: it replaces an empty
@@ -27817,7 +29808,7 @@ static int hfsbi_put_hard_link(hfsbi_putting *p) {
     hfsbi_target other;
     hfsb_err     err;
     int          code;
-    if (hfsbi_resolve(p->root, p->put->link_to, HFSBI_RESOLVE_NO_FOLLOW,
+    if (hfsbi_resolve(p->root, p->put->link_to, HFSBI_PUT_HOW,
                       "link", &other, &err) != HFSB_OK)
         return err.code == HFSB_NOMEM ? ENOMEM : ENOENT;
     code = hfsbi_put_name(p);
@@ -27828,10 +29819,24 @@ static int hfsbi_put_hard_link(hfsbi_putting *p) {
     return code;
 }
 
+/* Looks at the target once more: 0, ESTALE or another errno. */
+static int hfsbi_target_expect(hfsbi_target *target, hfsbi_expect expect) {
+    int code = hfsbi_target_stat(target);
+    if (code == 0 && expect.fn &&
+        !expect.fn(expect.user, target->exists ? &target->st : NULL))
+        code = ESTALE;
+    return code;
+}
+
+static hfsb_status hfsbi_fail_stale(hfsb_str path, hfsb_err *err) {
+    return hfsbi_file_fail(err, HFSB_STALE,
+                           "Left as it is, because it has just changed", path);
+}
+
 /* A rename between two names of one file does nothing: the temporary is
    removed in any case. */
 static int hfsbi_put_rename(hfsbi_putting *p) {
-    int code = hfsbi_target_stat(&p->target);
+    int code = hfsbi_target_expect(&p->target, p->put->expect);
     if (code == 0 && p->target.exists && S_ISDIR(p->target.st.st_mode))
         code = EISDIR;
     if (code == 0 &&
@@ -27859,6 +29864,7 @@ static hfsb_status hfsbi_putting_run(hfsbi_putting *p, hfsb_err *err) {
     }
     code = hfsbi_put_rename(p);
     hfsbi_unlock(&lock);
+    if (code == ESTALE) return hfsbi_fail_stale(p->path, err);
     return code == 0 ? hfsbi_ok(err)
                      : hfsbi_file_fail_os(p->root, p->path, code, verb, err);
 }
@@ -27873,7 +29879,7 @@ HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
     p.path = path;
     p.put = put;
     p.fd = -1;
-    st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW, "restore",
+    st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "restore",
                        &p.target, err);
     if (st != HFSB_OK) return st;
     swept = hfsbi_sweep_begin(root, p.target.dir);
@@ -27888,27 +29894,23 @@ HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
                                            hfsb_str path, hfsb_err *err) {
     hfsbi_target target;
-    int          rc, code = 0;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
+    int          code = 0;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_PUT_HOW,
                                     "restore", &target, err);
     if (st != HFSB_OK) return st;
-    if (!target.exists) {
-        do rc = mkdirat(target.dir, target.name, 0700);
-        while (rc != 0 && errno == EINTR);
-        if (rc != 0) code = errno;
-    } else if (!S_ISDIR(target.st.st_mode)) {
-        code = EEXIST;
-    }
+    if (!target.exists) code = hfsbi_mkdirat(target.dir, target.name, 0700);
+    else if (!S_ISDIR(target.st.st_mode)) code = EEXIST;
     if (code != 0) st = hfsbi_file_fail_os(root, path, code, "restore", err);
     hfsbi_target_close(&target);
     return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
-                                         unsigned mode, hfsb_err *err) {
+                                         unsigned mode, bool follow,
+                                         hfsb_err *err) {
     hfsbi_target target;
     int          code = 0;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
+    hfsb_status  st = hfsbi_resolve(root, path, follow ? 0 : HFSBI_PUT_HOW,
                                     "set the mode of", &target, err);
     if (st != HFSB_OK) return st;
     if (!target.exists) code = ENOENT;
@@ -27923,48 +29925,41 @@ HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
-                                       bool folder, hfsb_err *err) {
-    hfsbi_target target;
-    hfsbi_lock   lock = {-1, -1};
-    int          rc, code;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
-                                    "remove", &target, err);
-    if (st == HFSB_NOT_FOUND) return hfsbi_ok(err);
-    if (st != HFSB_OK) return st;
-    code = hfsbi_lock_target(&target, false, &lock);
-    if (code == 0) {
-        do rc = unlinkat(target.dir, target.name, folder ? AT_REMOVEDIR : 0);
-        while (rc != 0 && errno == EINTR);
-        if (rc != 0 && errno != ENOENT) code = errno;
-    }
+HFSBI_FN int hfsbi_target_remove(hfsbi_target *target, bool folder,
+                                 hfsbi_expect expect) {
+    hfsbi_lock lock = {-1, -1};
+    int        code = hfsbi_lock_target(target, false, &lock);
+    if (code == 0 && expect.fn && target->exists)
+        code = hfsbi_target_expect(target, expect);
+    if (code == 0)
+        code = hfsbi_unlinkat(target->dir, target->name,
+                              folder ? AT_REMOVEDIR : 0);
     hfsbi_unlock(&lock);
-    hfsbi_target_close(&target);
-    if (code == 0) return hfsbi_ok(err);
-    if (folder && (code == ENOTEMPTY || code == EEXIST))
-        return hfsbi_file_fail(err, HFSB_EXISTS, "The folder is not empty",
-                               path);
-    if (code == EWOULDBLOCK)
-        return hfsbi_lock_fail(root, path, code, "remove", err);
-    return hfsbi_file_fail_os(root, path, code, "remove", err);
+    return code;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
-                                     hfsb_str to, hfsb_err *err) {
-    hfsbi_target a, b;
-    int          code = 0;
-    hfsb_status  st =
-        hfsbi_resolve(root, from, HFSBI_RESOLVE_NO_FOLLOW, "restore", &a, err);
+HFSBI_FN hfsb_status hfsbi_remove_fail(const hfsb_root *root, hfsb_str path,
+                                       int code, hfsb_err *err) {
+    if (code == ENOTEMPTY || code == EEXIST)
+        return hfsbi_file_fail(err, HFSB_EXISTS, "The folder is not empty",
+                               path);
+    if (code == ESTALE) return hfsbi_fail_stale(path, err);
+    return hfsbi_lock_fail(root, path, code, "remove", err);
+}
+
+HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
+                                       bool folder, hfsbi_expect expect,
+                                       hfsb_err *err) {
+    hfsbi_target target;
+    int          code;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "remove",
+                                    &target, err);
+    if (st == HFSB_NOT_FOUND) return hfsbi_ok(err);
     if (st != HFSB_OK) return st;
-    st = hfsbi_resolve(root, to, HFSBI_RESOLVE_NO_FOLLOW, "restore", &b, err);
-    if (st == HFSB_OK) {
-        if (b.exists) code = EEXIST;
-        else if (renameat(a.dir, a.name, b.dir, b.name) != 0) code = errno;
-        if (code != 0) st = hfsbi_file_fail_os(root, to, code, "restore", err);
-        hfsbi_target_close(&b);
-    }
-    hfsbi_target_close(&a);
-    return st;
+    code = hfsbi_target_remove(&target, folder, expect);
+    hfsbi_target_close(&target);
+    if (code == 0 || code == ENOENT) return hfsbi_ok(err);
+    return hfsbi_remove_fail(root, path, code, err);
 }
 
 /* ---- src/os/walk.c ---- */
@@ -28241,14 +30236,13 @@ struct hfsbi_finder_level {
     dev_t              device; /* its file system */
 };
 
-static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
+HFSBI_FN hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
     if (S_ISREG(mode)) return HFSBI_ENTRY_FILE;
     if (S_ISDIR(mode)) return HFSBI_ENTRY_FOLDER;
     return S_ISLNK(mode) ? HFSBI_ENTRY_LINK : HFSBI_ENTRY_OTHER;
 }
 
-/* The type from readdir(); unknown on some file systems. */
-static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
+HFSBI_FN hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
 #if defined(DT_UNKNOWN) && !defined(HFSBI_PORTABLE)
     switch (e->d_type) {
     case DT_REG: return HFSBI_ENTRY_FILE;
@@ -28263,8 +30257,17 @@ static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
 #endif
 }
 
-static bool hfsbi_is_dots(const char *name) {
+HFSBI_FN bool hfsbi_is_dots(const char *name) {
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b) {
+    size_t i, n = a.len < b.len ? a.len : b.len;
+    for (i = 0; i < n && a.ptr[i] == b.ptr[i]; i++) continue;
+    if (i == n) return a.len < b.len ? -1 : a.len > b.len;
+    if (a.ptr[i] == '/') return -1;
+    if (b.ptr[i] == '/') return 1;
+    return (unsigned char)a.ptr[i] < (unsigned char)b.ptr[i] ? -1 : 1;
 }
 
 static int hfsbi_compare_items(const void *a, const void *b) {
@@ -28488,6 +30491,7 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
     hfsbi_entry entry = HFSB_INIT;
     struct stat at;
     bool        no_descend = false, folder;
+    size_t      denied = f->denied;
     hfsb_status st = HFSB_OK;
     entry.dir = dirfd(level->dir);
     entry.name = item->name;
@@ -28502,7 +30506,8 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
         entry.type = hfsbi_entry_type_of(at.st_mode);
     }
     folder = entry.type == HFSBI_ENTRY_FOLDER;
-    if (hfsbi_finder_denies(f, &entry, &st) || st != HFSB_OK) return st;
+    if (hfsbi_finder_denies(f, &entry, &st)) f->denied++;
+    if (f->denied != denied || st != HFSB_OK) return st;
     f->files += !folder;
     if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
     if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
@@ -28564,13 +30569,17 @@ static hfsb_status hfsbi_finder_set_shown(hfsbi_finder *f, hfsb_str path) {
     return hfsb_buf_finish(&f->shown, mark);
 }
 
-HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
-                                       hfsb_err *err) {
-    hfsb_status st;
+static void hfsbi_finder_begin_walk(hfsbi_finder *f) {
     f->spot.dir = -1;
     f->shown.alloc = f->notes.alloc = f->alloc;
     f->at.path.alloc = f->at.from.alloc = f->alloc;
     if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
+                                       hfsb_err *err) {
+    hfsb_status st;
+    hfsbi_finder_begin_walk(f);
     if (path.len == 0) path = HFSB_LIT(".");
     st = hfsbi_resolve(
         f->place, path,
@@ -28581,6 +30590,17 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
         return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
     if (hfsbi_finder_set_shown(f, path) == HFSB_OK) return HFSB_OK;
     return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+}
+
+HFSBI_FN bool hfsbi_finder_open_at(hfsbi_finder *f, const hfsb_root *root,
+                                   hfsb_str path, int fd) {
+    hfsbi_finder_begin_walk(f);
+    f->spot.root = root;
+    f->spot.path.alloc = f->alloc;
+    f->spot.dir = fd;
+    f->spot.name = ".";
+    f->spot.exists = fstat(fd, &f->spot.st) == 0;
+    return hfsb_buf_append(&f->spot.path, path) == HFSB_OK;
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
@@ -28634,13 +30654,2939 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
     const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     int       fd = hfsbi_openat(dir, name, flags, 0);
     if (fd < 0) return -1;
-    if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) return fd;
+    if (fstat(fd, st) == 0) {
+        if (S_ISREG(st->st_mode)) return fd;
+        errno = ENOENT;
+    }
     hfsbi_close(&fd);
-    errno = ENOENT;
     return -1;
 }
 
-/* ---- src/os/landlock.c ---- */
+/* ---- src/os/entry.c ---- */
+/* entry.c - entries by path: look at them, list a folder, make one, move
+
+   root.c resolves a path to a target: an open directory and a name in it.
+   Everything here works on those two, so a path that is swapped meanwhile
+   leads nowhere else; lists are walks of walk.c.
+
+   Names a caller may not use are refused before anything changes: a root is
+   neither moved nor replaced, and a folder with entries on the deny list is
+   not moved to where no pattern matches them. */
+/* ---- shared ---- */
+
+HFSBI_FN hfsb_str hfsbi_path_trim(hfsb_str path) {
+    for (;;) {
+        size_t n = path.len;
+        if (n > 1 && path.ptr[n - 1] == '/') path.len--;
+        else if (n > 2 && path.ptr[n - 1] == '.' && path.ptr[n - 2] == '/')
+            path.len--;
+        else return path;
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_fail_not_folder(hfsb_str path, hfsb_err *err) {
+    return hfsbi_file_fail(err, HFSB_ARG, "Is not a folder", path);
+}
+
+HFSBI_FN int hfsbi_read_link(int dir, const char *name, hfsb_buf *out) {
+    char    text[PATH_MAX];
+    ssize_t n = readlinkat(dir, name, text, sizeof text);
+    if (n < 0) return errno;
+    if (n == (ssize_t)sizeof text) return ENAMETOOLONG;
+    return hfsb_buf_append(out, hfsb_str_make(text, (size_t)n)) == HFSB_OK
+               ? 0
+               : ENOMEM;
+}
+
+static void hfsbi_path_info_fill(hfsbi_path_info   *info,
+                                 const struct stat *st) {
+    memset(info, 0, sizeof *info);
+    info->type = hfsbi_entry_type_of(st->st_mode);
+    info->uid = (unsigned long)st->st_uid;
+    info->gid = (unsigned long)st->st_gid;
+    hfsbi_file_info_fill(&info->file, st);
+}
+
+/* ---- looking ---- */
+
+/* Looks again if the entry is no symlink any more when its text is read. */
+static int hfsbi_target_read_link(hfsbi_target *target, hfsb_buf *link) {
+    int code = 0, tries;
+    for (tries = 0; tries < 8; tries++) {
+        if (!target->exists || !S_ISLNK(target->st.st_mode)) return 0;
+        code = hfsbi_read_link(target->dir, target->name, link);
+        if (code != EINVAL && code != ENOENT) return code;
+        code = hfsbi_target_stat(target);
+        if (code != 0) return code;
+    }
+    return EBUSY;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_stat(const hfsb_root *root, hfsb_str path,
+                                     bool follow, hfsbi_path_info *info,
+                                     hfsb_buf *link, hfsb_err *err) {
+    hfsbi_target target;
+    int          code = 0;
+    hfsb_status  st = hfsbi_resolve(root, hfsbi_path_trim(path),
+                                    follow ? 0 : HFSBI_RESOLVE_NO_FOLLOW,
+                                    "look at", &target, err);
+    if (st != HFSB_OK) return st;
+    if (link) code = hfsbi_target_read_link(&target, link);
+    if (code == 0 && !target.exists) code = ENOENT;
+    if (code == 0) hfsbi_path_info_fill(info, &target.st);
+    else st = hfsbi_file_fail_os(root, path, code, "look at", err);
+    hfsbi_target_close(&target);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_canonical(const hfsb_root *root, hfsb_str path,
+                                          hfsb_buf *out, hfsb_err *err) {
+    hfsbi_target target;
+    int          code;
+    hfsb_status  st = hfsbi_resolve(root, path, 0, "look at", &target, err);
+    if (st != HFSB_OK) return st;
+    code = target.exists ? hfsbi_target_real(&target, out) : ENOENT;
+    if (code != 0) st = hfsbi_file_fail_os(root, path, code, "look at", err);
+    hfsbi_target_close(&target);
+    return st;
+}
+
+/* ---- listing ---- */
+
+/* One list. */
+typedef struct hfsbi_path_listing {
+    hfsbi_finder           finder;
+    const hfsbi_list_opts *opts;
+    hfsbi_listed          *listed;
+    hfsb_buf               link;
+} hfsbi_path_listing;
+
+/* True for what comes after `after`, and for the folders on the way there. */
+static bool hfsbi_listing_wants(void *user, const hfsbi_entry *entry) {
+    const hfsbi_path_listing *l = (const hfsbi_path_listing *)user;
+    hfsb_str                  after = l->opts->after;
+    if (after.len == 0 || hfsbi_compare_paths(entry->path, after) > 0)
+        return true;
+    return hfsb_str_starts(after, entry->path) &&
+           (after.len == entry->path.len ||
+            after.ptr[entry->path.len] == '/');
+}
+
+static hfsb_status hfsbi_listing_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_path_listing    *l = (hfsbi_path_listing *)user;
+    const hfsbi_list_opts *o = l->opts;
+    hfsbi_list_entry       e = HFSB_INIT;
+    struct stat            at;
+    if (o->after.len && hfsbi_compare_paths(entry->path, o->after) <= 0)
+        return HFSB_OK;
+    if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT) l->listed->failed++;
+        return HFSB_OK;
+    }
+    if (o->limit && l->listed->entries == o->limit) {
+        l->listed->more = true;
+        l->finder.end = HFSBI_WALK_STOPPED;
+        return HFSB_OK;
+    }
+    hfsb_buf_truncate(&l->link, 0);
+    if (S_ISLNK(at.st_mode) &&
+        hfsbi_read_link(entry->dir, entry->name, &l->link) == ENOMEM)
+        return HFSB_NOMEM;
+    l->listed->entries++;
+    e.path = entry->path;
+    e.name = hfsb_cstr(entry->name);
+    e.link = hfsb_buf_str(&l->link);
+    hfsbi_path_info_fill(&e.info, &at);
+    return o->fn(o->user, &e);
+}
+
+HFSBI_FN hfsb_status hfsbi_path_list(const hfsb_root *root, hfsb_str path,
+                                     const hfsbi_list_opts *opts,
+                                     hfsbi_listed *listed, hfsb_err *err) {
+    hfsbi_path_listing l;
+    hfsb_status        st;
+    memset(&l, 0, sizeof l);
+    memset(listed, 0, sizeof *listed);
+    l.opts = opts;
+    l.listed = listed;
+    l.finder.place = root;
+    l.finder.alloc = l.link.alloc = hfsbi_root_alloc(root);
+    l.finder.flags = HFSBI_FIND_ALL | HFSBI_FIND_SORTED;
+    l.finder.max_depth = opts->depth ? opts->depth : 1;
+    l.finder.cancel = opts->cancel;
+    l.finder.until = opts->until;
+    l.finder.wants = hfsbi_listing_wants;
+    l.finder.visit = hfsbi_listing_visit;
+    l.finder.user = &l;
+    st = hfsbi_finder_open(&l.finder, path, err);
+    if (st == HFSB_OK && !S_ISDIR(l.finder.spot.st.st_mode))
+        st = hfsbi_fail_not_folder(path, err);
+    if (st == HFSB_OK) st = hfsbi_finder_run(&l.finder, err);
+    listed->failed += l.finder.failed;
+    if (l.finder.end == HFSBI_WALK_LATE ||
+        l.finder.end == HFSBI_WALK_CANCELLED)
+        listed->more = true;
+    hfsbi_finder_close(&l.finder);
+    hfsb_buf_free(&l.link);
+    return st;
+}
+
+/* ---- making ---- */
+
+/* 0, EEXIST for a folder that exists, ENOTDIR for something else. */
+static int hfsbi_target_make_folder(hfsbi_target *target, unsigned mode) {
+    int code = 0;
+    if (!target->exists) {
+        code = hfsbi_mkdirat(target->dir, target->name,
+                             (mode_t)(mode ? mode & 07777u : 0777u));
+        if (code != EEXIST) return code;
+        code = hfsbi_target_stat(target); /* somebody else has made it */
+    }
+    if (code != 0) return code;
+    return target->exists && S_ISDIR(target->st.st_mode) ? EEXIST : ENOTDIR;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_make_folder(const hfsb_root *root,
+                                            hfsb_str path, unsigned mode,
+                                            unsigned how, bool *made,
+                                            hfsb_err *err) {
+    unsigned     resolve = how & HFSBI_MAKE_PARENTS
+                               ? HFSBI_RESOLVE_PARENTS | HFSBI_RESOLVE_NO_SYNC
+                               : 0;
+    hfsbi_target target;
+    int          code;
+    hfsb_status  st = hfsbi_resolve(root, hfsbi_path_trim(path), resolve,
+                                    "make the folder", &target, err);
+    if (made) *made = false;
+    if (st != HFSB_OK) return st;
+    code = hfsbi_target_make_folder(&target, mode);
+    hfsbi_target_close(&target);
+    if (code == 0 && made) *made = true;
+    if (code == 0 || (code == EEXIST && !(how & HFSBI_MAKE_NEW)))
+        return hfsbi_ok(err);
+    if (code == EEXIST)
+        return hfsbi_file_fail(err, HFSB_EXISTS, "Folder exists already",
+                               path);
+    if (code == ENOTDIR) return hfsbi_fail_not_folder(path, err);
+    return hfsbi_file_fail_os(root, path, code, "make the folder", err);
+}
+
+/* ---- moving ---- */
+
+static hfsb_status hfsbi_moving_visit(void *user, const hfsbi_entry *entry) {
+    (void)user;
+    (void)entry;
+    return HFSB_OK;
+}
+
+/* HFSB_DENIED if the deny list names an entry of the folder, or if not all of
+   it can be read. */
+static hfsb_status hfsbi_moving_check_deny(const hfsb_root    *root,
+                                           hfsb_str            path,
+                                           const hfsbi_target *a,
+                                           hfsb_err           *err) {
+    hfsbi_finder f = HFSB_INIT;
+    hfsb_status  st;
+    int          fd;
+    if (!a->root || !a->root->deny->rules || !S_ISDIR(a->st.st_mode))
+        return HFSB_OK;
+    fd = hfsbi_open_folder(a->dir, a->name, false);
+    if (fd < 0) return hfsbi_file_fail_os(root, path, errno, "move", err);
+    f.alloc = hfsbi_root_alloc(root);
+    f.flags = HFSBI_FIND_ALL;
+    f.visit = hfsbi_moving_visit;
+    st = hfsbi_finder_open_at(&f, a->root, hfsb_buf_str(&a->path), fd)
+             ? hfsbi_finder_run(&f, err)
+             : hfsbi_fail_status(err, HFSB_NOMEM, "Moving");
+    if (st == HFSB_OK &&
+        (f.denied || f.failed || f.end != HFSBI_WALK_COMPLETE))
+        st = hfsbi_file_fail(err, HFSB_DENIED,
+                             f.denied ? "Contains entries on the deny list"
+                                      : "Cannot be searched for entries on "
+                                        "the deny list",
+                             path);
+    hfsbi_finder_close(&f);
+    return st;
+}
+
+/* HFSB_REFUSED for the top of a root, or a path that ends in dots. */
+static hfsb_status hfsbi_moving_check_name(const hfsb_root    *root,
+                                           hfsb_str            path,
+                                           const hfsbi_target *target,
+                                           hfsb_err           *err) {
+    if (target->exists && hfsbi_root_is_top(root, &target->st))
+        return hfsbi_file_fail(err, HFSB_REFUSED,
+                               "A root cannot be moved or replaced", path);
+    if (strcmp(target->name, ".") == 0)
+        return hfsbi_file_fail(err, HFSB_REFUSED,
+                               "The path must end in a name, not in dots",
+                               path);
+    return HFSB_OK;
+}
+
+/* Locks both directories, always in the same order, and one only once. */
+static int hfsbi_moving_lock(hfsbi_target *a, hfsbi_target *b,
+                             hfsbi_lock lock[2]) {
+    struct stat x, y;
+    int         code;
+    if (fstat(a->dir, &x) != 0 || fstat(b->dir, &y) != 0) return errno;
+    if (x.st_dev == y.st_dev && x.st_ino == y.st_ino)
+        return hfsbi_lock_target(a, false, &lock[0]);
+    if (x.st_dev > y.st_dev || (x.st_dev == y.st_dev && x.st_ino > y.st_ino)) {
+        hfsbi_target *swap = a;
+        a = b;
+        b = swap;
+    }
+    code = hfsbi_lock_target(a, false, &lock[0]);
+    return code == 0 ? hfsbi_lock_target(b, false, &lock[1]) : code;
+}
+
+/* True when both are names of one file, and not the same name. */
+static bool hfsbi_moving_are_links(const hfsbi_target *a,
+                                   const hfsbi_target *b) {
+    struct stat x, y;
+    if (!b->exists || S_ISDIR(a->st.st_mode) ||
+        a->st.st_dev != b->st.st_dev || a->st.st_ino != b->st.st_ino)
+        return false;
+    if (strcmp(a->name, b->name) != 0) return true;
+    return fstat(a->dir, &x) == 0 && fstat(b->dir, &y) == 0 &&
+           (x.st_dev != y.st_dev || x.st_ino != y.st_ino);
+}
+
+/* Under the locks. A rename between two names of one file does nothing: then
+   the old name is removed. */
+static int hfsbi_moving_rename(hfsbi_target *a, hfsbi_target *b,
+                               unsigned how) {
+    int code;
+    if (!(how & HFSBI_MOVE_REPLACE))
+        return hfsbi_rename_new(a->dir, a->name, b->dir, b->name);
+    code = hfsbi_target_stat(a);
+    if (code == 0) code = hfsbi_target_stat(b);
+    if (code != 0) return code;
+    if (a->exists && hfsbi_moving_are_links(a, b))
+        return hfsbi_unlinkat(a->dir, a->name, 0);
+    return renameat(a->dir, a->name, b->dir, b->name) == 0 ? 0 : errno;
+}
+
+static hfsb_status hfsbi_moving_fail(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str to, int code, const char *verb,
+                                     hfsb_err *err) {
+    if (code == ENOTEMPTY)
+        return hfsbi_file_fail(err, HFSB_EXISTS, "The folder is not empty",
+                               to);
+    if (code == EEXIST)
+        return hfsbi_file_fail(err, HFSB_EXISTS, "File exists already", to);
+    if (code == ENOTDIR) return hfsbi_fail_not_folder(to, err);
+    if (code == EISDIR) return hfsbi_file_fail_os(root, to, code, verb, err);
+    if (code == EINVAL)
+        return hfsbi_file_fail(err, HFSB_ARG,
+                               "A folder cannot be moved into itself", from);
+    if (code == EXDEV) {
+        hfsbi_file_fail(err, HFSB_REFUSED,
+                        "Is on another file system than its new path", from);
+        hfsbi_err_add(err, " (copy it, then remove it)");
+        return HFSB_REFUSED;
+    }
+    return hfsbi_lock_fail(root, from, code, verb, err);
+}
+
+static hfsb_status hfsbi_moving_run(const hfsb_root *root, hfsb_str from,
+                                    hfsb_str to, hfsbi_target *a,
+                                    hfsbi_target *b, unsigned how,
+                                    hfsb_err *err) {
+    const char *verb = how & HFSBI_MOVE_DIRECT ? "restore" : "move";
+    hfsbi_lock  lock[2] = {{-1, -1}, {-1, -1}};
+    hfsb_status st;
+    int         code;
+    st = hfsbi_moving_check_name(root, from, a, err);
+    if (st == HFSB_OK) st = hfsbi_moving_check_name(root, to, b, err);
+    if (st == HFSB_OK) st = hfsbi_moving_check_deny(root, from, a, err);
+    if (st != HFSB_OK) return st;
+    code = hfsbi_moving_lock(a, b, lock);
+    if (code == 0) code = hfsbi_moving_rename(a, b, how);
+    hfsbi_unlock(&lock[1]);
+    hfsbi_unlock(&lock[0]);
+    if (code == 0) return hfsbi_ok(err);
+    return hfsbi_moving_fail(root, from, to, code, verb, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str to, unsigned how,
+                                     hfsb_err *err) {
+    const char  *verb = how & HFSBI_MOVE_DIRECT ? "restore" : "move";
+    unsigned     resolve = HFSBI_RESOLVE_NO_FOLLOW;
+    hfsbi_target a, b;
+    hfsb_status  st;
+    if (how & HFSBI_MOVE_DIRECT) resolve |= HFSBI_RESOLVE_DIRECT;
+    from = hfsbi_path_trim(from);
+    to = hfsbi_path_trim(to);
+    st = hfsbi_resolve(root, from, resolve, verb, &a, err);
+    if (st != HFSB_OK) return st;
+    if (how & HFSBI_MOVE_PARENTS)
+        resolve |= HFSBI_RESOLVE_PARENTS | HFSBI_RESOLVE_NO_SYNC;
+    if (a.exists) st = hfsbi_resolve(root, to, resolve, verb, &b, err);
+    else st = hfsbi_file_fail_os(root, from, ENOENT, verb, err);
+    if (st == HFSB_OK) {
+        st = hfsbi_moving_run(root, from, to, &a, &b, how, err);
+        hfsbi_target_close(&b);
+    }
+    hfsbi_target_close(&a);
+    return st;
+}
+
+/* ---- src/os/tree.c ---- */
+/* tree.c - remove and copy whole trees
+
+   Removing walks the tree with one open folder for each level:
+
+       enter --> entries: unlink, or enter --> leave: rmdir, or read it again
+                          \--> defer: too deep, moved up to the top
+
+   Every folder is opened from the one above with O_NOFOLLOW and within the
+   same mount, so whatever others swap meanwhile, nothing outside the tree is
+   reached. No names are held: a folder is read while its entries go away, and
+   once more if it is not empty after that. A folder too deep for our levels is
+   renamed into the top one, where it is met again: the tree gets wider and
+   flatter until it is gone.
+
+   Copying is a walk of walk.c; each entry is made by its path beneath the
+   root, like any other. */
+enum {
+    HFSBI_REMOVE_DEPTH = 64,  /* levels, one descriptor each */
+    HFSBI_REMOVE_PASSES = 100 /* over one folder that others fill */
+};
+
+/* A folder whose entries are being removed. */
+typedef struct hfsbi_remove_level {
+    DIR     *dir;
+    char     name[HFSBI_NAME_SIZE]; /* in the level above */
+    unsigned passes;
+    bool     progress; /* an entry was removed in this pass, */
+    bool     failed;   /* ... one could not be, */
+    bool     deferred; /* ... or a folder was moved here */
+} hfsbi_remove_level;
+
+typedef struct hfsbi_removal {
+    const hfsb_root   *root;
+    hfsb_str           path; /* as given */
+    hfsbi_remove_opts  opts;
+    hfsbi_target       target;
+    hfsb_buf           place;  /* of the target, for the deny list */
+    bool               denies; /* there is such a list */
+    hfsbi_remove_level level[HFSBI_REMOVE_DEPTH];
+    size_t             depth; /* levels in use */
+    unsigned           count; /* entries seen */
+    unsigned long long removed;
+    hfsb_err           err; /* the first failure */
+} hfsbi_removal;
+
+/* ---- failures ---- */
+
+/* Appends the path of an entry of the innermost level to base. */
+static hfsb_status hfsbi_removal_put_path(const hfsbi_removal *r,
+                                          const char *name, hfsb_buf *base) {
+    size_t i;
+    for (i = 1; i < r->depth; i++)
+        hfsb_buf_printf(base, "%s%s", base->len ? "/" : "", r->level[i].name);
+    return hfsb_buf_printf(base, "%s%s", base->len ? "/" : "", name);
+}
+
+/* Not errnos: the deny list names it; it lies too deep. */
+enum { HFSBI_REMOVE_DENIED = -1, HFSBI_REMOVE_DEEP = -2 };
+
+/* Notes that an entry of the innermost level stays. */
+static void hfsbi_removal_fail(hfsbi_removal *r, const char *name, int code) {
+    hfsb_buf full = HFSB_INIT;
+    hfsb_str path = r->path;
+    r->level[r->depth - 1].failed = true;
+    if (r->err.code != HFSB_OK) return;
+    full.alloc = hfsbi_root_alloc(r->root);
+    hfsb_buf_append(&full, r->path);
+    if (hfsbi_removal_put_path(r, name, &full) == HFSB_OK)
+        path = hfsb_buf_str(&full);
+    if (code == HFSBI_REMOVE_DENIED)
+        hfsbi_file_fail(&r->err, HFSB_DENIED, "Path is on the deny list",
+                        path);
+    else if (code == HFSBI_REMOVE_DEEP)
+        hfsbi_file_fail(&r->err, HFSB_LIMIT, "Lies too deep", path);
+    else if (code == EXDEV || code == EBUSY)
+        hfsbi_file_fail(&r->err, HFSB_BUSY, "Is a mount point or in use",
+                        path);
+    else (void)hfsbi_remove_fail(r->root, path, code, &r->err);
+    hfsb_buf_free(&full);
+}
+
+/* True when the removal must end. */
+static bool hfsbi_removal_over(hfsbi_removal *r) {
+    hfsb_status st = HFSB_OK;
+    if (r->count++ % 32 != 0) return false;
+    if (hfsb_cancel_is_set(r->opts.cancel)) st = HFSB_CANCELLED;
+    else if (r->opts.until && hfsb_clock_ms() > r->opts.until)
+        st = HFSB_TIMEOUT;
+    if (st != HFSB_OK) hfsbi_fail_status(&r->err, st, "Removing");
+    return st != HFSB_OK;
+}
+
+/* ---- one entry ---- */
+
+static int hfsbi_level_fd(const hfsbi_removal *r, size_t depth) {
+    return dirfd(r->level[depth - 1].dir);
+}
+
+static bool hfsbi_removal_denies(hfsbi_removal *r, const char *name,
+                                 bool folder) {
+    size_t mark = r->place.len;
+    bool   denied;
+    if (!r->denies) return false;
+    denied = hfsbi_removal_put_path(r, name, &r->place) != HFSB_OK ||
+             hfsbi_root_denies(r->target.root, hfsb_buf_str(&r->place),
+                               folder);
+    hfsb_buf_truncate(&r->place, mark);
+    return denied;
+}
+
+static void hfsbi_removal_gone(hfsbi_removal *r, size_t depth, int code) {
+    r->level[depth - 1].progress = true;
+    if (code == 0) r->removed++;
+}
+
+/* Moves a folder up to the first level, under the name of a temporary. */
+static int hfsbi_removal_defer(hfsbi_removal *r, const char *name) {
+    char     to[64];
+    uint32_t n;
+    int      code;
+    if (r->denies) return HFSBI_REMOVE_DEEP; /* patterns need its path */
+    (void)hfsbi_random(&n, sizeof n);
+    (void)snprintf(to, sizeof to, ".deep.hfsb-%ld-%lu", (long)getpid(),
+                   (unsigned long)(n % 1000000000u));
+    code = hfsbi_rename_new(hfsbi_level_fd(r, r->depth), name,
+                            hfsbi_level_fd(r, 1), to);
+    if (code == 0) r->level[0].deferred = true;
+    return code;
+}
+
+/* Opens a folder; with `force` as its owner, whatever its mode is. -1 with
+   errno. */
+static int hfsbi_removal_open(const hfsbi_removal *r, int dir,
+                              const char *name) {
+    struct stat st;
+    int         fd = hfsbi_open_folder(dir, name, true);
+    if (fd < 0 && errno == EACCES && r->opts.force) {
+        if (fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW) == 0)
+            fd = hfsbi_open_folder(dir, name, true);
+        else errno = EACCES;
+    }
+    if (fd >= 0 && r->opts.force && fstat(fd, &st) == 0 &&
+        (st.st_mode & 0700) != 0700)
+        (void)fchmod(fd, 0700);
+    return fd;
+}
+
+/* Makes an open folder the next level. */
+static int hfsbi_removal_push(hfsbi_removal *r, int fd, const char *name) {
+    hfsbi_remove_level *level = &r->level[r->depth];
+    memset(level, 0, sizeof *level);
+    level->dir = fdopendir(fd);
+    if (!level->dir) {
+        int code = errno;
+        hfsbi_close(&fd);
+        return code;
+    }
+    (void)snprintf(level->name, sizeof level->name, "%s", name);
+    r->depth++;
+    return 0;
+}
+
+/* Enters a folder; one that cannot be opened may still be empty. 0 or an
+   errno, ENOTDIR when it is something else by now. */
+static int hfsbi_removal_enter(hfsbi_removal *r, const char *name) {
+    int dir = hfsbi_level_fd(r, r->depth), fd = -1, code = EMFILE;
+    if (r->depth < HFSBI_REMOVE_DEPTH) {
+        fd = hfsbi_removal_open(r, dir, name);
+        code = fd < 0 ? errno : hfsbi_removal_push(r, fd, name);
+    }
+    if (code == ELOOP) code = ENOTDIR;
+    if (code == 0 || code == ENOTDIR) return code;
+    if (code != ENOENT && code != EXDEV) {
+        int left = hfsbi_unlinkat(dir, name, AT_REMOVEDIR);
+        if (left == 0) code = ENOENT;
+        if (left == 0) r->removed++;
+    }
+    if (code == ENOENT) {
+        hfsbi_removal_gone(r, r->depth, code);
+        return 0;
+    }
+    if ((code == EMFILE || code == ENFILE) && r->depth > 1)
+        return hfsbi_removal_defer(r, name);
+    return code;
+}
+
+/* Removes anything but a folder; EISDIR for a folder. */
+static int hfsbi_removal_unlink(hfsbi_removal *r, const char *name) {
+    int code = hfsbi_unlinkat(hfsbi_level_fd(r, r->depth), name, 0);
+    if (code == 0 || code == ENOENT) {
+        hfsbi_removal_gone(r, r->depth, code);
+        return 0;
+    }
+    return code;
+}
+
+/* Others may swap a file and a folder meanwhile: then the other way is
+   tried. */
+static void hfsbi_removal_entry(hfsbi_removal *r, const struct dirent *e) {
+    hfsbi_entry_type type = hfsbi_dirent_type(e);
+    char             name[HFSBI_NAME_SIZE];
+    struct stat      st;
+    int              code;
+    if (strlen(e->d_name) >= sizeof name) return;
+    strcpy(name, e->d_name);
+    if (type == HFSBI_ENTRY_UNKNOWN &&
+        fstatat(hfsbi_level_fd(r, r->depth), name, &st,
+                AT_SYMLINK_NOFOLLOW) == 0)
+        type = hfsbi_entry_type_of(st.st_mode);
+    if (hfsbi_removal_denies(r, name, type == HFSBI_ENTRY_FOLDER)) {
+        hfsbi_removal_fail(r, name, HFSBI_REMOVE_DENIED);
+        return;
+    }
+    code = type == HFSBI_ENTRY_FOLDER ? ENOTDIR
+                                      : hfsbi_removal_unlink(r, name);
+    if (type == HFSBI_ENTRY_FOLDER || code == EISDIR || code == EPERM) {
+        int entered = hfsbi_removal_enter(r, name);
+        if (entered == ENOTDIR && type == HFSBI_ENTRY_FOLDER)
+            code = hfsbi_removal_unlink(r, name);
+        else if (entered != ENOTDIR) code = entered;
+    }
+    if (code != 0) hfsbi_removal_fail(r, name, code);
+}
+
+/* ---- the walk ---- */
+
+/* True when the innermost folder is to be read again: it was not empty in the
+   end, although all that was seen is gone. */
+static bool hfsbi_removal_again(hfsbi_remove_level *level) {
+    bool again = level->deferred ||
+                 (level->progress && !level->failed &&
+                  level->passes < HFSBI_REMOVE_PASSES);
+    if (!again) return false;
+    level->deferred = level->progress = level->failed = false;
+    level->passes++;
+    rewinddir(level->dir);
+    return true;
+}
+
+/* Removes the innermost folder, of which all entries were seen; the first one
+   is left to the caller. */
+static void hfsbi_removal_leave(hfsbi_removal *r) {
+    hfsbi_remove_level *level = &r->level[r->depth - 1];
+    bool                failed = level->failed;
+    int                 code = 0;
+    if (r->depth > 1) {
+        code = hfsbi_unlinkat(hfsbi_level_fd(r, r->depth - 1), level->name,
+                              AT_REMOVEDIR);
+        if (code == 0 || code == ENOENT)
+            hfsbi_removal_gone(r, r->depth - 1, code);
+    }
+    if ((r->depth == 1 || code == ENOTEMPTY || code == EEXIST) &&
+        hfsbi_removal_again(level))
+        return;
+    (void)closedir(level->dir);
+    r->depth--;
+    if (r->depth == 0 || code == 0 || code == ENOENT) return;
+    if (failed) r->level[r->depth - 1].failed = true;
+    else hfsbi_removal_fail(r, level->name, code);
+}
+
+/* Empties the folder open as fd, which is closed. */
+static int hfsbi_removal_empty(hfsbi_removal *r, int fd) {
+    struct dirent *e;
+    int            code = hfsbi_removal_push(r, fd, "");
+    while (code == 0 && r->depth > 0 && !hfsbi_removal_over(r)) {
+        errno = 0;
+        e = readdir(r->level[r->depth - 1].dir);
+        if (!e && errno != 0 && errno != ENOENT)
+            hfsbi_removal_fail(r, ".", errno);
+        if (!e) hfsbi_removal_leave(r);
+        else if (!hfsbi_is_dots(e->d_name)) hfsbi_removal_entry(r, e);
+    }
+    while (r->depth > 0) (void)closedir(r->level[--r->depth].dir);
+    return code;
+}
+
+/* Removes a tree. A failure is in r->err. */
+static void hfsbi_removal_tree(hfsbi_removal *r, bool top) {
+    hfsbi_target *t = &r->target;
+    hfsbi_expect  any = HFSB_INIT;
+    int           code = 0, fd;
+    r->denies = t->root && t->root->deny->rules;
+    if (r->denies) code = hfsbi_target_place(t, &r->place);
+    if (r->denies && strcmp(r->place.len ? r->place.ptr : "", ".") == 0)
+        hfsb_buf_truncate(&r->place, 0);
+    if (code == 0) {
+        fd = top ? hfsbi_open_folder(t->dir, t->name, false)
+                 : hfsbi_removal_open(r, t->dir, t->name);
+        code = fd < 0 ? errno : hfsbi_removal_empty(r, fd);
+        /* not to be opened, but perhaps empty; or changed meanwhile */
+        if (code == EACCES || code == ENOTDIR || code == ELOOP) code = 0;
+    }
+    if (code == 0 && r->err.code == HFSB_OK && !top) {
+        code = hfsbi_target_remove(t, true, any);
+        if (code == ENOTDIR) code = hfsbi_target_remove(t, false, any);
+        if (code == 0 || code == ENOENT) {
+            r->removed++;
+            return;
+        }
+    }
+    if (code == 0 || r->err.code != HFSB_OK) return;
+    if (code == EXDEV || code == EBUSY)
+        hfsbi_file_fail(&r->err, HFSB_BUSY, "Is a mount point or in use",
+                        r->path);
+    else (void)hfsbi_remove_fail(r->root, r->path, code, &r->err);
+}
+
+/* Removes the target. A failure is in r->err. */
+static void hfsbi_removal_run(hfsbi_removal *r) {
+    hfsbi_target *t = &r->target;
+    hfsbi_expect  any = HFSB_INIT;
+    bool          folder = t->exists && S_ISDIR(t->st.st_mode);
+    bool          top = folder && hfsbi_root_is_top(r->root, &t->st);
+    int           code = ENOENT;
+    if (top && !r->opts.tree)
+        hfsbi_file_fail(&r->err, HFSB_REFUSED, "A root cannot be removed",
+                        r->path);
+    else if (!top && strcmp(t->name, ".") == 0)
+        hfsbi_file_fail(&r->err, HFSB_REFUSED,
+                        "The path must end in a name, not in dots", r->path);
+    else if (folder && r->opts.tree) hfsbi_removal_tree(r, top);
+    else {
+        if (t->exists) code = hfsbi_target_remove(t, folder, any);
+        if (code == 0) r->removed++;
+        else (void)hfsbi_remove_fail(r->root, r->path, code, &r->err);
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_path_remove_all(const hfsb_root *root,
+                                           hfsb_str         path,
+                                           const hfsbi_remove_opts *opts,
+                                           unsigned long long *removed,
+                                           hfsb_err           *err) {
+    hfsb_alloc     alloc = hfsbi_root_alloc(root);
+    hfsbi_removal *r = (hfsbi_removal *)hfsbi_array(&alloc, 1, sizeof *r);
+    hfsb_status    st;
+    if (removed) *removed = 0;
+    if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Removing");
+    memset(r, 0, sizeof *r);
+    r->root = root;
+    r->path = hfsbi_path_trim(path);
+    r->place.alloc = alloc;
+    if (opts) r->opts = *opts;
+    st = hfsbi_resolve(root, r->path, HFSBI_RESOLVE_NO_FOLLOW, "remove",
+                       &r->target, &r->err);
+    if (st == HFSB_OK) {
+        hfsbi_removal_run(r);
+        hfsbi_target_close(&r->target);
+    }
+    st = r->err.code;
+    if (err) *err = r->err;
+    if (removed) *removed = r->removed;
+    hfsb_buf_free(&r->place);
+    hfsbi_array_free(&alloc, r, 1, sizeof *r);
+    return st;
+}
+
+/* ---- copying ---- */
+
+typedef struct hfsbi_copying {
+    const hfsb_root *root;
+    hfsb_str         to;
+    hfsbi_copy_opts  opts;
+    hfsbi_copied     done;
+    hfsbi_finder     finder;
+    hfsb_buf         path; /* where the entry goes */
+    hfsb_buf         link; /* the text of a symlink */
+    hfsb_err        *err;
+} hfsbi_copying;
+
+static hfsb_status hfsbi_copy_fail_limit(const hfsbi_copying *c,
+                                         hfsb_str             path) {
+    return hfsbi_file_fail(c->err, HFSB_LIMIT,
+                           "The limit of what may be copied is reached", path);
+}
+
+/* Copies the bytes of an open file; "copy" is the verb of all messages. */
+static hfsb_status hfsbi_copy_pieces(hfsbi_copying *c, int fd, hfsb_str path,
+                                     hfsb_file_writer *writer) {
+    char        piece[32768];
+    ssize_t     n;
+    hfsb_status st = HFSB_OK;
+    while ((n = hfsbi_read_file(fd, piece, sizeof piece)) > 0) {
+        c->done.bytes += (unsigned long long)n;
+        if (c->done.bytes > c->opts.max_bytes)
+            return hfsbi_copy_fail_limit(c, path);
+        if (hfsb_cancel_is_set(c->opts.cancel))
+            return hfsbi_fail_status(c->err, HFSB_CANCELLED, "Copying");
+        if (hfsb_clock_ms() > c->opts.until)
+            return hfsbi_fail_status(c->err, HFSB_TIMEOUT, "Copying");
+        st = hfsb_file_writer_append(
+            writer, hfsb_str_make(piece, (size_t)n), c->err);
+        if (st != HFSB_OK) return st;
+    }
+    if (n < 0)
+        return hfsbi_file_fail_os(c->root, path, errno, "copy", c->err);
+    return HFSB_OK;
+}
+
+/* Copies an open file to path. A file that is replaced keeps its mode. */
+static hfsb_status hfsbi_copy_file(hfsbi_copying *c, int fd, unsigned mode,
+                                   hfsb_str path) {
+    hfsb_file_write_opts o = HFSB_INIT;
+    hfsb_file_writer    *writer;
+    hfsb_file_info       old;
+    hfsb_status          st;
+    o.create = c->opts.create;
+    o.no_parents = c->opts.no_parents;
+    if (hfsb_file_stat(c->root, path, &old, NULL) != HFSB_OK)
+        o.mode = mode & 0777u;
+    st = hfsb_file_writer_open(c->root, path, &o, &writer, c->err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_copy_pieces(c, fd, path, writer);
+    if (st == HFSB_OK) st = hfsb_file_writer_commit(writer, NULL, c->err);
+    hfsb_file_writer_close(writer);
+    if (st == HFSB_OK) c->done.entries++;
+    return st;
+}
+
+static hfsb_status hfsbi_copy_link(hfsbi_copying *c, const hfsbi_entry *entry,
+                                   hfsb_str path) {
+    hfsbi_target target;
+    int          code;
+    hfsb_status  st = hfsbi_resolve(c->root, path, HFSBI_RESOLVE_NO_FOLLOW,
+                                    "copy", &target, c->err);
+    if (st != HFSB_OK) return st;
+    hfsb_buf_truncate(&c->link, 0);
+    code = hfsbi_read_link(entry->dir, entry->name, &c->link);
+    if (code == 0 && symlinkat(c->link.ptr, target.dir, target.name) != 0)
+        code = errno;
+    hfsbi_target_close(&target);
+    if (code == EEXIST)
+        return hfsbi_file_fail(c->err, HFSB_EXISTS, "File exists already",
+                               path);
+    if (code != 0)
+        return hfsbi_file_fail_os(c->root, path, code, "copy", c->err);
+    c->done.entries++;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_copy_folder(hfsbi_copying *c, mode_t mode,
+                                     hfsb_str path, unsigned how) {
+    hfsb_status st = hfsbi_path_make_folder(
+        c->root, path, ((unsigned)mode & 0777u) | 0700u, how, NULL, c->err);
+    if (st == HFSB_OK) c->done.entries++;
+    return st;
+}
+
+/* Callback of the walk: copies one entry. */
+static hfsb_status hfsbi_copy_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_copying *c = (hfsbi_copying *)user;
+    struct stat    at;
+    hfsb_str       path;
+    hfsb_status    st;
+    int            fd;
+    hfsb_buf_truncate(&c->path, 0);
+    hfsb_buf_append(&c->path, c->to);
+    hfsb_buf_append_byte(&c->path, '/');
+    if (hfsb_buf_append(&c->path, entry->path) != HFSB_OK) return HFSB_NOMEM;
+    path = hfsb_buf_str(&c->path);
+    if (c->done.entries >= c->opts.max_entries)
+        return hfsbi_copy_fail_limit(c, path);
+    if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? HFSB_OK
+                               : hfsbi_file_fail_os(c->root, path, errno,
+                                                    "copy", c->err);
+    if (S_ISDIR(at.st_mode)) return hfsbi_copy_folder(c, at.st_mode, path, 0);
+    if (S_ISLNK(at.st_mode)) return hfsbi_copy_link(c, entry, path);
+    st = hfsbi_check_regular(path, at.st_mode, c->err);
+    if (st != HFSB_OK) return st;
+    fd = hfsbi_entry_open(entry->dir, entry->name, &at);
+    if (fd < 0 && errno == ENOENT) return HFSB_OK;
+    if (fd < 0)
+        return hfsbi_file_fail_os(c->root, path, errno, "copy", c->err);
+    st = hfsbi_copy_file(c, fd, (unsigned)at.st_mode, path);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* HFSB_ARG if the new path lies in the old one, whether it exists or not. */
+static hfsb_status hfsbi_copy_check_inside(hfsbi_copying *c, hfsb_str from) {
+    hfsbi_target to;
+    hfsb_buf     a = HFSB_INIT, b = HFSB_INIT;
+    int          code;
+    hfsb_status  st = hfsbi_resolve(c->root, c->to, HFSBI_RESOLVE_DEEPEST,
+                                    "copy", &to, c->err);
+    if (st != HFSB_OK) return st;
+    a.alloc = b.alloc = hfsbi_root_alloc(c->root);
+    code = hfsbi_target_real(&c->finder.spot, &a);
+    if (code == 0) code = hfsbi_target_real(&to, &b);
+    if (code != 0)
+        st = hfsbi_file_fail_os(c->root, from, code, "copy", c->err);
+    else if (hfsb_str_starts(hfsb_buf_str(&b), hfsb_buf_str(&a)) &&
+             (b.len == a.len || b.ptr[a.len] == '/' || a.len == 1))
+        st = hfsbi_file_fail(c->err, HFSB_ARG,
+                             "A folder cannot be copied into itself", from);
+    hfsb_buf_free(&a);
+    hfsb_buf_free(&b);
+    hfsbi_target_close(&to);
+    return st;
+}
+
+static hfsb_status hfsbi_copy_tree(hfsbi_copying *c, hfsb_str from) {
+    unsigned    how = c->opts.no_parents ? 0 : HFSBI_MAKE_PARENTS;
+    hfsb_status st = hfsbi_copy_check_inside(c, from);
+    if (c->opts.create) how |= HFSBI_MAKE_NEW;
+    if (st == HFSB_OK)
+        st = hfsbi_copy_folder(c, c->finder.spot.st.st_mode, c->to, how);
+    if (st != HFSB_OK) return st;
+    c->opts.create = false; /* of the entries: the folder is ours */
+    st = hfsbi_finder_run(&c->finder, c->err);
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(c->err, st, "Copying");
+    if (st != HFSB_OK) return st;
+    if (c->finder.end == HFSBI_WALK_CANCELLED)
+        return hfsbi_fail_status(c->err, HFSB_CANCELLED, "Copying");
+    if (c->finder.end == HFSBI_WALK_LATE)
+        return hfsbi_fail_status(c->err, HFSB_TIMEOUT, "Copying");
+    if (!c->finder.failed) return HFSB_OK;
+    hfsbi_file_fail(c->err, HFSB_IO, "Could not be read completely", from);
+    hfsbi_err_quote(c->err, hfsb_buf_str(&c->finder.notes), 400);
+    return HFSB_IO;
+}
+
+static hfsb_status hfsbi_copy_run(hfsbi_copying *c, hfsb_str from) {
+    hfsbi_target *spot = &c->finder.spot;
+    int           fd;
+    hfsb_status   st = hfsbi_finder_open(&c->finder, from, c->err);
+    if (st != HFSB_OK) return st;
+    if (S_ISDIR(spot->st.st_mode) && c->opts.tree)
+        return hfsbi_copy_tree(c, from);
+    st = hfsbi_target_open(c->root, from, spot, &fd, c->err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_copy_file(c, fd, (unsigned)spot->st.st_mode, c->to);
+    hfsbi_close(&fd);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_copy(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str               to,
+                                     const hfsbi_copy_opts *opts,
+                                     hfsbi_copied *copied, hfsb_err *err) {
+    hfsbi_copying c;
+    hfsb_err      own;
+    hfsb_status   st;
+    memset(&c, 0, sizeof c);
+    c.root = root;
+    c.to = hfsbi_path_trim(to);
+    c.err = err ? err : &own;
+    if (opts) c.opts = *opts;
+    if (!c.opts.max_entries) c.opts.max_entries = 100000;
+    if (!c.opts.max_bytes) c.opts.max_bytes = 4ull << 30;
+    if (!c.opts.until) c.opts.until = hfsb_clock_ms() + HFSBI_FINDER_MS;
+    c.path.alloc = c.link.alloc = c.finder.alloc = hfsbi_root_alloc(root);
+    c.finder.place = root;
+    c.finder.cancel = c.opts.cancel;
+    c.finder.until = c.opts.until;
+    c.finder.flags = HFSBI_FIND_ALL | HFSBI_FIND_SORTED;
+    c.finder.visit = hfsbi_copy_visit;
+    c.finder.user = &c;
+    st = hfsbi_copy_run(&c, from);
+    if (copied) *copied = c.done;
+    hfsbi_finder_close(&c.finder);
+    hfsb_buf_free(&c.path);
+    hfsb_buf_free(&c.link);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+/* ---- src/os/file_range.c ---- */
+/* file_range.c - write a part of a file, in place and in pieces
+
+   For uploads that arrive as ranges, in any order and several at once. The
+   whole-file writer of file_write.c replaces a file; here bytes of it change:
+
+       open:    resolve, open the file or make it
+       append:  lock shared, is it still the file? write, unlock
+       commit:  the same for its size and mode
+
+   The locks are those of file_write.c, shared: writers of ranges do not wait
+   for each other, but none of their pieces comes between the check of a
+   whole-file writer's conditions and its change, nor into its rewriting. */
+struct hfsbi_range_writer {
+    const hfsb_root   *root;
+    hfsb_alloc         alloc;
+    hfsb_buf           path; /* as given */
+    hfsbi_target       target;
+    hfsbi_range_opts   opts;
+    int                fd;   /* the file */
+    int                dir;  /* its directory, for the lock; -1: not to be
+                                read, the lock of the file must do */
+    bool               created;
+    unsigned long long at; /* of the next byte */
+    hfsb_err           err; /* why append and commit are refused */
+};
+
+static hfsb_status hfsbi_range_fail(hfsbi_range_writer *w, int code) {
+    return hfsbi_lock_fail(w->root, hfsb_buf_str(&w->path), code, "write",
+                           &w->err);
+}
+
+static hfsb_status hfsbi_range_give(const hfsbi_range_writer *w,
+                                    hfsb_err                 *err) {
+    if (err) *err = w->err;
+    return w->err.code;
+}
+
+/* ---- locks ---- */
+
+/* LOCK_UN as in file_write.c: a child may have a copy of the descriptor. */
+static void hfsbi_range_unlock(const hfsbi_range_writer *w) {
+    int keep = errno;
+    (void)flock(w->fd, LOCK_UN);
+    if (w->dir >= 0) (void)flock(w->dir, LOCK_UN);
+    errno = keep;
+}
+
+/* Locks, and checks that the name still leads to the file. HFSB_STALE when it
+   does not. The caller unlocks in any case. */
+static hfsb_status hfsbi_range_lock(hfsbi_range_writer *w) {
+    struct stat st;
+    int         code = w->dir >= 0 ? hfsbi_lock_wait(w->dir, true) : 0;
+    if (code == 0) code = hfsbi_lock_wait(w->fd, true);
+    if (code == 0) code = hfsbi_target_stat(&w->target);
+    if (code == 0 && fstat(w->fd, &st) != 0) code = errno;
+    if (code != 0) return hfsbi_range_fail(w, code);
+    if (w->target.exists && w->target.st.st_dev == st.st_dev &&
+        w->target.st.st_ino == st.st_ino)
+        return HFSB_OK;
+    return hfsbi_file_fail(&w->err, HFSB_STALE,
+                           "File was replaced while a part of it was written",
+                           hfsb_buf_str(&w->path));
+}
+
+/* ---- opening ---- */
+
+/* Opens the file or makes it, again if it is removed or made meanwhile. */
+static void hfsbi_range_open_fd(hfsbi_range_writer *w) {
+    const int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int       tries;
+    for (tries = 0; tries < 8; tries++) {
+        w->fd = hfsbi_openat(w->target.dir, w->target.name, flags, 0);
+        if (w->fd >= 0 || errno != ENOENT) return;
+        w->fd = hfsbi_openat(w->target.dir, w->target.name,
+                             flags | O_CREAT | O_EXCL, 0666);
+        w->created = w->fd >= 0;
+        if (w->fd >= 0 || errno != EEXIST) return;
+    }
+}
+
+static hfsb_status hfsbi_range_open_file(hfsbi_range_writer *w) {
+    hfsb_str    path = hfsb_buf_str(&w->path);
+    struct stat st;
+    if (w->target.exists) {
+        hfsb_status status =
+            hfsbi_check_regular(path, w->target.st.st_mode, &w->err);
+        if (status != HFSB_OK) return status;
+    }
+    hfsbi_range_open_fd(w);
+    if (w->fd < 0 || fstat(w->fd, &st) != 0) return hfsbi_range_fail(w, errno);
+    return hfsbi_check_regular(path, st.st_mode, &w->err);
+}
+
+static hfsb_status hfsbi_range_start(hfsbi_range_writer *w, hfsb_str path) {
+    unsigned    how = w->opts.no_parents
+                          ? 0
+                          : HFSBI_RESOLVE_PARENTS | HFSBI_RESOLVE_NO_SYNC;
+    hfsb_status st;
+    if (hfsb_buf_append(&w->path, path) != HFSB_OK)
+        return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a range");
+    st = hfsbi_resolve(w->root, path, how, "write", &w->target, &w->err);
+    if (st == HFSB_OK) st = hfsbi_range_open_file(w);
+    if (st != HFSB_OK) return st;
+    w->dir = hfsbi_openat(w->target.dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (w->dir < 0 && errno != EACCES && errno != EPERM)
+        return hfsbi_range_fail(w, errno);
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_range_writer_open(const hfsb_root        *root,
+                                             hfsb_str                path,
+                                             const hfsbi_range_opts *opts,
+                                             hfsbi_range_writer    **out,
+                                             hfsb_err               *err) {
+    hfsb_alloc          alloc = hfsbi_root_alloc(root);
+    hfsbi_range_writer *w =
+        (hfsbi_range_writer *)hfsbi_array(&alloc, 1, sizeof *w);
+    *out = NULL;
+    if (!w) return hfsbi_fail_status(err, HFSB_NOMEM, "Writer of a range");
+    memset(w, 0, sizeof *w);
+    w->root = root;
+    w->alloc = w->path.alloc = alloc;
+    w->fd = w->dir = w->target.dir = -1;
+    if (opts) w->opts = *opts;
+    w->at = w->opts.offset;
+    if (hfsbi_range_start(w, path) != HFSB_OK) {
+        hfsb_status st = hfsbi_range_give(w, err);
+        hfsbi_range_writer_close(w);
+        return st;
+    }
+    *out = w;
+    return hfsbi_ok(err);
+}
+
+/* ---- writing ---- */
+
+/* 0, or EFBIG for a position that no file has. */
+static int hfsbi_range_check_end(unsigned long long at, size_t n) {
+    const unsigned long long max = 0x7FFFFFFFFFFFFFFFull;
+    return at > max || n > max - at ? EFBIG : 0;
+}
+
+HFSBI_FN hfsb_status hfsbi_range_writer_append(hfsbi_range_writer *w,
+                                               hfsb_str            piece,
+                                               hfsb_err           *err) {
+    hfsbi_signal_guard guard;
+    int                code;
+    if (w->err.code != HFSB_OK) return hfsbi_range_give(w, err);
+    if (piece.len == 0) return hfsbi_ok(err);
+    code = hfsbi_range_check_end(w->at, piece.len);
+    if (code != 0) {
+        hfsbi_range_fail(w, code);
+        return hfsbi_range_give(w, err);
+    }
+    if (hfsbi_range_lock(w) == HFSB_OK) {
+        hfsbi_signal_guard_begin(&guard);
+        if (!hfsbi_pwrite_all(w->fd, piece, (off_t)w->at))
+            hfsbi_range_fail(w, errno);
+        hfsbi_signal_guard_end(&guard);
+    }
+    hfsbi_range_unlock(w);
+    if (w->err.code != HFSB_OK) return hfsbi_range_give(w, err);
+    w->at += piece.len;
+    return hfsbi_ok(err);
+}
+
+/* Under the lock: size and mode; 0 or an errno. */
+static int hfsbi_range_finish(const hfsbi_range_writer *w) {
+    hfsbi_signal_guard guard;
+    int                code = 0;
+    if (w->opts.truncate) {
+        code = hfsbi_range_check_end(w->opts.truncate_to, 0);
+        if (code != 0) return code;
+        hfsbi_signal_guard_begin(&guard);
+        if (!hfsbi_set_size(w->fd, (off_t)w->opts.truncate_to)) code = errno;
+        hfsbi_signal_guard_end(&guard);
+    }
+    if (code == 0 && w->opts.mode &&
+        !hfsbi_set_mode(w->fd, (mode_t)(w->opts.mode & 07777u)))
+        code = errno;
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_range_writer_commit(hfsbi_range_writer *w,
+                                               hfsb_file_written  *written,
+                                               hfsb_err           *err) {
+    struct stat st;
+    int         code;
+    if (w->err.code != HFSB_OK) return hfsbi_range_give(w, err);
+    if (hfsbi_range_lock(w) == HFSB_OK) {
+        code = hfsbi_range_finish(w);
+        if (code != 0) hfsbi_range_fail(w, code);
+    }
+    hfsbi_range_unlock(w);
+    if (w->err.code == HFSB_OK && w->opts.sync && !hfsbi_sync(w->fd))
+        hfsbi_range_fail(w, errno);
+    if (w->err.code != HFSB_OK) return hfsbi_range_give(w, err);
+    if (written) {
+        memset(written, 0, sizeof *written);
+        written->bytes = w->at - w->opts.offset;
+        written->created = w->created;
+        written->in_place = true;
+        if (fstat(w->fd, &st) == 0) hfsbi_file_info_fill(&written->info, &st);
+    }
+    hfsbi_fail(&w->err, HFSB_ARG, 0,
+               "Writer already committed; only close() is allowed.");
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN void hfsbi_range_writer_close(hfsbi_range_writer *w) {
+    hfsb_alloc alloc;
+    if (!w) return;
+    alloc = w->alloc;
+    hfsbi_close(&w->fd);
+    hfsbi_close(&w->dir);
+    hfsbi_target_close(&w->target);
+    hfsb_buf_free(&w->path);
+    hfsbi_array_free(&alloc, w, 1, sizeof *w);
+}
+
+/* ---- src/os/watch.c ---- */
+/* watch.c - watch a folder with inotify
+
+   A watched folder is a node: the kernel's number for it (wd), the node above
+   and its name there. The path of a change is put together from the nodes, so
+   a folder that is renamed needs one node changed, not all beneath it.
+
+       kernel --> input --> changes by path --> queue --> the caller
+                    |                             |
+                    new folder: watch it, scan    full: OVERFLOW once
+                    it, report what it has
+
+   inotify takes a path, and a path can be swapped. So a folder is opened
+   first, from its parent with O_NOFOLLOW and the top one beneath the root, and
+   the watch is set on /proc/self/fd/N, which names that open folder and
+   nothing else. Descriptors are closed again at once: a folder that we held
+   open could be removed without an event.
+
+   A scan sees a folder after its watch has begun, so an entry made in between
+   is both found and reported by the kernel: such names are kept until the
+   events that were due at that time have passed, and then reported once.
+
+   Where events were lost, or contradict what a scan has found, all watches
+   are set anew, and the caller gets an OVERFLOW.
+
+   State of the descriptor in the loop; reading may block, so threads do it:
+
+       OPENED --start--> WAIT --readable--> READ --done--> WAIT
+                                             |
+                                             +--close--> CLOSING --done--> */
+#ifdef HFSBI_LINUX
+
+enum {
+    HFSBI_WATCH_FOLDERS = 8192,
+    HFSBI_WATCH_CHANGES = 4096,
+    HFSBI_WATCH_BYTES = 4 << 20,   /* of paths in the queue */
+    HFSBI_WATCH_INPUT = 128 << 10, /* bytes of events held; half of it is read
+                                      at a time */
+    HFSBI_WATCH_SEEN = 1 << 20,    /* bytes of names found by scans */
+    HFSBI_WATCH_PAIR_MS = 10 /* between the two events of a rename */
+};
+
+#define HFSBI_WATCH_MASK                                                   \
+    (IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |     \
+     IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
+
+/* A folder that is watched. */
+typedef struct hfsbi_watch_node {
+    struct hfsbi_watch_node *parent; /* NULL: the top one */
+    hfsb_buf                 name;
+    int                      wd;
+    bool                     doomed; /* for hfsbi_watch_drop() */
+    hfsb_buf           seen; /* names a scan has reported, each with a NUL, */
+    unsigned long long seen_until; /* ... for events before this position */
+} hfsbi_watch_node;
+
+/* A change in the queue; the bytes of path and to follow it. */
+typedef struct hfsbi_watch_item {
+    struct hfsbi_watch_item *next;
+    size_t                   size; /* of the block */
+    hfsbi_change             change;
+} hfsbi_watch_item;
+
+typedef struct hfsbi_watch_queue {
+    pthread_mutex_t    lock;
+    hfsbi_watch_item  *first, *last;
+    hfsbi_watch_item  *taken; /* whose views the caller has */
+    size_t             count, bytes;
+    bool               overflow; /* changes are dropped until it is taken */
+    bool               ended, end_taken;
+} hfsbi_watch_queue;
+
+typedef enum hfsbi_watch_state {
+    HFSBI_WATCH_OPENED,
+    HFSBI_WATCH_WAIT,
+    HFSBI_WATCH_READ,
+    HFSBI_WATCH_CLOSING
+} hfsbi_watch_state;
+
+struct hfsbi_folder_watch {
+    hfsbi_io                io; /* first; its fd is that of inotify */
+    hfsbi_task              task;
+    hfsbi_loop             *loop;
+    hfsbi_watch_state       state;
+    const hfsb_root        *root;
+    hfsb_alloc              alloc;
+    hfsb_buf                path; /* as given */
+    hfsbi_folder_watch_opts opts;
+    hfsbi_watch_queue       queue;
+    /* used by the thread that reads */
+    dev_t              device; /* of the top folder */
+    ino_t              inode;
+    const hfsb_root   *place_root; /* NULL: there is no deny list */
+    hfsb_buf           place;      /* the top folder, as the list sees it */
+    hfsbi_watch_node **nodes;      /* sorted by wd */
+    size_t             count, cap;
+    hfsbi_watch_node  *top;
+    hfsb_buf           input; /* events, */
+    size_t             at;    /* ... the next of them, */
+    unsigned long long pos;   /* ... and its position since the beginning */
+    size_t             seen;  /* bytes of names in nodes */
+    bool               lost;  /* set all watches anew */
+};
+
+/* ---- the queue ---- */
+
+static void hfsbi_watch_item_free(hfsbi_folder_watch *w,
+                                  hfsbi_watch_item   *item) {
+    if (item) hfsbi_array_free(&w->alloc, item, item->size, 1);
+}
+
+/* True when the newest change says the same: a file that is written to. */
+static bool hfsbi_watch_repeats(const hfsbi_watch_queue *q,
+                                hfsbi_change_kind kind, hfsb_str path) {
+    return q->last && q->last->change.kind == kind &&
+           (kind == HFSBI_CHANGE_WRITE || kind == HFSBI_CHANGE_CHMOD) &&
+           hfsb_str_equal(q->last->change.path, path);
+}
+
+/* Queues a change; with the lock. False when it does not fit. */
+static bool hfsbi_watch_add(hfsbi_folder_watch *w, hfsbi_change_kind kind,
+                            bool folder, hfsb_str path, hfsb_str to) {
+    hfsbi_watch_queue *q = &w->queue;
+    hfsbi_watch_item  *item;
+    size_t             size = sizeof *item + path.len + to.len;
+    char              *bytes;
+    if (q->count >= w->opts.max_changes ||
+        q->bytes + size > HFSBI_WATCH_BYTES)
+        return false;
+    item = (hfsbi_watch_item *)hfsbi_array(&w->alloc, size, 1);
+    if (!item) return false;
+    memset(item, 0, sizeof *item);
+    bytes = (char *)(item + 1);
+    if (path.len) memcpy(bytes, path.ptr, path.len);
+    if (to.len) memcpy(bytes + path.len, to.ptr, to.len);
+    item->size = size;
+    item->change.kind = kind;
+    item->change.folder = folder;
+    item->change.path = hfsb_str_make(bytes, path.len);
+    item->change.to = hfsb_str_make(bytes + path.len, to.len);
+    if (q->last) q->last->next = item;
+    else q->first = item;
+    q->last = item;
+    q->count++;
+    q->bytes += size;
+    return true;
+}
+
+static void hfsbi_watch_report(hfsbi_folder_watch *w, hfsbi_change_kind kind,
+                               bool folder, hfsb_str path, hfsb_str to) {
+    hfsbi_watch_queue *q = &w->queue;
+    (void)pthread_mutex_lock(&q->lock);
+    if (!q->overflow && !q->ended && !hfsbi_watch_repeats(q, kind, path) &&
+        !hfsbi_watch_add(w, kind, folder, path, to))
+        q->overflow = true;
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+static void hfsbi_watch_overflow(hfsbi_folder_watch *w) {
+    (void)pthread_mutex_lock(&w->queue.lock);
+    w->queue.overflow = true;
+    (void)pthread_mutex_unlock(&w->queue.lock);
+}
+
+static void hfsbi_watch_end(hfsbi_folder_watch *w) {
+    (void)pthread_mutex_lock(&w->queue.lock);
+    w->queue.ended = true;
+    (void)pthread_mutex_unlock(&w->queue.lock);
+}
+
+/* True when there is something to take. */
+static bool hfsbi_watch_has(hfsbi_folder_watch *w, bool *ended) {
+    hfsbi_watch_queue *q = &w->queue;
+    bool               has;
+    (void)pthread_mutex_lock(&q->lock);
+    *ended = q->ended;
+    has = q->first || q->overflow || (q->ended && !q->end_taken);
+    (void)pthread_mutex_unlock(&q->lock);
+    return has;
+}
+
+HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
+                                      hfsbi_change       *change) {
+    hfsbi_watch_queue *q = &w->queue;
+    bool               has = true;
+    memset(change, 0, sizeof *change);
+    (void)pthread_mutex_lock(&q->lock);
+    hfsbi_watch_item_free(w, q->taken);
+    q->taken = q->first;
+    if (q->first) {
+        *change = q->first->change;
+        q->count--;
+        q->bytes -= q->first->size;
+        q->first = q->first->next;
+        if (!q->first) q->last = NULL;
+    } else if (q->overflow) {
+        change->kind = HFSBI_CHANGE_OVERFLOW;
+        q->overflow = false;
+    } else if (q->ended && !q->end_taken) {
+        change->kind = HFSBI_CHANGE_END;
+        q->end_taken = true;
+    } else {
+        has = false;
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return has;
+}
+
+/* ---- nodes ---- */
+
+/* Returns where the node of wd is, or belongs. */
+static size_t hfsbi_watch_index(const hfsbi_folder_watch *w, int wd) {
+    size_t low = 0, high = w->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (w->nodes[mid]->wd < wd) low = mid + 1;
+        else high = mid;
+    }
+    return low;
+}
+
+static hfsbi_watch_node *hfsbi_watch_find(const hfsbi_folder_watch *w,
+                                          int                       wd) {
+    size_t i = hfsbi_watch_index(w, wd);
+    return i < w->count && w->nodes[i]->wd == wd ? w->nodes[i] : NULL;
+}
+
+static hfsbi_watch_node *hfsbi_watch_child(const hfsbi_folder_watch *w,
+                                           const hfsbi_watch_node   *parent,
+                                           hfsb_str                  name) {
+    size_t i;
+    for (i = 0; i < w->count; i++)
+        if (w->nodes[i]->parent == parent &&
+            hfsb_str_equal(hfsb_buf_str(&w->nodes[i]->name), name))
+            return w->nodes[i];
+    return NULL;
+}
+
+/* True when node is `above`, or lies beneath it. */
+static bool hfsbi_watch_is_beneath(const hfsbi_watch_node *node,
+                                   const hfsbi_watch_node *above) {
+    while (node && node != above) node = node->parent;
+    return node != NULL;
+}
+
+/* Ends the watch of a folder (may be NULL) and of all beneath it. */
+static void hfsbi_watch_drop(hfsbi_folder_watch *w, hfsbi_watch_node *node) {
+    size_t i, kept = 0;
+    if (!node) return;
+    for (i = 0; i < w->count; i++)
+        w->nodes[i]->doomed = hfsbi_watch_is_beneath(w->nodes[i], node);
+    for (i = 0; i < w->count; i++) {
+        hfsbi_watch_node *n = w->nodes[i];
+        if (!n->doomed) {
+            w->nodes[kept++] = n;
+            continue;
+        }
+        (void)inotify_rm_watch(w->io.fd, n->wd);
+        w->seen -= n->seen.len;
+        hfsb_buf_free(&n->name);
+        hfsb_buf_free(&n->seen);
+        hfsbi_array_free(&w->alloc, n, 1, sizeof *n);
+    }
+    w->count = kept;
+}
+
+/* Gives a node another place; false when that place lies beneath it, or
+   without memory. */
+static bool hfsbi_watch_reparent(hfsbi_watch_node *node,
+                                 hfsbi_watch_node *parent, hfsb_str name) {
+    if (!node->parent || hfsbi_watch_is_beneath(parent, node)) return false;
+    node->parent = parent;
+    hfsb_buf_truncate(&node->name, 0);
+    return hfsb_buf_append(&node->name, name) == HFSB_OK;
+}
+
+/* Adds a node; NULL without memory. */
+static hfsbi_watch_node *hfsbi_watch_node_add(hfsbi_folder_watch *w, int wd,
+                                              hfsbi_watch_node *parent,
+                                              hfsb_str          name) {
+    size_t             i = hfsbi_watch_index(w, wd);
+    hfsbi_watch_node **nodes = w->nodes, *node;
+    if (w->count == w->cap) {
+        nodes = (hfsbi_watch_node **)hfsbi_array_grow(
+            &w->alloc, nodes, &w->cap, w->count + 1, sizeof *nodes);
+        if (!nodes) return NULL;
+        w->nodes = nodes;
+    }
+    node = (hfsbi_watch_node *)hfsbi_array(&w->alloc, 1, sizeof *node);
+    if (!node) return NULL;
+    memset(node, 0, sizeof *node);
+    node->wd = wd;
+    node->parent = parent;
+    node->name.alloc = node->seen.alloc = w->alloc;
+    if (hfsb_buf_append(&node->name, name) != HFSB_OK) {
+        hfsbi_array_free(&w->alloc, node, 1, sizeof *node);
+        return NULL;
+    }
+    memmove(nodes + i + 1, nodes + i, (w->count - i) * sizeof *nodes);
+    nodes[i] = node;
+    w->count++;
+    return node;
+}
+
+/* Watches the open folder fd. 0 or an errno: E2BIG past max_folders, ENOSPC
+   past the limit of the system, ESTALE when it is known at a place that it
+   cannot have left. */
+static int hfsbi_watch_folder(hfsbi_folder_watch *w, int fd,
+                              hfsbi_watch_node *parent, hfsb_str name,
+                              hfsbi_watch_node **out) {
+    char link[32];
+    int  wd;
+    *out = NULL;
+    if (w->count >= w->opts.max_folders) return E2BIG;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    wd = inotify_add_watch(w->io.fd, link, HFSBI_WATCH_MASK);
+    if (wd < 0) return errno;
+    *out = hfsbi_watch_find(w, wd);
+    if (*out)
+        return (*out)->parent == parent &&
+                       hfsb_str_equal(hfsb_buf_str(&(*out)->name), name)
+                   ? 0
+               : hfsbi_watch_reparent(*out, parent, name) ? 0
+                                                          : ESTALE;
+    *out = hfsbi_watch_node_add(w, wd, parent, name);
+    if (*out) return 0;
+    (void)inotify_rm_watch(w->io.fd, wd);
+    return ENOMEM;
+}
+
+/* ---- paths ---- */
+
+/* Appends the path of an entry of a folder, from the top. */
+static hfsb_status hfsbi_watch_put_path(const hfsbi_watch_node *node,
+                                        hfsb_str name, hfsb_buf *out) {
+    const hfsbi_watch_node *n;
+    size_t                  begin = out->len, need = name.len, at;
+    hfsb_status             st;
+    for (n = node; n->parent; n = n->parent) need += n->name.len + 1;
+    st = hfsb_buf_reserve(out, need);
+    if (st != HFSB_OK) return st;
+    at = begin + need - name.len;
+    memcpy(out->ptr + at, name.ptr, name.len);
+    for (n = node; n->parent; n = n->parent) {
+        out->ptr[--at] = '/';
+        at -= n->name.len;
+        memcpy(out->ptr + at, n->name.ptr, n->name.len);
+    }
+    out->len = begin + need;
+    return hfsb_buf_append(out, hfsb_str_make("", 0)); /* the NUL */
+}
+
+/* True for an entry that is not reported. */
+static bool hfsbi_watch_hides(hfsbi_folder_watch *w, hfsb_str name,
+                              hfsb_str path, bool folder) {
+    size_t mark = w->place.len;
+    bool   denied;
+    if (hfsbi_temp_pid(name) != 0) return true;
+    if (!w->place_root) return false;
+    if (mark) hfsb_buf_append_byte(&w->place, '/');
+    denied = hfsb_buf_append(&w->place, path) != HFSB_OK ||
+             hfsbi_root_denies(w->place_root, hfsb_buf_str(&w->place), folder);
+    hfsb_buf_truncate(&w->place, mark);
+    return denied;
+}
+
+/* ---- scanning ---- */
+
+/* A walk through a folder that sets watches. */
+typedef struct hfsbi_watch_scan {
+    hfsbi_folder_watch *w;
+    hfsbi_finder        finder;
+    bool                report; /* what is there as created */
+    int                 code;   /* why it has ended, an errno */
+    /* the folders on the way to the entry; NULL: not watched */
+    hfsbi_watch_node *node[HFSBI_FINDER_DEPTH + 1];
+} hfsbi_watch_scan;
+
+static hfsbi_watch_node **hfsbi_watch_scan_parent(hfsbi_watch_scan  *s,
+                                                  const hfsbi_entry *entry) {
+    return &s->node[hfsb_str_count_byte(entry->path, '/')];
+}
+
+static bool hfsbi_watch_wants(void *user, const hfsbi_entry *entry) {
+    hfsbi_watch_scan *s = (hfsbi_watch_scan *)user;
+    return *hfsbi_watch_scan_parent(s, entry) &&
+           (s->report || entry->type == HFSBI_ENTRY_FOLDER) &&
+           hfsbi_temp_pid(hfsb_cstr(entry->name)) == 0;
+}
+
+/* True for a folder that is gone or cannot be read. */
+static bool hfsbi_watch_skips(int code) {
+    return code == ENOENT || code == ENOTDIR || code == ELOOP ||
+           code == EACCES || code == EPERM;
+}
+
+/* Reports an entry, and keeps its name. */
+static int hfsbi_watch_found(hfsbi_watch_scan *s, hfsbi_watch_node *parent,
+                             const hfsbi_entry *entry) {
+    hfsb_buf path = HFSB_INIT;
+    hfsb_str name = hfsb_cstr(entry->name);
+    bool     folder = entry->type == HFSBI_ENTRY_FOLDER;
+    path.alloc = s->w->alloc;
+    if (hfsbi_watch_put_path(parent, name, &path) != HFSB_OK) return ENOMEM;
+    hfsbi_watch_report(s->w, HFSBI_CHANGE_CREATE, folder, hfsb_buf_str(&path),
+                       hfsb_str_make("", 0));
+    hfsb_buf_free(&path);
+    if (s->w->seen + name.len < HFSBI_WATCH_SEEN &&
+        hfsb_buf_append(&parent->seen,
+                        hfsb_str_make(name.ptr, name.len + 1)) == HFSB_OK)
+        s->w->seen += name.len + 1;
+    return 0;
+}
+
+static hfsb_status hfsbi_watch_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_watch_scan  *s = (hfsbi_watch_scan *)user;
+    hfsbi_watch_node **parent = hfsbi_watch_scan_parent(s, entry);
+    int                code = 0, fd;
+    if (s->report) code = hfsbi_watch_found(s, *parent, entry);
+    if (code == 0 && entry->type == HFSBI_ENTRY_FOLDER) {
+        parent[1] = NULL;
+        fd = hfsbi_open_folder(entry->dir, entry->name, false);
+        code = fd < 0 ? errno
+                      : hfsbi_watch_folder(s->w, fd, *parent,
+                                           hfsb_cstr(entry->name), parent + 1);
+        hfsbi_close(&fd);
+        if (hfsbi_watch_skips(code)) code = 0;
+    }
+    if (code == 0) return HFSB_OK;
+    s->code = code;
+    s->finder.end = HFSBI_WALK_STOPPED;
+    return HFSB_OK;
+}
+
+/* The names found by a scan count until the events that are due now have
+   passed. */
+static void hfsbi_watch_scan_end(hfsbi_folder_watch *w) {
+    unsigned long long until = w->pos + (w->input.len - w->at);
+    int                due = 0;
+    size_t             i;
+    if (ioctl(w->io.fd, FIONREAD, &due) == 0)
+        until += (unsigned long long)due;
+    for (i = 0; i < w->count; i++)
+        if (w->nodes[i]->seen.len) w->nodes[i]->seen_until = until;
+}
+
+/* Watches all folders beneath the open folder fd of a node; closes fd. 0 or an
+   errno: ETIMEDOUT, and those of hfsbi_watch_folder(). */
+static int hfsbi_watch_scan_run(hfsbi_folder_watch *w, int fd,
+                                hfsbi_watch_node *node, bool report) {
+    hfsbi_watch_scan *s;
+    hfsb_status       st;
+    int               code;
+    s = (hfsbi_watch_scan *)hfsbi_array(&w->alloc, 1, sizeof *s);
+    if (!s) {
+        hfsbi_close(&fd);
+        return ENOMEM;
+    }
+    memset(s, 0, sizeof *s);
+    s->w = w;
+    s->report = report;
+    s->node[0] = node;
+    s->finder.alloc = w->alloc;
+    s->finder.flags = HFSBI_FIND_ALL | HFSBI_FIND_SORTED;
+    s->finder.wants = hfsbi_watch_wants;
+    s->finder.visit = hfsbi_watch_visit;
+    s->finder.user = s;
+    st = hfsbi_finder_open_at(&s->finder, w->place_root,
+                              hfsb_buf_str(&w->path), fd)
+             ? hfsbi_finder_run(&s->finder, NULL)
+             : HFSB_NOMEM;
+    code = s->code;
+    if (code == 0 && st == HFSB_NOMEM) code = ENOMEM;
+    if (code == 0 && s->finder.end == HFSBI_WALK_LATE) code = ETIMEDOUT;
+    hfsbi_finder_close(&s->finder);
+    hfsbi_array_free(&w->alloc, s, 1, sizeof *s);
+    if (report) hfsbi_watch_scan_end(w);
+    return code;
+}
+
+/* Opens the top folder; -1 with errno, ESTALE when the path leads elsewhere
+   by now. */
+static int hfsbi_watch_open_top(hfsbi_folder_watch *w) {
+    hfsbi_target target;
+    struct stat  st;
+    int          fd, code = ESTALE;
+    if (hfsbi_resolve(w->root, hfsb_buf_str(&w->path), 0, "watch", &target,
+                      NULL) != HFSB_OK) {
+        errno = ESTALE;
+        return -1;
+    }
+    fd = hfsbi_open_folder(target.dir, target.name, false);
+    hfsbi_target_close(&target);
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == w->device &&
+        st.st_ino == w->inode)
+        return fd;
+    if (fd < 0) code = errno;
+    hfsbi_close(&fd);
+    errno = hfsbi_watch_skips(code) ? ESTALE : code;
+    return -1;
+}
+
+/* Opens a folder by its path from the top, never through a symlink; -1 with
+   errno. */
+static int hfsbi_watch_open_path(hfsbi_folder_watch *w, hfsb_str path) {
+    int      at = hfsbi_watch_open_top(w), fd;
+    char     name[HFSBI_NAME_SIZE];
+    hfsb_str part;
+    while (at >= 0 && hfsbi_list_next(&path, '/', &part)) {
+        if (part.len == 0 || part.len >= sizeof name) continue;
+        memcpy(name, part.ptr, part.len);
+        name[part.len] = '\0';
+        fd = hfsbi_open_folder(at, name, false);
+        hfsbi_close(&at);
+        at = fd;
+    }
+    return at;
+}
+
+/* Watches a new folder and all beneath it. */
+static void hfsbi_watch_new(hfsbi_folder_watch *w, hfsbi_watch_node *parent,
+                            hfsb_str name, hfsb_str path, bool report) {
+    hfsbi_watch_node *node;
+    int               code, fd;
+    if (!w->opts.recursive) return;
+    fd = hfsbi_watch_open_path(w, path);
+    code = fd < 0 ? errno : hfsbi_watch_folder(w, fd, parent, name, &node);
+    if (code == 0) code = hfsbi_watch_scan_run(w, fd, node, report);
+    else hfsbi_close(&fd);
+    if (code == 0 || (hfsbi_watch_skips(code) && code != ESTALE)) return;
+    if (code == ESTALE && fd < 0) hfsbi_watch_end(w);
+    else if (code == ESTALE) w->lost = true;
+    else hfsbi_watch_overflow(w);
+}
+
+/* Sets all watches: the top one and, if asked for, those beneath. 0 or an
+   errno. */
+static int hfsbi_watch_set(hfsbi_folder_watch *w) {
+    int code, fd = hfsbi_watch_open_top(w);
+    if (fd < 0) return errno;
+    code = hfsbi_watch_folder(w, fd, NULL, HFSB_LIT(""), &w->top);
+    if (code == 0 && w->opts.recursive)
+        return hfsbi_watch_scan_run(w, fd, w->top, false);
+    hfsbi_close(&fd);
+    return code;
+}
+
+/* Sets all watches anew, after events were lost. */
+static void hfsbi_watch_reset(hfsbi_folder_watch *w) {
+    w->lost = false;
+    hfsbi_watch_drop(w, w->top); /* all of them */
+    w->top = NULL;
+    hfsbi_watch_overflow(w);
+    (void)hfsbi_watch_set(w);
+    if (!w->top) hfsbi_watch_end(w);
+}
+
+/* ---- events ---- */
+
+/* struct inotify_event, without the name at its end */
+typedef struct hfsbi_watch_head {
+    int      wd;
+    uint32_t mask, cookie, len;
+} hfsbi_watch_head;
+
+/* One event of the kernel; the name is a view into the input. */
+typedef struct hfsbi_watch_input {
+    hfsbi_watch_head head;
+    hfsb_str         name;
+} hfsbi_watch_input;
+
+/* Reads the event at a position of the input; returns its size. */
+static size_t hfsbi_watch_get(const hfsbi_folder_watch *w, size_t at,
+                              hfsbi_watch_input *e) {
+    const char *name = w->input.ptr + at + sizeof e->head;
+    memcpy(&e->head, w->input.ptr + at, sizeof e->head);
+    e->name = hfsb_str_make(name, e->head.len ? strlen(name) : 0);
+    return sizeof e->head + e->head.len;
+}
+
+/* True for an entry that a scan has reported before its event came. */
+static bool hfsbi_watch_was_seen(hfsbi_folder_watch *w, hfsbi_watch_node *node,
+                                 hfsb_str name) {
+    size_t at = 0;
+    if (w->pos >= node->seen_until) return false;
+    for (; at < node->seen.len; at += strlen(node->seen.ptr + at) + 1)
+        if (strcmp(node->seen.ptr + at, name.ptr) == 0) {
+            node->seen.ptr[at] = '/'; /* only once */
+            return true;
+        }
+    return false;
+}
+
+/* Frees the names found by scans whose events have passed. */
+static void hfsbi_watch_forget_seen(hfsbi_folder_watch *w) {
+    size_t i;
+    for (i = 0; w->seen && i < w->count; i++) {
+        hfsbi_watch_node *n = w->nodes[i];
+        if (!n->seen.len || w->pos < n->seen_until) continue;
+        w->seen -= n->seen.len;
+        hfsb_buf_free(&n->seen);
+        n->seen.alloc = w->alloc;
+        n->seen_until = 0;
+    }
+}
+
+/* Reads more events after those in the input, waiting for them up to ms; false
+   when there are none. */
+static bool hfsbi_watch_read_more(hfsbi_folder_watch *w, int ms) {
+    struct pollfd p;
+    ssize_t       n;
+    if (w->at) {
+        memmove(w->input.ptr, w->input.ptr + w->at, w->input.len - w->at);
+        w->input.len -= w->at;
+        w->at = 0;
+    }
+    p.fd = w->io.fd;
+    p.events = POLLIN;
+    if (w->input.len > HFSBI_WATCH_INPUT / 2 ||
+        (ms && poll(&p, 1, ms) <= 0))
+        return false;
+    n = hfsbi_read(w->io.fd, w->input.ptr + w->input.len,
+                   HFSBI_WATCH_INPUT / 2);
+    if (n > 0) w->input.len += (size_t)n;
+    return n > 0;
+}
+
+/* Finds the other event of a rename after the current one, of `size` bytes,
+   and removes it from the input. */
+static bool hfsbi_watch_find_pair(hfsbi_folder_watch *w, uint32_t cookie,
+                                  size_t size, hfsbi_watch_input *pair) {
+    size_t at = w->at + size;
+    for (; at < w->input.len; at += size) {
+        size = hfsbi_watch_get(w, at, pair);
+        if ((pair->head.mask & IN_MOVED_TO) && pair->head.cookie == cookie) {
+            hfsbi_watch_head none = pair->head;
+            none.mask = 0;
+            memcpy(w->input.ptr + at, &none, sizeof none);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An entry of `node` is new. */
+static void hfsbi_watch_on_create(hfsbi_folder_watch *w,
+                                  hfsbi_watch_node *node, hfsb_str name,
+                                  hfsb_str path, bool folder) {
+    if (hfsbi_watch_was_seen(w, node, name)) return;
+    hfsbi_watch_report(w, HFSBI_CHANGE_CREATE, folder, path,
+                       hfsb_str_make("", 0));
+    if (folder) hfsbi_watch_new(w, node, name, path, true);
+}
+
+/* A folder was renamed: its node gets its new place. Where the deny list may
+   allow more of its entries now, they get watches. */
+static void hfsbi_watch_on_folder_rename(hfsbi_folder_watch *w,
+                                         hfsbi_watch_node   *child,
+                                         hfsbi_watch_node   *node,
+                                         hfsb_str name, hfsb_str path) {
+    hfsbi_watch_node *old = hfsbi_watch_child(w, node, name);
+    if (old && child && old != child && hfsbi_watch_is_beneath(child, old)) {
+        w->lost = true;
+        return;
+    }
+    if (old != child) hfsbi_watch_drop(w, old); /* it was replaced */
+    if (child && !hfsbi_watch_reparent(child, node, name)) w->lost = true;
+    else if (!child || w->place_root)
+        hfsbi_watch_new(w, node, name, path, !child);
+}
+
+/* An entry was renamed within what is watched. */
+static void hfsbi_watch_on_rename(hfsbi_folder_watch *w,
+                                  hfsbi_watch_node *child, bool hidden,
+                                  hfsb_str from, hfsbi_watch_node *node,
+                                  hfsb_str name, hfsb_str to, bool folder) {
+    const hfsb_str none = hfsb_str_make("", 0);
+    if (hfsbi_watch_hides(w, name, to, folder)) {
+        if (!hidden)
+            hfsbi_watch_report(w, HFSBI_CHANGE_RENAME, folder, from, none);
+        hfsbi_watch_drop(w, child);
+    } else if (hidden) {
+        hfsbi_watch_on_create(w, node, name, to, folder);
+        if (!folder)
+            hfsbi_watch_report(w, HFSBI_CHANGE_WRITE, folder, to, none);
+    } else {
+        hfsbi_watch_report(w, HFSBI_CHANGE_RENAME, folder, from, to);
+        if (folder && w->opts.recursive)
+            hfsbi_watch_on_folder_rename(w, child, node, name, to);
+    }
+}
+
+/* An entry has left its folder. `e` is valid until the input changes. */
+static void hfsbi_watch_on_move(hfsbi_folder_watch *w, hfsbi_watch_node *node,
+                                const hfsbi_watch_input *e, size_t size,
+                                hfsb_str from, bool folder) {
+    hfsbi_watch_node *child =
+        folder ? hfsbi_watch_child(w, node, e->name) : NULL;
+    bool     hidden = hfsbi_watch_hides(w, e->name, from, folder);
+    uint32_t cookie = e->head.cookie;
+    hfsbi_watch_input pair;
+    hfsbi_watch_node *to = NULL;
+    hfsb_buf          path = HFSB_INIT;
+    path.alloc = w->alloc;
+    if (hfsbi_watch_find_pair(w, cookie, size, &pair) ||
+        (hfsbi_watch_read_more(w, HFSBI_WATCH_PAIR_MS) &&
+         hfsbi_watch_find_pair(w, cookie, size, &pair)))
+        to = hfsbi_watch_find(w, pair.head.wd);
+    if (!to) {
+        if (!hidden)
+            hfsbi_watch_report(w, HFSBI_CHANGE_RENAME, folder, from,
+                               hfsb_str_make("", 0));
+        hfsbi_watch_drop(w, child);
+    } else if (hfsbi_watch_put_path(to, pair.name, &path) != HFSB_OK) {
+        w->lost = true;
+    } else {
+        hfsbi_watch_on_rename(w, child, hidden, from, to, pair.name,
+                              hfsb_buf_str(&path), folder);
+    }
+    hfsb_buf_free(&path);
+}
+
+/* A change of an entry of `node`, whose path is given. */
+static void hfsbi_watch_on_entry(hfsbi_folder_watch *w, hfsbi_watch_node *node,
+                                 const hfsbi_watch_input *e, size_t size,
+                                 hfsb_str path) {
+    const hfsb_str none = hfsb_str_make("", 0);
+    uint32_t       mask = e->head.mask;
+    bool           folder = (mask & IN_ISDIR) != 0;
+    if (mask & IN_MOVED_FROM) {
+        hfsbi_watch_on_move(w, node, e, size, path, folder);
+        return;
+    }
+    if (hfsbi_watch_hides(w, e->name, path, folder)) return;
+    if (mask & (IN_CREATE | IN_MOVED_TO))
+        hfsbi_watch_on_create(w, node, e->name, path, folder);
+    if (mask & IN_MODIFY)
+        hfsbi_watch_report(w, HFSBI_CHANGE_WRITE, folder, path, none);
+    if (mask & IN_ATTRIB)
+        hfsbi_watch_report(w, HFSBI_CHANGE_CHMOD, folder, path, none);
+    if (mask & IN_DELETE) {
+        (void)hfsbi_watch_was_seen(w, node, e->name); /* not any more */
+        hfsbi_watch_report(w, HFSBI_CHANGE_REMOVE, folder, path, none);
+        if (folder) hfsbi_watch_drop(w, hfsbi_watch_child(w, node, e->name));
+    }
+}
+
+/* Handles the event at the beginning of the input that is left. */
+static void hfsbi_watch_event(hfsbi_folder_watch *w) {
+    hfsbi_watch_input e;
+    size_t            size = hfsbi_watch_get(w, w->at, &e);
+    hfsbi_watch_node *node = hfsbi_watch_find(w, e.head.wd);
+    hfsb_buf          path = HFSB_INIT;
+    path.alloc = w->alloc;
+    if (e.head.mask & IN_Q_OVERFLOW) {
+        w->lost = true;
+    } else if (node && (e.head.mask & (IN_IGNORED | IN_UNMOUNT |
+                                       IN_DELETE_SELF | IN_MOVE_SELF))) {
+        if (node == w->top) hfsbi_watch_end(w);
+        else if (e.head.mask & (IN_IGNORED | IN_UNMOUNT))
+            hfsbi_watch_drop(w, node);
+    } else if (node && e.name.len) {
+        if (hfsbi_watch_put_path(node, e.name, &path) == HFSB_OK)
+            hfsbi_watch_on_entry(w, node, &e, size, hfsb_buf_str(&path));
+        else w->lost = true;
+    }
+    hfsb_buf_free(&path);
+    w->at += size;
+    w->pos += size;
+}
+
+/* In a thread: reads what there is, up to some rounds, so that one busy folder
+   does not keep the thread. */
+static void hfsbi_watch_run(hfsbi_task *task) {
+    hfsbi_folder_watch *w =
+        (hfsbi_folder_watch *)(void *)((char *)task -
+                                       offsetof(hfsbi_folder_watch, task));
+    int  rounds;
+    bool ended = false;
+    for (rounds = 0; rounds < 16 && !ended; rounds++) {
+        if (!hfsbi_watch_read_more(w, 0)) break;
+        while (w->at < w->input.len && !w->lost) hfsbi_watch_event(w);
+        if (w->lost) {
+            w->pos += w->input.len - w->at;
+            w->at = w->input.len;
+            hfsbi_watch_reset(w);
+        }
+        hfsbi_watch_forget_seen(w);
+        (void)hfsbi_watch_has(w, &ended);
+    }
+}
+
+/* ---- in the loop ---- */
+
+static void hfsbi_watch_free(hfsbi_folder_watch *w) {
+    hfsb_alloc        alloc = w->alloc;
+    hfsbi_watch_item *item;
+    hfsbi_watch_drop(w, w->top);
+    hfsbi_array_free(&alloc, w->nodes, w->cap, sizeof *w->nodes);
+    hfsbi_close(&w->io.fd);
+    while ((item = w->queue.first) != NULL) {
+        w->queue.first = item->next;
+        hfsbi_watch_item_free(w, item);
+    }
+    hfsbi_watch_item_free(w, w->queue.taken);
+    (void)pthread_mutex_destroy(&w->queue.lock);
+    hfsb_buf_free(&w->path);
+    hfsb_buf_free(&w->place);
+    hfsb_buf_free(&w->input);
+    hfsbi_array_free(&alloc, w, 1, sizeof *w);
+}
+
+static void hfsbi_watch_done(hfsbi_task *task) {
+    hfsbi_folder_watch *w =
+        (hfsbi_folder_watch *)(void *)((char *)task -
+                                       offsetof(hfsbi_folder_watch, task));
+    bool ended, has;
+    if (w->state == HFSBI_WATCH_CLOSING) {
+        hfsbi_watch_free(w);
+        return;
+    }
+    w->state = HFSBI_WATCH_WAIT;
+    has = hfsbi_watch_has(w, &ended);
+    if (!ended && !hfsbi_loop_io(w->loop, &w->io, HFSBI_IO_READ)) {
+        hfsbi_watch_end(w);
+        has = ended = true;
+    }
+    if (ended) hfsbi_loop_io_forget(w->loop, &w->io);
+    if (has && w->opts.fn) w->opts.fn(w->opts.user); /* may close it */
+}
+
+static void hfsbi_watch_ready(hfsbi_io *io, unsigned events) {
+    hfsbi_folder_watch *w = (hfsbi_folder_watch *)(void *)io;
+    (void)events;
+    if (w->state != HFSBI_WATCH_WAIT) return;
+    w->state = HFSBI_WATCH_READ;
+    hfsbi_loop_io_forget(w->loop, io);
+    hfsbi_loop_work(w->loop, &w->task);
+}
+
+HFSBI_FN bool hfsbi_folder_watch_start(hfsbi_folder_watch *w,
+                                       hfsbi_loop         *loop) {
+    if (!hfsbi_loop_io(loop, &w->io, HFSBI_IO_READ)) {
+        hfsbi_loop_io_forget(loop, &w->io);
+        return false;
+    }
+    w->loop = loop;
+    w->state = HFSBI_WATCH_WAIT;
+    return true;
+}
+
+HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w) {
+    if (!w) return;
+    if (w->loop) hfsbi_loop_io_forget(w->loop, &w->io);
+    if (w->state == HFSBI_WATCH_READ) w->state = HFSBI_WATCH_CLOSING;
+    else hfsbi_watch_free(w);
+}
+
+/* ---- opening ---- */
+
+static hfsb_status hfsbi_watch_fail_set(const hfsbi_folder_watch *w, int code,
+                                        hfsb_err *err) {
+    hfsb_str path = hfsb_buf_str(&w->path);
+    if (code == E2BIG) {
+        hfsbi_file_fail(err, HFSB_LIMIT, "Has too many folders to watch",
+                        path);
+        hfsbi_err_add(err, " (the limit is %zu)", w->opts.max_folders);
+        return HFSB_LIMIT;
+    }
+    if (code == ENOSPC) {
+        hfsbi_file_fail(err, HFSB_LIMIT,
+                        "The system cannot watch more folders", path);
+        hfsbi_err_add(err, " (see fs.inotify.max_user_watches)");
+        return HFSB_LIMIT;
+    }
+    if (code == ETIMEDOUT)
+        return hfsbi_file_fail(err, HFSB_TIMEOUT,
+                               "Looking at all folders takes too long", path);
+    if (code == ESTALE) code = ENOENT;
+    return hfsbi_file_fail_os(w->root, path, code, "watch", err);
+}
+
+static hfsb_status hfsbi_watch_init(hfsbi_folder_watch *w, hfsb_err *err) {
+    w->io.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (w->io.fd >= 0) w->io.fd = hfsbi_fd_above_2(w->io.fd);
+    if (w->io.fd >= 0) return HFSB_OK;
+    if (errno == EMFILE || errno == ENFILE)
+        return hfsbi_fail(err, HFSB_BUSY, 0,
+                          "Too many folders are watched at once, or too many "
+                          "files are open (see "
+                          "fs.inotify.max_user_instances).");
+    if (errno == ENOSYS || errno == EPERM)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "Watching a folder needs inotify, which this "
+                          "system does not allow.");
+    return hfsbi_fail_os(err, errno, "Cannot watch a folder");
+}
+
+/* Learns what the top folder is. */
+static hfsb_status hfsbi_watch_begin(hfsbi_folder_watch *w, hfsb_str path,
+                                     hfsb_err *err) {
+    hfsbi_target target;
+    int          code = 0;
+    hfsb_status  st =
+        hfsbi_resolve(w->root, path, 0, "watch", &target, err);
+    if (st != HFSB_OK) return st;
+    w->device = target.st.st_dev;
+    w->inode = target.st.st_ino;
+    if (!target.exists) code = ENOENT;
+    else if (!S_ISDIR(target.st.st_mode))
+        st = hfsbi_fail_not_folder(path, err);
+    else if (target.root && target.root->deny->rules) {
+        w->place_root = target.root;
+        code = hfsbi_target_place(&target, &w->place);
+        if (code == 0 && strcmp(w->place.ptr, ".") == 0)
+            hfsb_buf_truncate(&w->place, 0);
+    }
+    if (code == 0 && (hfsb_buf_append(&w->path, path) != HFSB_OK ||
+                      hfsb_buf_reserve(&w->input, HFSBI_WATCH_INPUT) !=
+                          HFSB_OK))
+        code = ENOMEM;
+    if (st == HFSB_OK && code != 0)
+        st = hfsbi_file_fail_os(w->root, path, code, "watch", err);
+    hfsbi_target_close(&target);
+    return st;
+}
+
+HFSBI_FN hfsb_status
+hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
+                        const hfsbi_folder_watch_opts *opts,
+                        hfsbi_folder_watch **out, hfsb_err *err) {
+    hfsb_alloc          alloc = hfsbi_root_alloc(root);
+    hfsbi_folder_watch *w =
+        (hfsbi_folder_watch *)hfsbi_array(&alloc, 1, sizeof *w);
+    hfsb_status st;
+    int         code;
+    *out = NULL;
+    if (!w) return hfsbi_fail_status(err, HFSB_NOMEM, "Watch of a folder");
+    memset(w, 0, sizeof *w);
+    (void)pthread_mutex_init(&w->queue.lock, NULL);
+    w->io.fd = -1;
+    w->io.fn = hfsbi_watch_ready;
+    w->task.run = hfsbi_watch_run;
+    w->task.done = hfsbi_watch_done;
+    w->root = root;
+    w->alloc = w->path.alloc = w->place.alloc = w->input.alloc = alloc;
+    w->opts = *opts;
+    w->task.walled = opts->walled;
+    if (!w->opts.max_folders) w->opts.max_folders = HFSBI_WATCH_FOLDERS;
+    if (!w->opts.max_changes) w->opts.max_changes = HFSBI_WATCH_CHANGES;
+    st = hfsbi_watch_begin(w, path, err);
+    if (st == HFSB_OK) st = hfsbi_watch_init(w, err);
+    if (st == HFSB_OK) {
+        code = hfsbi_watch_set(w);
+        if (code != 0) st = hfsbi_watch_fail_set(w, code, err);
+    }
+    if (st == HFSB_OK) *out = w;
+    else hfsbi_watch_free(w);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+#else
+
+HFSBI_FN hfsb_status
+hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
+                        const hfsbi_folder_watch_opts *opts,
+                        hfsbi_folder_watch **out, hfsb_err *err) {
+    (void)root;
+    (void)path;
+    (void)opts;
+    *out = NULL;
+    return hfsbi_fail(err, HFSB_REFUSED, 0,
+                      "Watching a folder needs inotify, which this system "
+                      "does not have.");
+}
+
+HFSBI_FN bool hfsbi_folder_watch_start(hfsbi_folder_watch *w,
+                                       hfsbi_loop         *loop) {
+    (void)w;
+    (void)loop;
+    return false;
+}
+
+HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
+                                      hfsbi_change       *change) {
+    (void)w;
+    memset(change, 0, sizeof *change);
+    return false;
+}
+
+HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w) {
+    (void)w;
+}
+#endif
+
+/* ---- src/proc/proc_private.h ---- */
+/* proc_private.h - commands: how they are confined, started, followed and
+   ended, and what becomes of their output.
+
+       confine.c     what commands may touch; the mechanisms are landlock.c,
+                     seccomp.c, limits.c, namespaces.c and guard.c
+       wall.c        keeps the threads of the file tools beneath the roots
+       tree.c        finds the processes of commands in /proc
+       terminal.c    the pseudo-terminal of a command
+       spawn.c       starts a program
+       proc.c        a command: its pipes, its exit, its end
+       orphans.c     reaps what commands leave to a subreaper
+       record.c      keeps the output of a command within bounds
+       feed.c        the raw output of a command as numbered events */
+
+/* ---- confinement: places and network, shared by its mechanisms ---- */
+
+/* Descriptors of a confinement have this number or a higher one: those below
+   are overwritten in the child. */
+enum { HFSBI_CONFINE_FD = 8 };
+
+/* What a place is for. A list of places is one buffer of entries, each the
+   letter, an absolute path without symlinks, and a NUL. */
+enum {
+    HFSBI_PLACE_READ = 'r',
+    HFSBI_PLACE_WRITE = 'w',
+    HFSBI_PLACE_DEVICE = 'd',      /* read, write, ioctl; nothing is created */
+    HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath one to write */
+    HFSBI_PLACE_HIDDEN_FILE = 'f', /* empty, or refuses connections */
+    HFSBI_PLACE_HIDDEN_DIR = 'e'   /* empty */
+};
+
+/* Adds the real path of a place, unless the list has it. False with errno when
+   path (may be NULL) is not absolute, or there is nothing. No memory stays in
+   places->status. */
+HFSBI_FN bool hfsbi_place_add(hfsb_buf *places, char use, const char *path);
+/* True when a path lies beneath a place that may be written. */
+HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path);
+
+typedef enum hfsbi_reach_mode {
+    HFSBI_REACH_ON,
+    HFSBI_REACH_OFF,
+    HFSBI_REACH_LOOPBACK,
+    HFSBI_REACH_PORTS
+} hfsbi_reach_mode;
+
+enum { HFSBI_REACH_PORTS_MAX = 32 };
+
+typedef struct hfsbi_reach {
+    hfsbi_reach_mode mode;
+    bool             datagrams; /* of PORTS: UDP is allowed */
+    unsigned short   ports[HFSBI_REACH_PORTS_MAX];
+    size_t           port_count;
+} hfsbi_reach;
+
+/* ---- landlock.c ---- */
+
+/* The version of Landlock that the kernel has, at most 7; 0: none. */
+HFSBI_FN int hfsbi_landlock_abi(void);
+/* A ruleset for commands of a level; -1 with errno. net NULL: it is about files
+   alone. */
+HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
+                                 const hfsb_buf    *places,
+                                 const hfsbi_reach *net);
+/* In the child, as all _enter() below; -1: none. False with errno. */
+HFSBI_FN bool hfsbi_landlock_enter(int ruleset);
+
+/* ---- wall.c: threads that stay beneath the roots ---- */
+
+/* Gives the loop a wall with these places, unless it has one. True when tasks
+   that need nothing but these places may be `walled`. */
+HFSBI_FN bool hfsbi_wall_raise(hfsbi_loop *loop, const hfsb_buf *places);
+
+/* ---- seccomp.c ---- */
+
+enum { HFSBI_SECCOMP_STEPS = 200 };
+
+typedef struct hfsbi_bpf_step { /* as the kernel's sock_filter */
+    unsigned short code;
+    unsigned char  jump_true, jump_false;
+    unsigned int   value;
+} hfsbi_bpf_step;
+
+typedef struct hfsbi_seccomp {
+    hfsbi_bpf_step steps[HFSBI_SECCOMP_STEPS];
+    size_t         count; /* 0: no filter */
+    bool           full;
+} hfsbi_seccomp;
+
+/* True when kernel and architecture have filters. */
+HFSBI_FN bool hfsbi_seccomp_works(void);
+/* Writes the filter into *s, which is all-zero; landlock: it is used too. */
+HFSBI_FN bool hfsbi_seccomp_build(hfsbi_seccomp *s, const hfsbi_reach *net,
+                                  bool landlock);
+HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s);
+
+/* ---- limits.c ---- */
+
+typedef struct hfsbi_quota {
+    unsigned long long memory, processes, file_size, cpu; /* 0: no limit */
+    char               oom[24];    /* for oom_score_adj */
+    int                join;       /* cgroup.procs; -1: no cgroup */
+    int                above;      /* the folder that the cgroup is in; -1 */
+    char               cgroup[40]; /* its name; "": none */
+} hfsbi_quota;
+
+/* Resolves the options into *l, whose descriptors are -1. Makes a cgroup where
+   the kernel allows it, if they ask for limits; also without limits, unless
+   `bare`, where it is certain that this is wanted. */
+HFSBI_FN void hfsbi_quota_open(hfsbi_quota *l, const hfsb_confine_opts *opts,
+                               bool bare);
+/* How many processes the kernel has ended because commands used up the memory
+   of their cgroup; 0 without one. */
+HFSBI_FN unsigned long long hfsbi_quota_kills(const hfsbi_quota *l);
+HFSBI_FN void               hfsbi_quota_close(hfsbi_quota *l);
+/* See hfsbi_confine_enter(). */
+HFSBI_FN bool hfsbi_quota_enter(const hfsbi_quota *l, int leaf, bool inside);
+/* In the host, after the exec: what the child could not do because its host
+   hides its memory (PR_SET_DUMPABLE), and with it /proc/self. */
+HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid);
+
+/* The cgroup of one command. May outlive the confinement. */
+typedef struct hfsbi_leaf {
+    int  dir;      /* -1: none */
+    char name[20]; /* "": one that is kept for later commands */
+} hfsbi_leaf;
+
+/* Takes an empty cgroup beneath that of the limits; without one, or on
+   failure, the command has none. */
+HFSBI_FN void hfsbi_leaf_open(hfsbi_leaf *leaf, const hfsbi_quota *l);
+/* Ends all processes in it; false where the kernel cannot (before 5.14). */
+HFSBI_FN bool hfsbi_leaf_kill(const hfsbi_leaf *leaf);
+/* Gives it back, or removes it and those that earlier commands left, as far as
+   no process is in them: what a command left running is not ended. */
+HFSBI_FN void hfsbi_leaf_close(hfsbi_leaf *leaf);
+
+/* ---- namespaces.c: namespaces ---- */
+
+typedef struct hfsbi_namespaces {
+    int user, mounts, net; /* -1: that of the host */
+} hfsbi_namespaces;
+
+/* Makes a mount namespace, where only places to write can be written, and if
+   `network` a network namespace with loopback. False with errno; then all are
+   -1. */
+HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
+                                    const hfsb_buf *places, bool network);
+HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces);
+HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces);
+
+/* ---- guard.c: files that later run as the person ---- */
+
+/* The n-th name of such a file or folder, beneath a root or a home; NULL
+   after the last. */
+HFSBI_FN const char *hfsbi_guard_name(size_t n);
+
+/* What of these there was when a command started. */
+typedef struct hfsbi_guard hfsbi_guard;
+
+/* NULL when there is nothing to guard, or no memory. */
+HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine);
+HFSBI_FN void         hfsbi_guard_close(hfsbi_guard *guard);
+/* Renames those that have appeared or changed since, unless `known` says that
+   they are the host's own work, and appends a line for each to *notes. */
+HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
+                                bool (*known)(void *user, const char *path),
+                                void *user, hfsb_buf *notes);
+
+/* ---- confine.c ---- */
+
+/* What the public options leave out. */
+typedef struct hfsbi_confine_how {
+    bool bare;      /* no place to write but /dev/null and the like, no
+                       namespaces: for programs that only compute */
+    bool no_spaces; /* for tests, as the next: as if the kernel had none */
+    int  max_abi;   /* of Landlock (0: 7; below 0: as if there were none) */
+} hfsbi_confine_how;
+
+enum { HFSBI_BASES = 32 };
+
+struct hfsb_confine {
+    hfsb_alloc         alloc;
+    hfsb_confine_level level;
+    bool               if_possible;
+    hfsb_buf           options; /* see hfsbi_confine_is_like() */
+    size_t             users;   /* hfsb_confine_close() counts them down */
+    int                abi;     /* of Landlock; 0: not used */
+    hfsb_buf           places;
+    hfsb_buf           bases; /* where the guard looks; each ends in NUL */
+    int                base_fds[HFSBI_BASES]; /* the same folders, open */
+    size_t             base_count;
+    hfsbi_reach        net;
+    int                ruleset; /* -1: none */
+    hfsbi_seccomp      filter;
+    hfsbi_namespaces   spaces;
+    hfsbi_quota        limits;
+    hfsb_buf           text;
+    unsigned long long covered; /* changes when a covered file is replaced */
+};
+
+HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
+                                        const hfsbi_confine_how *how,
+                                        hfsb_confine **out, hfsb_err *err);
+/* True when a confinement was opened with the same options. A host that uses
+   it instead of another one, so that limits count the commands of both, adds
+   itself to `users`. */
+HFSBI_FN bool hfsbi_confine_is_like(const hfsb_confine      *confine,
+                                    const hfsb_confine_opts *opts);
+/* Prepares the mounts again when a file that they cover was replaced, which
+   takes the cover off. To be called before a command is started, by one thread
+   at a time. On failure, when the mounts are as before, the command must not
+   run; HFSB_OK if it may because of `if_possible`. confine may be NULL. */
+HFSBI_FN hfsb_status hfsbi_confine_refresh(hfsb_confine *confine,
+                                           hfsb_err     *err);
+/* Confines the calling process, a child before its exec. leaf is the folder of
+   its cgroup, -1: none; inside: it was born there. False with errno. */
+HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine, int leaf,
+                                  bool inside);
+/* Appends what commands may do, for a model: sentences, with a blank before
+   each. */
+HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
+                                     hfsb_buf           *out);
+/* What a command ran into. */
+typedef enum hfsbi_bound {
+    HFSBI_BOUND_FILES, /* and privileges: any confinement */
+    HFSBI_BOUND_NET,
+    HFSBI_BOUND_MEMORY,
+    HFSBI_BOUND_PROCESSES,
+    HFSBI_BOUND_FILE_SIZE,
+    HFSBI_BOUND_CPU
+} hfsbi_bound;
+
+/* True when such a bound is set. */
+HFSBI_FN bool hfsbi_confine_binds(const hfsb_confine *confine,
+                                  hfsbi_bound         bound);
+/* How many processes the kernel has killed because of the memory limit of
+   their cgroup; 0 without one. */
+HFSBI_FN unsigned long long hfsbi_confine_kills(const hfsb_confine *confine);
+/* True for a variable of the environment that may hold a secret, by its name;
+   STRICT hides these from commands. */
+HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name);
+
+/* ---- terminal.c ---- */
+
+#define HFSBI_TERMINAL_MAX 65535u /* columns, rows */
+
+/* Opens a terminal of this size; the master does not block. False with errno,
+   and both are -1. */
+HFSBI_FN bool hfsbi_terminal_open(unsigned cols, unsigned rows, int *master,
+                                  int *slave);
+/* In a child that leads a session: the slave becomes its controlling terminal.
+   False with errno. */
+HFSBI_FN bool hfsbi_terminal_enter(int fd);
+/* The foreground group gets SIGWINCH when the size changes. False with
+   errno. */
+HFSBI_FN bool hfsbi_terminal_resize(int master, unsigned cols, unsigned rows);
+/* The character that ends the input. */
+HFSBI_FN char hfsbi_terminal_eof(int master);
+/* The number of the foreground group, or below 0. It may be out of date: the
+   group may have ended. */
+HFSBI_FN long hfsbi_terminal_group(int master);
+/* Signals the foreground group; false where the kernel does not do that for
+   this signal. */
+HFSBI_FN bool hfsbi_terminal_signal(int master, int number);
+
+/* ---- spawn.c: starts a program ---- */
+
+/* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
+HFSBI_FN int hfsbi_raise(int fd, int least);
+
+/* The host's ends of the command's standard input, output and error; -1: no
+   pipe. With a terminal the first two are its master. */
+typedef struct hfsbi_ends {
+    int input, output[2];
+    int slave; /* of the terminal; -1: none */
+} hfsbi_ends;
+
+/* Starts the command that opts describe, in the cgroup `leaf` (-1: in that of
+   the confinement). HFSB_OK once the program runs, with its pid and the ends
+   of its pipes, which the caller closes; else as hfsb_proc_open(), and nothing
+   is left. */
+HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
+                                 pid_t *pid, hfsbi_ends *ends, hfsb_err *err);
+/* fork() into a cgroup, given by its folder, which returns in the parent once
+   the child has executed or ended. -1 with errno where the kernel has none
+   (before 5.7) or refuses it. The child may only use system calls. */
+HFSBI_FN pid_t hfsbi_fork_into(int cgroup);
+
+/* HFSB_ARG for a terminal of this size. */
+HFSBI_FN hfsb_status hfsbi_fail_size(hfsb_err *err, unsigned cols,
+                                     unsigned rows);
+
+/* Between begin and end no signal and no cancellation reaches this thread, so
+   that no handler of the host runs in a child. */
+typedef struct hfsbi_fork_guard {
+    sigset_t old_mask;
+    int      old_cancel;
+} hfsbi_fork_guard;
+
+HFSBI_FN void hfsbi_fork_guard_begin(hfsbi_fork_guard *guard);
+HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard);
+
+/* For a child after fork, where little else is safe: reset every signal to its
+   default; unblock all signals; close every descriptor from `first` on. */
+HFSBI_FN void hfsbi_child_signals(void);
+HFSBI_FN void hfsbi_child_unblock(void);
+HFSBI_FN void hfsbi_child_close(int first);
+
+/* ---- tree.c: the processes of commands ---- */
+
+/* A process as /proc shows it. pid and start name it for good; a pid alone may
+   be reused a moment later. */
+typedef struct hfsbi_process {
+    unsigned long long start;      /* clock ticks since boot */
+    unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
+    long               pid, parent, group, session;
+    char               state;
+    bool               env_read;       /* private: job and owner are known */
+    unsigned char      kin;            /* private: result of the last match */
+    unsigned           child, sibling; /* private: indexes in the snapshot */
+    unsigned           rest;           /* private: of a match */
+} hfsbi_process;
+
+/* When a process was started, in ticks since boot; 0: unknown, or it has
+   ended. */
+HFSBI_FN unsigned long long hfsbi_process_start(long pid);
+
+/* A snapshot of /proc, to be matched with any number of trees. Has room for
+   some processes in itself, so that a search works without memory. */
+enum { HFSBI_SNAPSHOT_FEW = 128 };
+
+typedef struct hfsbi_snapshot {
+    unsigned long long since;   /* ticks: lists no process that is older */
+    long long          at;      /* when it began, hfsb_clock_ms(); -1: never */
+    long long          cost_ms; /* how long it took */
+    bool               blind;   /* it may lack processes */
+    hfsb_alloc         alloc;
+    hfsbi_process     *list; /* private, as all below; sorted by pid */
+    size_t             count, cap;
+    hfsbi_process      few[HFSBI_SNAPSHOT_FEW];
+} hfsbi_snapshot;
+
+/* An empty snapshot; hfsbi_snapshot_free() empties it again. Not to be copied.
+   */
+HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
+                                  const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
+
+/* Reads /proc, in this thread. */
+HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap);
+
+/* A command's session, and the ticks between which its number was certainly
+   that command's: a process of the session that was started then was born into
+   it. */
+typedef struct hfsbi_session_span {
+    long               session; /* pid of the leader; 0: none */
+    unsigned long long since, until;
+    bool               running; /* the leader is a child of ours that was not
+                                   waited for: the span lasts until now */
+} hfsbi_session_span;
+
+/* The processes to look for: those of one command, or of all commands of a
+   tools object. */
+typedef struct hfsbi_family {
+    unsigned long long   since; /* ticks: no member is older */
+    unsigned long long   job;   /* hfsb_fnv() of HFSB_JOB; 0: any */
+    unsigned long long   owner; /* hfsb_fnv() of its owner, as job.c names
+                                   jobs; 0: any */
+    hfsbi_session_span  *spans; /* extended while a member lives in them */
+    size_t               span_count;
+    const hfsbi_process *known; /* members that were found before */
+    size_t               known_count;
+} hfsbi_family;
+
+/* Sends all members KILL; or, gently, TERM and CONT, except to those of spans
+   that are running. Returns how many members run. Needs no memory. */
+HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
+                                      const hfsbi_family *family, bool gently);
+
+/* The processes of one command. */
+typedef struct hfsbi_tree {
+    hfsbi_session_span span;
+    int                pidfd;        /* of the leader; readable once it has
+                                        exited; -1: none */
+    unsigned long long leader_start; /* without pidfd: to recognise it */
+    unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
+    bool               empty; /* the last find saw no process: none can come */
+    hfsbi_process     *known; /* members that the last find found */
+    size_t             known_count, known_cap;
+    hfsbi_leaf         leaf; /* its cgroup */
+    hfsb_alloc         alloc;
+} hfsbi_tree;
+
+/* To be called before the command is started; job is its HFSB_JOB (empty:
+   none), confine may be NULL. */
+HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
+                              hfsb_str job, const hfsb_confine *confine);
+HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
+
+/* The command has been started: this is its process. */
+HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
+
+/* waitid() for the leader and no other child, without waiting: 0 or -1. */
+HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
+                             int options);
+
+/* CPU time and peak memory of a leader that has exited and is still held.
+   False where the system does not report them. */
+HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
+                               unsigned long long *peak_bytes);
+
+/* The span of a tree whose leader is still held; else an empty one. */
+HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
+
+/* Matches the tree with a snapshot, remembers its processes and returns how
+   many of them run;
+   zombies do not. When the snapshot is blind: 1 if the group may have members.
+   */
+HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
+
+/* Signals the group, and the other members that the last find found. KILL goes
+   to the cgroup as well. */
+HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
+
+/* Lists the members that run, except the leader, at most max. ran_ms is the
+   time since the leader was started: the search is cheaper for young ones. */
+HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
+                                hfsb_proc_entry *list, size_t max);
+/* True when that would read more than a few files of /proc. */
+HFSBI_FN bool hfsbi_tree_list_takes_long(hfsbi_tree *tree, long long ran_ms);
+/* The same list, of the members that the last find found. */
+HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
+                                      hfsb_proc_entry *list, size_t max);
+
+/* ---- tree.c: snapshots that a thread of a loop takes ---- */
+
+/* Somebody who waits for a snapshot. */
+typedef struct hfsbi_look {
+    struct hfsbi_look *next;  /* private */
+    hfsbi_timer       *timer; /* due when there is a new snapshot */
+    bool               waits;
+} hfsbi_look;
+
+/* All private. */
+typedef struct hfsbi_scanner {
+    hfsbi_companion    companion; /* first */
+    hfsbi_task         task;
+    hfsbi_loop        *loop;
+    hfsbi_look        *looks;
+    unsigned long long since; /* ticks: lists no process that is older */
+    bool               busy;  /* a thread reads the other one of the pair */
+    unsigned           last;  /* the newest of the pair that is complete */
+    hfsbi_snapshot     pair[2];
+} hfsbi_scanner;
+
+/* The scanner that the commands attached to a loop share; it is freed with the
+   loop. NULL without memory. */
+HFSBI_FN hfsbi_scanner *hfsbi_scanner_of(hfsbi_loop *loop);
+
+/* Lists processes from these ticks on, or from earlier ones when an earlier
+   call asked for that. */
+HFSBI_FN void hfsbi_scanner_cover(hfsbi_scanner     *scan,
+                                  unsigned long long since);
+
+/* The newest snapshot, if it began at `need`, on hfsb_clock_ms(), or later;
+   valid in this turn. Else NULL: a thread takes another one, and the look's
+   timer is due when it is there. A loop without threads takes it at once. */
+HFSBI_FN hfsbi_snapshot *hfsbi_scanner_get(hfsbi_scanner *scan,
+                                           hfsbi_look *look, long long need);
+/* How long the newest snapshot took, in ms. */
+HFSBI_FN long long hfsbi_scanner_cost(const hfsbi_scanner *scan);
+/* Ends that wait, if there is one. */
+HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look);
+
+/* ---- proc.c: a command for the rooms below ---- */
+
+/* The span of a running command, for the sweep of a tools object. */
+HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc);
+
+/* Signals (0: does not) the whole tree as the snapshot shows it; returns how
+   many processes it had. */
+HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
+                                  int number);
+
+/* hfsb_proc_open() that takes over the bytes of *input, whose view is
+   opts->input, and leaves it empty; a failure leaves it as it was. */
+HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
+                                     hfsb_buf *input, hfsb_proc **out,
+                                     hfsb_err *err);
+
+/* Lets a loop drive the command: its pipes, its exit and its deadlines become
+   events of the loop, which steps it. on_change is called in the loop after a
+   step that took output or input or changed the command's state; with `done`
+   once, at the end, when the command is no longer attached. It may call any
+   function of the command, hfsb_proc_close() included.
+
+   hfsb_proc_watch(), _deadline() and _step() are not needed meanwhile. The
+   loop must outlive the command or its detach. All under the loop's lock, or
+   in its thread. */
+HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
+                                void (*on_change)(void *user, hfsb_proc *proc,
+                                                  bool done),
+                                void *user);
+/* Steps an attached command now, as the loop does. */
+HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc);
+/* Ends that, also before the command is done; quiet when not attached. */
+HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
+
+/* Stops or goes on reading output. A command that prints more than its pipes
+   hold then waits. Its exit is still noticed, timeouts and kills work, but it
+   is not done before its output was read. May be called in on_output. */
+HFSBI_FN void hfsbi_proc_hold(hfsb_proc *proc, bool hold);
+
+/* True when no process holds the other end of a pipe. */
+HFSBI_FN bool hfsbi_pipe_ended(int fd);
+
+/* ---- record.c: the output of a command, and spill files ---- */
+
+typedef struct hfsbi_spill {
+    char                      *path;
+    const struct hfsbi_spills *owner; /* who may read it; NULL: is gone */
+    unsigned long long         bytes;
+} hfsbi_spill;
+
+/* The spill files of a tools object and of those opened like it. At most `max`
+   exist, with max_bytes in all; a new one removes the oldest. */
+typedef struct hfsbi_spill_store {
+    pthread_mutex_t    lock; /* protects all below but max and max_bytes */
+    size_t             users;
+    hfsbi_spill       *list; /* oldest first */
+    size_t             count, max;
+    unsigned long long bytes, max_bytes;
+    bool               swept; /* what ended processes left was removed */
+    hfsb_alloc         alloc;
+} hfsbi_spill_store;
+
+/* The spill files of one tools object. */
+typedef struct hfsbi_spills {
+    hfsbi_spill_store *store;
+    size_t             max_bytes; /* of one file */
+    size_t             over;    /* bytes of a log that is saved in any case (0:
+                                when a reply cuts it) */
+    bool               none;    /* make no files */
+    bool               dropped; /* remove the files with the object */
+    char              *dir;     /* absolute where possible */
+    hfsb_alloc         alloc;
+} hfsbi_spills;
+
+/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
+   without memory; then there is nothing to free. */
+HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
+                                size_t max, size_t max_bytes,
+                                const hfsb_alloc *alloc);
+/* Counts the files with those of another object from now on; `spills` is new.
+   */
+HFSBI_FN void hfsbi_spills_share(hfsbi_spills       *spills,
+                                 const hfsbi_spills *with);
+/* Frees the memory, and with `dropped` removes the files. */
+HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
+/* True when path is a spill file that still counts among these. */
+HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
+
+/* A file that keeps what does not fit into memory. */
+typedef struct hfsbi_kept_file {
+    int                fd;    /* -1: none */
+    unsigned long long bytes; /* in it */
+    bool               full;  /* it takes no more */
+    bool               tried; /* to make one */
+} hfsbi_kept_file;
+
+/*  stdout --> filter --> window, log
+    stderr --> filter --> window, stash        ... at the end: stash --> log
+
+    The filter cleans text as it arrives. The windows keep the parts that a
+    reply shows. The log is the cleaned text, bytes 0 to `total`: bash_output
+    shows it, the spill file holds it. `memory` holds the whole log until the
+    text is too long for a reply. From then on the spill file holds the log, up
+    to a limit, and `memory` keeps the end.
+
+        0           spill.bytes         memory_start          total
+        [ spill file )  ... dropped ...  [ memory             )            */
+typedef struct hfsbi_record {
+    hfsb_text_filter  *filter[2]; /* of stdout, stderr */
+    hfsb_text_window  *window[2];
+    hfsb_buf           piece; /* cleaned text on its way */
+    hfsb_buf           memory;
+    unsigned long long memory_start, total;
+    hfsbi_kept_file    spill;
+    hfsb_buf           path; /* of the spill file, or empty */
+    hfsbi_kept_file    stash;
+    unsigned long long stderr_total; /* bytes of cleaned stderr */
+    bool               merged;       /* stderr arrives with stdout */
+    bool               lost;         /* some text was lost: out of memory */
+    unsigned long long taken;        /* raw bytes of both streams */
+    unsigned long long bytes;        /* raw bytes of stdout */
+    long long          last_at;      /* hfsb_clock_ms() of the last stdout */
+    hfsbi_spills      *spills;
+    void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
+    void      *user;
+    hfsb_alloc alloc;
+} hfsbi_record;
+
+/* spills must outlive the record. False without memory; then there is nothing
+   to free. */
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
+                                bool merged, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
+
+/* Adds bytes as the command wrote them. Failures set r->lost. */
+HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
+                                 hfsb_str bytes);
+/* Ends the record: unfinished lines count as lines, stderr follows stdout in
+   the log, descriptors are closed. */
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
+
+/* Returns the number of characters in both streams. */
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
+/* True when a reply leaves out some of the text. */
+HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r);
+
+/* True while stdout ends in an unfinished line. */
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
+
+/* Appends the end of stderr so far, at most max bytes, in whole lines if there
+   are several. Nothing for a merged or settled record. HFSB_OK or the failure
+   of the buffer. */
+HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
+                                              size_t max, hfsb_buf *out);
+
+/* Appends the text of a reply. Call it after finish and before settle. HFSB_OK
+   or the failure of the buffer. */
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
+
+/* Frees everything that hfsbi_record_read() does not need. Call it after
+   finish. */
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
+/* Returns the bytes of the log in memory. */
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
+/* Frees the log in memory; a spill file stays readable. */
+HFSBI_FN void hfsbi_record_forget(hfsbi_record *r);
+
+/* Appends at most max bytes of the log from byte `from` on, without a partial
+   character at the end. *next is the offset that follows. Bytes that are no
+   longer held are skipped: [*gone_from, *gone_to), both 0 when none are. At
+   the end of the log the unfinished line is appended too. HFSB_OK; on failure
+   *out is as it was. */
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
+                                       unsigned long long from, size_t max,
+                                       hfsb_buf *out, unsigned long long *next,
+                                       unsigned long long *gone_from,
+                                       unsigned long long *gone_to);
+
+/* ---- feed.c: the raw output of a command as numbered events ---- */
+
+typedef enum hfsbi_feed_kind {
+    HFSBI_FEED_NONE, /* nothing yet, or nothing more */
+    HFSBI_FEED_STDOUT,
+    HFSBI_FEED_STDERR,
+    HFSBI_FEED_PTY,
+    HFSBI_FEED_GAP,    /* events that are not kept any more */
+    HFSBI_FEED_EXITED, /* all output has come */
+    HFSBI_FEED_CLOSED  /* the last event */
+} hfsbi_feed_kind;
+
+enum {
+    HFSBI_FEED_EVENT = 32768, /* bytes of one event at most */
+    HFSBI_FEED_TAKE = 4       /* bytes that one call takes at least */
+};
+
+/* Where a reader attaches that wants no earlier events. */
+#define HFSBI_FEED_NOW (~0ull)
+
+/* As in hfsb_proc_result. */
+typedef struct hfsbi_feed_exit {
+    hfsb_proc_end end;
+    int           exit_code, signal;
+} hfsbi_feed_exit;
+
+typedef struct hfsbi_feed_event {
+    hfsbi_feed_kind    kind;
+    unsigned long long seq;   /* from 1, one for each event of any kind; of a
+                                 GAP, that of the event which follows it */
+    hfsb_str           bytes; /* of output, in the caller's memory */
+    bool               more;  /* the next call takes more of this event */
+    unsigned long long gone_events; /* of a GAP */
+    unsigned long long gone_bytes;  /* the same; for a reader that attached in
+                                       the middle, at most so many */
+    hfsbi_feed_exit    exit;        /* of EXITED and CLOSED */
+} hfsbi_feed_event;
+
+/* An incomplete character; private. */
+typedef struct hfsbi_feed_tail {
+    char   bytes[3];
+    size_t len;
+} hfsbi_feed_tail;
+
+/* Part of its owner; all-zero but for the first fields before it is attached.
+   It must be detached before it goes, or its feed be freed. */
+typedef struct hfsbi_feed_reader {
+    bool text; /* no piece ends inside a UTF-8 character; its first bytes wait
+                  for the others, or for the end. Other bytes are as they
+                  came */
+    void (*on_news)(void *user); /* (NULL: none) there are new events: called
+                  once, and again only after a take. May call any function of
+                  readers */
+    void                     *user;
+    struct hfsbi_feed        *feed; /* private, as all below; NULL: detached */
+    struct hfsbi_feed_reader *next;
+    unsigned long long        seq;  /* of the event that is next */
+    unsigned long long        at;   /* where that is */
+    size_t                    done; /* bytes of it that were taken */
+    unsigned long long        gone_events, gone_bytes; /* to be told */
+    bool                      told, news;
+    hfsbi_feed_tail           tail[3]; /* of each kind of output */
+} hfsbi_feed_reader;
+
+/* All private. Offsets count the bytes of all events, headers included. */
+typedef struct hfsbi_feed {
+    hfsb_alloc         alloc;
+    size_t             max;
+    char              *ring;
+    size_t             cap, head;   /* head: index of `start` in the ring */
+    unsigned long long start, end;  /* offsets of what is kept */
+    unsigned long long first, next; /* numbers of the oldest event, and of the
+                                       one that will be written */
+    unsigned long long dropped;     /* bytes of events that are gone */
+    bool               held, ended;
+    hfsbi_feed_exit    exit;
+    hfsbi_feed_reader *readers;
+    void (*on_hold)(void *user, bool hold);
+    void *user;
+} hfsbi_feed;
+
+/* A feed that keeps the newest events, up to max bytes (0: 1 MiB; at least
+   256), four of them for each event. on_hold (NULL: none) asks the owner to
+   stop writing, or to go on; what is on its way when it asks, up to 128 KiB,
+   is kept as well. */
+HFSBI_FN void hfsbi_feed_init(hfsbi_feed *feed, size_t max,
+                              void (*on_hold)(void *user, bool hold),
+                              void *user, const hfsb_alloc *alloc);
+/* Detaches all readers; on_hold is not called. */
+HFSBI_FN void hfsbi_feed_free(hfsbi_feed *feed);
+
+/* Adds output, as one event or several; without memory the oldest events are
+   dropped, or the new ones. Ignored after the end. */
+HFSBI_FN void hfsbi_feed_write(hfsbi_feed *feed, hfsbi_feed_kind kind,
+                               hfsb_str bytes);
+/* Adds the last two events: EXITED and CLOSED. */
+HFSBI_FN void hfsbi_feed_end(hfsbi_feed *feed, hfsb_proc_end end,
+                             int exit_code, int signal);
+
+/* Attaches a reader, whose first event is number `from` (0: the first of all;
+   HFSBI_FEED_NOW, or a number that is still to come: the next one; after the
+   end that is EXITED). A reader of text gets the first bytes of a character
+   that began before that. While it is attached it loses nothing, if the owner
+   does as on_hold asks. */
+HFSBI_FN void hfsbi_feed_attach(hfsbi_feed *feed, hfsbi_feed_reader *reader,
+                                unsigned long long from);
+/* Quiet when it is not attached. */
+HFSBI_FN void hfsbi_feed_detach(hfsbi_feed_reader *reader);
+
+/* Takes the next event, or as much of it as n bytes hold; n is HFSBI_FEED_TAKE
+   or more, and with HFSBI_FEED_EVENT + 3 each event is whole. False: there is
+   none. */
+HFSBI_FN bool hfsbi_feed_take(hfsbi_feed_reader *reader, char *out, size_t n,
+                              hfsbi_feed_event *event);
+
+/* ---- src/proc/landlock.c ---- */
 /* landlock.c - which files, ports and processes a command may reach.
 
    A ruleset names the rights that it handles, which are then denied, and
@@ -28756,13 +33702,14 @@ HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
     hfsbi_landlock_attr attr = HFSB_INIT;
     unsigned            handled = hfsbi_landlock_has(abi);
     size_t              size = abi < 4 ? 8 : abi < 6 ? 16 : 24, at;
-    bool                ports = abi >= 4 && (net->mode == HFSBI_REACH_OFF ||
-                              net->mode == HFSBI_REACH_PORTS);
-    int                 fd;
+    bool                ports =
+        net && abi >= 4 &&
+        (net->mode == HFSBI_REACH_OFF || net->mode == HFSBI_REACH_PORTS);
+    int fd;
     if (level == HFSB_CONFINE_WRITE) handled &= ~HFSBI_LL_READ;
     attr.files = handled;
     if (ports) attr.net = 3;
-    if (abi >= 6) attr.scoped = 3; /* abstract sockets and signals */
+    if (net && abi >= 6) attr.scoped = 3; /* abstract sockets, signals */
     fd = (int)syscall(HFSBI_SYS_LANDLOCK_CREATE, &attr, size, 0u);
     fd = hfsbi_raise(fd, HFSBI_CONFINE_FD);
     if (fd < 0) return -1;
@@ -28803,7 +33750,7 @@ HFSBI_FN bool hfsbi_landlock_enter(int ruleset) {
 
 #endif
 
-/* ---- src/os/seccomp.c ---- */
+/* ---- src/proc/seccomp.c ---- */
 /* seccomp.c - system calls that a command may not make.
 
    A short list of what builds, tests and scripts do not need, and what reaches
@@ -29052,32 +33999,51 @@ HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s) {
 
 #endif
 
-/* ---- src/os/limits.c ---- */
+/* ---- src/proc/limits.c ---- */
 /* limits.c - how much a command may use.
 
    Limits of a process (setrlimit) hold everywhere, but each process has its
    own: a command that starts ten processes has ten times as much. Where this
    user may make a cgroup (version 2, as systemd delegates them), memory and
-   the number of processes are limited for all commands together as well.
+   the number of processes are limited for all commands together as well:
+
+       service/               delegated, without processes of its own
+           main/              the host
+           hfsb-PID-ID/       memory.max, pids.max
+               slot-N/        a command and all that it started
+               command-ID/    the same, when no slot is free
+
+   A command's own cgroup has no limits. It is there to be killed: no process
+   can leave it by a new session, a clean environment or the loss of its
+   parent. For that alone it is made without limits too, where somebody has
+   marked the cgroup as ours to divide and starting commands costs no more.
+
+   Making and removing a cgroup takes the kernel longer than all the rest of
+   confinement, so a few (slot-N) are kept and used again: a command holds a
+   lock on its slot, and a slot without a lock and without processes is free.
+   When none is, a command gets a cgroup of its own, which is removed at its
+   end, or when a later one is if it left something running. The host removes
+   all of them at the end. It holds a lock on one of the files of its cgroup; a
+   cgroup that nobody has locked belonged to a host that was killed, and the
+   next host removes it.
 
    RLIMIT_DATA limits memory, not RLIMIT_AS: programs such as node or java
    reserve far more addresses than they use. RLIMIT_NPROC counts all processes
-   of the user, and never root's.
+   of the user, and never root's, so it is left alone where a cgroup counts.
 
    Always, unasked: no core dumps, and commands are ended first when memory
    runs out, not the host. */
-#define HFSBI_CGROUP_ROOT "/sys/fs/cgroup"
-
-enum { HFSBI_OOM_MORE = 500 }; /* added to oom_score_adj, at most 1000 */
+enum {
+    HFSBI_OOM_MORE = 500, /* added to oom_score_adj, at most 1000 */
+    HFSBI_LEAF_SLOTS = 8
+};
 
 /* ---- cgroup ---- */
 
 /* Writes a short text into a file that exists; false when that fails. */
-static bool hfsbi_put_file(const char *path, hfsb_str text) {
+static bool hfsbi_put_file(int dir, const char *name, hfsb_str text) {
     ssize_t n;
-    int     fd;
-    do fd = open(path, O_WRONLY | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
+    int     fd = hfsbi_openat(dir, name, O_WRONLY, 0);
     if (fd < 0) return false;
     n = hfsbi_write(fd, text.ptr, text.len);
     hfsbi_close(&fd);
@@ -29085,11 +34051,9 @@ static bool hfsbi_put_file(const char *path, hfsb_str text) {
 }
 
 /* Reads the start of a file into out and appends a NUL. */
-static bool hfsbi_get_file(const char *path, char *out, size_t size) {
+static bool hfsbi_get_file(int dir, const char *name, char *out, size_t size) {
     ssize_t n;
-    int     fd;
-    do fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
+    int     fd = hfsbi_openat(dir, name, O_RDONLY, 0);
     if (fd < 0) return false;
     n = hfsbi_read(fd, out, size - 1);
     hfsbi_close(&fd);
@@ -29100,67 +34064,225 @@ static bool hfsbi_get_file(const char *path, char *out, size_t size) {
 #ifdef HFSBI_LINUX
 
 /* Sets one limit in the cgroup; true without a limit. */
-static bool hfsbi_cgroup_set(hfsb_buf *dir, const char *name,
+static bool hfsbi_cgroup_set(int dir, const char *name,
                              unsigned long long limit) {
-    char   text[32];
-    size_t mark = dir->len;
-    bool   ok;
+    char text[32];
     if (!limit) return true;
     (void)snprintf(text, sizeof text, "%llu", limit);
-    ok = hfsb_buf_printf(dir, "/%s", name) == HFSB_OK &&
-         hfsbi_put_file(dir->ptr, hfsb_cstr(text));
-    hfsb_buf_truncate(dir, mark);
+    return hfsbi_put_file(dir, name, hfsb_cstr(text));
+}
+
+/* Removes the cgroups in a folder whose names begin so, but those with a
+   lock or with processes. */
+static void hfsbi_cgroup_sweep(int in, const char *prefix) {
+    int            fd = hfsbi_openat(in, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR           *list = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    if (!list) hfsbi_close(&fd);
+    while (list && (entry = readdir(list)) != NULL) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0) continue;
+        fd = hfsbi_openat(in, entry->d_name, O_RDONLY | O_DIRECTORY, 0);
+        if (fd >= 0 && hfsbi_try_lock(fd, false))
+            (void)unlinkat(in, entry->d_name, AT_REMOVEDIR);
+        hfsbi_close(&fd);
+    }
+    if (list) (void)closedir(list);
+}
+
+/* Removes a host's cgroup and those in it; 0, or -1 with errno. */
+static int hfsbi_cgroup_remove(int above, const char *name) {
+    int dir = hfsbi_openat(above, name, O_RDONLY | O_DIRECTORY, 0);
+    if (dir >= 0) hfsbi_cgroup_sweep(dir, "slot-");
+    if (dir >= 0) hfsbi_cgroup_sweep(dir, "command-");
+    hfsbi_close(&dir);
+    return unlinkat(above, name, AT_REMOVEDIR);
+}
+
+/* Removes what hosts that were killed have left. */
+static void hfsbi_cgroup_sweep_hosts(int above) {
+    char           path[300];
+    int            fd = hfsbi_openat(above, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR           *list = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    if (!list) hfsbi_close(&fd);
+    while (list && (entry = readdir(list)) != NULL) {
+        if (strncmp(entry->d_name, "hfsb-", 5) != 0) continue;
+        (void)snprintf(path, sizeof path, "%s/cgroup.procs", entry->d_name);
+        fd = hfsbi_openat(above, path, O_WRONLY, 0);
+        if (fd < 0) continue;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            (void)hfsbi_cgroup_remove(above, entry->d_name);
+        hfsbi_close(&fd);
+    }
+    if (list) (void)closedir(list);
+}
+
+/* True when a process can join: the kernel may let this user make a cgroup
+   and yet refuse to move processes there. Moving one takes the kernel up to
+   20 ms, which only limits are worth. */
+static bool hfsbi_cgroup_try(const hfsbi_quota *l, int dir) {
+    hfsbi_fork_guard guard;
+    int              status = 0;
+    pid_t            pid;
+    hfsbi_fork_guard_begin(&guard);
+    pid = hfsbi_fork_into(dir);
+    if (pid == 0) _exit(0);
+    if (pid < 0 && (l->memory || l->processes)) {
+        pid = fork();
+        if (pid == 0) _exit(hfsbi_write(l->join, "0", 1) == 1 ? 0 : 1);
+    }
+    hfsbi_fork_guard_end(&guard);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    return pid > 0 && status == 0;
+}
+
+/* Sets the limits of the cgroup and opens it for commands. Swap would be
+   memory past the limit. */
+static bool hfsbi_cgroup_fill(hfsbi_quota *l) {
+    int  dir = hfsbi_openat(l->above, l->cgroup, O_RDONLY | O_DIRECTORY, 0);
+    bool ok = dir >= 0;
+    if (!ok) return false;
+    l->join = hfsbi_raise(hfsbi_openat(dir, "cgroup.procs", O_WRONLY, 0),
+                          HFSBI_CONFINE_FD);
+    ok = l->join >= 0 && hfsbi_try_lock(l->join, false) &&
+         hfsbi_cgroup_set(dir, "memory.max", l->memory) &&
+         hfsbi_cgroup_set(dir, "pids.max", l->processes);
+    if (ok && l->memory)
+        (void)hfsbi_put_file(dir, "memory.swap.max", HFSB_LIT("0"));
+    if (ok && !l->memory && !l->processes) /* nothing but the kill is wanted */
+        ok = faccessat(dir, "cgroup.kill", W_OK, AT_EACCESS) == 0;
+    ok = ok && hfsbi_cgroup_try(l, dir);
+    hfsbi_close(&dir);
     return ok;
 }
 
-/* Makes the cgroup beneath the one whose path is in l->cgroup. */
-static bool hfsbi_cgroup_make(hfsbi_quota *l) {
-    hfsb_buf *dir = &l->cgroup;
-    size_t    mark = dir->len;
-    char      id[9];
-    hfsbi_random_hex(id, 8);
-    if (hfsb_buf_printf(dir, "/cgroup.subtree_control") == HFSB_OK)
-        (void)hfsbi_put_file(dir->ptr, HFSB_LIT("+memory +pids"));
-    hfsb_buf_truncate(dir, mark);
-    if (hfsb_buf_printf(dir, "/hfsb-%ld-%s", (long)getpid(), id) != HFSB_OK ||
-        mkdir(dir->ptr, 0700) != 0)
-        return false;
-    if (hfsbi_cgroup_set(dir, "memory.max", l->memory) &&
-        hfsbi_cgroup_set(dir, "pids.max", l->processes)) {
-        mark = dir->len;
-        if (hfsb_buf_printf(dir, "/cgroup.procs") == HFSB_OK)
-            l->join = hfsbi_raise(open(dir->ptr, O_WRONLY | O_CLOEXEC),
-                                  HFSBI_CONFINE_FD);
-        hfsb_buf_truncate(dir, mark);
-    }
-    if (l->join >= 0) return true;
-    (void)rmdir(dir->ptr);
-    return false;
+/* Processes that were just killed are given a moment to exit, a shorter one
+   where no limits were asked for. Where others live on, the cgroup is left to
+   the next host. */
+static void hfsbi_cgroup_leave(hfsbi_quota *l) {
+    unsigned most = l->memory || l->processes ? 20 : 5, tries = 0;
+    while (l->cgroup[0] && hfsbi_cgroup_remove(l->above, l->cgroup) != 0 &&
+           errno == EBUSY && tries < most)
+        hfsbi_pause(tries++);
+    l->cgroup[0] = '\0';
+    hfsbi_close(&l->join);
+    hfsbi_close(&l->above);
 }
 
-/* Tries this process's own cgroup, then its parent: with processes in it, a
-   cgroup can have no limited ones beneath. */
+/* Makes the cgroup beneath the one of this path. */
+static bool hfsbi_cgroup_make(hfsbi_quota *l, const char *path) {
+    const char *enable = "cgroup.subtree_control";
+    char        id[9];
+    l->above = hfsbi_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    if (l->above < 0 || !hfsbi_random_hex(id, 8)) return false;
+    if (l->memory) (void)hfsbi_put_file(l->above, enable, HFSB_LIT("+memory"));
+    if (l->processes)
+        (void)hfsbi_put_file(l->above, enable, HFSB_LIT("+pids"));
+    hfsbi_cgroup_sweep_hosts(l->above);
+    (void)snprintf(l->cgroup, sizeof l->cgroup, "hfsb-%ld-%s", (long)getpid(),
+                   id);
+    if (mkdirat(l->above, l->cgroup, 0700) != 0) l->cgroup[0] = '\0';
+    return l->cgroup[0] && hfsbi_cgroup_fill(l);
+}
+
+/* True when a cgroup is for this user to divide. Root may divide any, but
+   commands in a cgroup next to that of a systemd service would evade its
+   limits, and its end. So would those of a person, whose terminals and
+   programs have a cgroup each: that takes limits that somebody asked for. */
+static bool hfsbi_cgroup_is_ours(const hfsbi_quota *l, const char *path) {
+    bool        root = geteuid() == 0;
+    const char *name = root ? "trusted.delegate" : "user.delegate";
+    char        mark = '0';
+    if (!root && (l->memory || l->processes)) return true;
+    return access("/run/systemd/system", F_OK) != 0 ||
+           (getxattr(path, name, &mark, 1) == 1 && mark == '1');
+}
+
+/* The path of this process's cgroup: the line that begins with "0::", up to
+   its end; NULL: none. */
+static const char *hfsbi_cgroup_own(char *list) {
+    char *line = strncmp(list, "0::/", 4) == 0 ? list : strstr(list, "\n0::/");
+    if (!line) return NULL;
+    line = strchr(line, '/');
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+/* With processes in it, a cgroup can have no limited ones beneath, unless it
+   is the first of all, the only one without a type. So the cgroup for commands
+   is made next to that of this process. */
 static void hfsbi_cgroup_open(hfsbi_quota *l) {
-    char        list[4096];
-    const char *own;
-    size_t      len;
-    int         tries;
-    if (!hfsbi_get_file(HFSBI_CGROUP_ROOT "/cgroup.controllers", list,
+    static const char top[] = "/sys/fs/cgroup";
+    char              list[4096], path[sizeof top + sizeof list + 12];
+    const char       *own;
+    int               len;
+    if (!hfsbi_get_file(AT_FDCWD, "/sys/fs/cgroup/cgroup.controllers", list,
                         sizeof list) ||
-        !hfsbi_get_file("/proc/self/cgroup", list, sizeof list))
+        !hfsbi_get_file(AT_FDCWD, "/proc/self/cgroup", list, sizeof list))
         return;
-    own = strstr(list, "0::/");
+    own = hfsbi_cgroup_own(list);
     if (!own) return;
-    own += 3;
-    len = strcspn(own, "\n");
-    for (tries = 0; tries < 2 && len > 0; tries++) {
-        hfsb_buf_truncate(&l->cgroup, 0);
-        hfsb_buf_printf(&l->cgroup, "%s%.*s", HFSBI_CGROUP_ROOT, (int)len,
-                        own);
-        if (l->cgroup.status != HFSB_OK || hfsbi_cgroup_make(l)) return;
-        while (len > 0 && own[--len] != '/') continue;
+    len = snprintf(path, sizeof path, "%s%s/cgroup.type", top, own);
+    if (own[1] || access(path, F_OK) == 0) {
+        if (!own[1]) return; /* the first that this container can see */
+        while (path[--len] != '/') continue;
+        while (path[--len] != '/') continue;
+        path[len] = '\0';
+        if (!hfsbi_cgroup_is_ours(l, path)) return;
+    } else path[sizeof top - 1] = '\0';
+    if (!hfsbi_cgroup_make(l, path)) hfsbi_cgroup_leave(l);
+}
+
+/* ---- the cgroup of a command ---- */
+
+/* Opens a cgroup of commands for this host alone, or -1. */
+static int hfsbi_leaf_take(const hfsbi_quota *l, const char *name) {
+    char path[80];
+    int  dir;
+    (void)snprintf(path, sizeof path, "%s/%s", l->cgroup, name);
+    dir = hfsbi_openat(l->above, path, O_RDONLY | O_DIRECTORY, 0);
+    if (dir < 0 && errno == ENOENT && mkdirat(l->above, path, 0700) == 0)
+        dir = hfsbi_openat(l->above, path, O_RDONLY | O_DIRECTORY, 0);
+    dir = hfsbi_raise(dir, HFSBI_CONFINE_FD);
+    if (dir >= 0 && !hfsbi_try_lock(dir, false)) hfsbi_close(&dir);
+    return dir;
+}
+
+static bool hfsbi_leaf_is_empty(int dir) {
+    char text[128];
+    return hfsbi_get_file(dir, "cgroup.events", text, sizeof text) &&
+           strstr(text, "populated 0") != NULL;
+}
+
+HFSBI_FN void hfsbi_leaf_open(hfsbi_leaf *leaf, const hfsbi_quota *l) {
+    char     id[9];
+    unsigned i;
+    leaf->dir = -1;
+    leaf->name[0] = '\0';
+    for (i = 0; l->join >= 0 && i < HFSBI_LEAF_SLOTS; i++) {
+        (void)snprintf(id, sizeof id, "slot-%u", i);
+        leaf->dir = hfsbi_leaf_take(l, id);
+        if (leaf->dir >= 0 && hfsbi_leaf_is_empty(leaf->dir)) return;
+        hfsbi_close(&leaf->dir);
     }
-    hfsb_buf_truncate(&l->cgroup, 0);
+    if (l->join < 0 || !hfsbi_random_hex(id, 8)) return;
+    (void)snprintf(leaf->name, sizeof leaf->name, "command-%s", id);
+    leaf->dir = hfsbi_leaf_take(l, leaf->name);
+}
+
+HFSBI_FN bool hfsbi_leaf_kill(const hfsbi_leaf *leaf) {
+    return leaf->dir >= 0 &&
+           hfsbi_put_file(leaf->dir, "cgroup.kill", HFSB_LIT("1"));
+}
+
+HFSBI_FN void hfsbi_leaf_close(hfsbi_leaf *leaf) {
+    int in = -1;
+    if (leaf->dir >= 0 && leaf->name[0])
+        in = hfsbi_openat(leaf->dir, "..", O_RDONLY | O_DIRECTORY, 0);
+    hfsbi_close(&leaf->dir);
+    if (in < 0) return;
+    hfsbi_cgroup_sweep(in, "command-");
+    hfsbi_close(&in);
 }
 
 #else
@@ -29169,32 +34291,56 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
     (void)l;
 }
 
+static void hfsbi_cgroup_leave(hfsbi_quota *l) {
+    (void)l;
+}
+
+HFSBI_FN void hfsbi_leaf_open(hfsbi_leaf *leaf, const hfsbi_quota *l) {
+    (void)l;
+    leaf->dir = -1;
+}
+
+HFSBI_FN bool hfsbi_leaf_kill(const hfsbi_leaf *leaf) {
+    (void)leaf;
+    return false;
+}
+
+HFSBI_FN void hfsbi_leaf_close(hfsbi_leaf *leaf) {
+    (void)leaf;
+}
+
 #endif
 
 /* ---- open and close ---- */
 
-HFSBI_FN hfsb_status hfsbi_quota_open(hfsbi_quota             *l,
-                                      const hfsb_confine_opts *opts) {
+HFSBI_FN void hfsbi_quota_open(hfsbi_quota *l, const hfsb_confine_opts *opts,
+                               bool bare) {
     char text[16];
     long oom = HFSBI_OOM_MORE;
-    l->join = -1;
-    l->cgroup.alloc = opts->alloc;
     l->memory = opts->max_memory;
     l->processes = opts->max_processes;
     l->file_size = opts->max_file_size;
     l->cpu = opts->max_cpu;
-    if (hfsbi_get_file("/proc/self/oom_score_adj", text, sizeof text))
+    if (hfsbi_get_file(AT_FDCWD, "/proc/self/oom_score_adj", text,
+                       sizeof text))
         oom += strtol(text, NULL, 10);
     if (oom > 1000) oom = 1000;
     (void)snprintf(l->oom, sizeof l->oom, "%ld", oom);
-    if (l->memory || l->processes) hfsbi_cgroup_open(l);
-    return l->cgroup.status;
+    if (l->memory || l->processes || !bare) hfsbi_cgroup_open(l);
 }
 
 HFSBI_FN void hfsbi_quota_close(hfsbi_quota *l) {
-    hfsbi_close(&l->join);
-    if (l->cgroup.len) (void)rmdir(l->cgroup.ptr);
-    hfsb_buf_free(&l->cgroup);
+    hfsbi_cgroup_leave(l);
+}
+
+HFSBI_FN unsigned long long hfsbi_quota_kills(const hfsbi_quota *l) {
+    char        path[64], text[256];
+    const char *count;
+    if (!l->memory || l->join < 0) return 0;
+    (void)snprintf(path, sizeof path, "%s/memory.events", l->cgroup);
+    if (!hfsbi_get_file(l->above, path, text, sizeof text)) return 0;
+    count = strstr(text, "oom_kill ");
+    return count ? strtoull(count + 9, NULL, 10) : 0;
 }
 
 /* ---- in the child ---- */
@@ -29209,6 +34355,18 @@ static const struct rlimit *hfsbi_quota_lower(struct rlimit     *limit,
     return limit;
 }
 
+/* The second limit is a second higher: a process over the first one gets
+   SIGXCPU, by which the reason is known, and SIGKILL at the second. */
+static bool hfsbi_quota_set_cpu(unsigned long long seconds) {
+    struct rlimit r;
+    rlim_t        old;
+    if (getrlimit(RLIMIT_CPU, &r) != 0) return false;
+    old = r.rlim_max;
+    (void)hfsbi_quota_lower(&r, seconds);
+    if (old == RLIM_INFINITY || r.rlim_max < old) r.rlim_max++;
+    return setrlimit(RLIMIT_CPU, &r) == 0;
+}
+
 static bool hfsbi_quota_set(const hfsbi_quota *l) {
     struct rlimit r;
 #ifdef HFSBI_LINUX
@@ -29218,7 +34376,7 @@ static bool hfsbi_quota_set(const hfsbi_quota *l) {
         return false;
 #endif
 #ifdef RLIMIT_NPROC
-    if (l->processes &&
+    if (l->processes && l->join < 0 &&
         (getrlimit(RLIMIT_NPROC, &r) != 0 ||
          setrlimit(RLIMIT_NPROC, hfsbi_quota_lower(&r, l->processes)) != 0))
         return false;
@@ -29227,16 +34385,19 @@ static bool hfsbi_quota_set(const hfsbi_quota *l) {
         (getrlimit(RLIMIT_FSIZE, &r) != 0 ||
          setrlimit(RLIMIT_FSIZE, hfsbi_quota_lower(&r, l->file_size)) != 0))
         return false;
-    return !l->cpu ||
-           (getrlimit(RLIMIT_CPU, &r) == 0 &&
-            setrlimit(RLIMIT_CPU, hfsbi_quota_lower(&r, l->cpu)) == 0);
+    return !l->cpu || hfsbi_quota_set_cpu(l->cpu);
 }
 
-HFSBI_FN bool hfsbi_quota_enter(const hfsbi_quota *l) {
+/* A leaf that cannot be joined is no reason to fail: the limits are above. */
+HFSBI_FN bool hfsbi_quota_enter(const hfsbi_quota *l, int leaf, bool inside) {
     static const struct rlimit none = HFSB_INIT;
-    (void)hfsbi_put_file("/proc/self/oom_score_adj", hfsb_cstr(l->oom));
+    (void)hfsbi_put_file(AT_FDCWD, "/proc/self/oom_score_adj",
+                         hfsb_cstr(l->oom));
     (void)setrlimit(RLIMIT_CORE, &none);
-    if (l->join >= 0 && hfsbi_write(l->join, "0", 1) != 1) return false;
+    if (l->join >= 0 && !inside &&
+        (leaf < 0 || !hfsbi_put_file(leaf, "cgroup.procs", HFSB_LIT("0"))) &&
+        hfsbi_write(l->join, "0", 1) != 1)
+        return false;
     return hfsbi_quota_set(l);
 }
 
@@ -29245,13 +34406,13 @@ HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid) {
     char path[64];
     if (prctl(PR_GET_DUMPABLE) == 1) return;
     (void)snprintf(path, sizeof path, "/proc/%ld/oom_score_adj", pid);
-    (void)hfsbi_put_file(path, hfsb_cstr(l->oom));
+    (void)hfsbi_put_file(AT_FDCWD, path, hfsb_cstr(l->oom));
 #else
     (void)l, (void)pid;
 #endif
 }
 
-/* ---- src/os/namespaces.c ---- */
+/* ---- src/proc/namespaces.c ---- */
 /* namespaces.c - a view of the file system where little can be written.
 
    Landlock cannot except a file beneath a folder that may be written, and does
@@ -29350,7 +34511,12 @@ static bool hfsbi_tree_protect(int tree, const char *path) {
 }
 
 static bool hfsbi_ns_cover(char use, const char *path) {
-    int tree;
+    struct stat st;
+    int         tree;
+    if (stat(path, &st) != 0) return false;
+    if (use != HFSBI_PLACE_KEPT &&
+        (use == HFSBI_PLACE_HIDDEN_DIR) != S_ISDIR(st.st_mode))
+        return true; /* another file has its name now */
     if (use == HFSBI_PLACE_HIDDEN_DIR)
         return syscall(SYS_mount, "none", path, "tmpfs", 15ul, /* ro, nosuid,
                        nodev, noexec */
@@ -29362,7 +34528,7 @@ static bool hfsbi_ns_cover(char use, const char *path) {
 }
 
 /* Clones the places to write, protects everything, and puts them back. A file
-   that has gone meanwhile needs no cover. */
+   that has gone meanwhile needs no cover, nor does a folder of its name. */
 static bool hfsbi_ns_mount(const hfsb_buf *places) {
     int    trees[HFSBI_TREES];
     size_t count = 0, i = 0, at;
@@ -29503,8 +34669,17 @@ HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
    NET_BIND_SERVICE, NET_RAW. */
 #define HFSBI_CAPS_KEPT 0x24FBu
 
+/* The bounding set limits what root gets by an exec, except for inheritable
+   capabilities; ambient ones stay without root, too. Some container engines
+   and service managers give both. */
 static void hfsbi_caps_drop(void) {
+    unsigned      head[2] = {0x20080522u /* version 3 */, 0}, caps[6];
     unsigned long cap;
+    (void)prctl(47 /* PR_CAP_AMBIENT */, 4L /* CLEAR_ALL */, 0L, 0L, 0L);
+    if (syscall(SYS_capget, head, caps) == 0) {
+        caps[2] = caps[5] = 0; /* effective, permitted, inheritable: twice */
+        (void)syscall(SYS_capset, head, caps);
+    }
     for (cap = 0; cap < 64; cap++)
         if ((cap >= 32 || !(HFSBI_CAPS_KEPT >> cap & 1)) &&
             prctl(PR_CAPBSET_DROP, cap, 0L, 0L, 0L) != 0)
@@ -29548,7 +34723,7 @@ HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
 
 #endif
 
-/* ---- src/os/guard.c ---- */
+/* ---- src/proc/guard.c ---- */
 /* guard.c - files that a command must not plant.
 
    Some files run later as the person, without confinement: git hooks, shell
@@ -29838,7 +35013,7 @@ HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
     hfsbi_guard_each(guard->confine, hfsbi_guard_compare, &look);
 }
 
-/* ---- src/os/confine.c ---- */
+/* ---- src/proc/confine.c ---- */
 /* confine.c - joins the mechanisms of confinement.
 
    A confinement is prepared once:
@@ -29860,9 +35035,7 @@ HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
    WRITE is refused unless `if_possible`, and STRICT always. */
 /* ---- places ---- */
 
-/* Adds a place by its real path; false with errno when it has none. Twice the
-   same is one place; the buffer remembers when memory is out. */
-static bool hfsbi_place_add(hfsb_buf *places, char use, const char *path) {
+HFSBI_FN bool hfsbi_place_add(hfsb_buf *places, char use, const char *path) {
     char   real[PATH_MAX];
     size_t at;
     if (!path || *path != '/' || !realpath(path, real)) {
@@ -29932,6 +35105,36 @@ static void hfsbi_places_accelerators(hfsb_buf *places) {
     }
 }
 
+HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path) {
+    size_t at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *other = places->ptr + at + 1;
+        size_t      len = strlen(other);
+        if (other[-1] == HFSBI_PLACE_WRITE && len < strlen(path) &&
+            memcmp(other, path, len) == 0 && (path[len] == '/' || len == 1))
+            return true;
+    }
+    return false;
+}
+
+/* Adds a place to write that the environment names, unless it lies beneath one
+   that was added: it can be written already, and a command may have put a
+   symlink there, which leads out. False when there is no such place. */
+static bool hfsbi_place_add_outer(hfsb_buf *places, const char *path) {
+    char   part[PATH_MAX], real[PATH_MAX + 2];
+    size_t i;
+    for (i = 0; path && path[i] && i < sizeof part; i++) {
+        if (path[i] == '/' && i > 0) {
+            part[i] = '\0';
+            if (!realpath(part, real)) return false;
+            memcpy(real + strlen(real), "/.", 3);
+            if (hfsbi_place_is_inner(places, real)) return true;
+        }
+        part[i] = path[i];
+    }
+    return hfsbi_place_add(places, HFSBI_PLACE_WRITE, path);
+}
+
 /* Caches, but nothing in them that is in PATH: ~/.cargo/bin is not one. */
 static void hfsbi_places_caches(hfsb_buf *places) {
     static const char *const names[] = {".cache",
@@ -29942,11 +35145,15 @@ static void hfsbi_places_caches(hfsb_buf *places) {
                                         ".cargo/.package-cache-mutate",
                                         ".local/share/uv"};
     const char              *home = getenv("HOME");
+    char                     path[PATH_MAX];
     size_t                   i;
-    for (i = 0; i < sizeof names / sizeof *names; i++)
-        hfsbi_place_add_in(places, HFSBI_PLACE_WRITE, home, names[i]);
-    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, getenv("XDG_CACHE_HOME"));
-    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, getenv("HF_HOME"));
+    for (i = 0; home && i < sizeof names / sizeof *names; i++) {
+        int len = snprintf(path, sizeof path, "%s/%s", home, names[i]);
+        if (len > 0 && (size_t)len < sizeof path)
+            (void)hfsbi_place_add_outer(places, path);
+    }
+    (void)hfsbi_place_add_outer(places, getenv("XDG_CACHE_HOME"));
+    (void)hfsbi_place_add_outer(places, getenv("HF_HOME"));
 }
 
 static void hfsbi_places_system(hfsb_buf *places) {
@@ -29991,19 +35198,27 @@ static void hfsbi_places_services(hfsb_buf *places) {
     }
 }
 
-HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path) {
-    size_t at;
-    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
-        const char *other = places->ptr + at + 1;
-        size_t      len = strlen(other);
-        if (other[-1] == HFSBI_PLACE_WRITE && len < strlen(path) &&
-            memcmp(other, path, len) == 0 && (path[len] == '/' || len == 1))
-            return true;
+/* ---- secrets, for STRICT ---- */
+
+HFSBI_FN bool hfsbi_confine_binds(const hfsb_confine *confine,
+                                  hfsbi_bound         bound) {
+    const hfsbi_quota *limits = &confine->limits;
+    bool confined = hfsb_confine_level_of(confine) != HFSB_CONFINE_NONE;
+    switch (bound) {
+    case HFSBI_BOUND_MEMORY: return limits->memory != 0;
+    case HFSBI_BOUND_PROCESSES: return limits->processes != 0;
+    case HFSBI_BOUND_FILE_SIZE: return limits->file_size != 0;
+    case HFSBI_BOUND_CPU: return limits->cpu != 0;
+    case HFSBI_BOUND_NET:
+        return confined && confine->net.mode != HFSBI_REACH_ON;
+    case HFSBI_BOUND_FILES: break;
     }
-    return false;
+    return confined;
 }
 
-/* ---- secrets, for STRICT ---- */
+HFSBI_FN unsigned long long hfsbi_confine_kills(const hfsb_confine *confine) {
+    return hfsbi_quota_kills(&confine->limits);
+}
 
 HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name) {
     static const char *const starts[] = {
@@ -30053,7 +35268,9 @@ static void hfsbi_places_env(hfsb_buf *places, const char *dir, int depth,
         int         len = snprintf(path, sizeof path, "%s/%s", dir, name);
         --*left;
         if (len <= 0 || (size_t)len >= sizeof path) continue;
-        if (hfsbi_is_env_file(name)) hfsbi_place_hide(places, path);
+        if (hfsbi_is_env_file(name) && stat(path, &st) == 0 &&
+            !S_ISDIR(st.st_mode)) /* a folder .env has a venv of Python */
+            hfsbi_place_hide(places, path);
         else if (depth > 0 && name[0] != '.' &&
                  strcmp(name, "node_modules") != 0 && lstat(path, &st) == 0 &&
                  S_ISDIR(st.st_mode))
@@ -30099,6 +35316,39 @@ static void hfsbi_places_secrets(hfsb_buf *places, const hfsb_buf *bases) {
         if (bases->ptr[at + 1])
             hfsb_buf_printf(places, "%c%s/.env%c", HFSBI_PLACE_HIDDEN_FILE,
                             bases->ptr + at, 0);
+    }
+}
+
+/* True when commands may read this real path. */
+static bool hfsbi_place_is_read(const hfsb_buf *places, const char *path) {
+    size_t at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *other = places->ptr + at + 1;
+        size_t      len = strlen(other);
+        if ((other[-1] == HFSBI_PLACE_READ ||
+             other[-1] == HFSBI_PLACE_WRITE) &&
+            strncmp(other, path, len) == 0 &&
+            (path[len] == '/' || path[len] == '\0' || len == 1))
+            return true;
+    }
+    return false;
+}
+
+/* The person's settings of git are empty for commands that may not read them:
+   access() says that they can be read, and git ends when open() then fails. */
+static void hfsbi_places_git(hfsb_buf *places) {
+    static const char *const names[] = {".gitconfig", ".config/git/config",
+                                        ".config/git/ignore",
+                                        ".config/git/attributes"};
+    const char              *home = getenv("HOME");
+    char                     path[PATH_MAX], real[PATH_MAX];
+    size_t                   i;
+    if (!home || *home != '/') return;
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+        int len = snprintf(path, sizeof path, "%s/%s", home, names[i]);
+        if (len > 0 && (size_t)len < sizeof path && realpath(path, real) &&
+            !hfsbi_place_is_read(places, real))
+            hfsbi_place_hide(places, real);
     }
 }
 
@@ -30158,7 +35408,6 @@ static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
                                         const hfsb_confine_opts *o, bool bare,
                                         hfsb_err *err) {
     hfsb_buf   *places = &c->places;
-    const char *temporary = getenv("TMPDIR");
     size_t      n;
     hfsb_status st;
     hfsbi_places_devices(places);
@@ -30170,7 +35419,7 @@ static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
                                 o->allow_write_count, err);
     if (st != HFSB_OK) return st;
     hfsbi_confine_add_bases(c);
-    if (!hfsbi_place_add(places, HFSBI_PLACE_WRITE, temporary))
+    if (!hfsbi_place_add_outer(places, getenv("TMPDIR")))
         (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/tmp");
     (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/dev/shm");
     hfsbi_confine_add_home(c);
@@ -30179,6 +35428,7 @@ static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
         st = hfsbi_places_named(places, HFSBI_PLACE_READ, o->allow_read,
                                 o->allow_read_count, err);
         hfsbi_places_secrets(places, &c->bases);
+        hfsbi_places_git(places);
     } else {
         hfsbi_places_caches(places);
         hfsbi_places_accelerators(places);
@@ -30277,18 +35527,25 @@ static unsigned long long hfsbi_confine_covered(const hfsb_confine *c) {
     return hash;
 }
 
-HFSBI_FN void hfsbi_confine_refresh(hfsb_confine *confine) {
+HFSBI_FN hfsb_status hfsbi_confine_refresh(hfsb_confine *confine,
+                                           hfsb_err     *err) {
     hfsbi_namespaces   fresh;
     unsigned long long covered;
-    if (!confine || confine->spaces.mounts < 0) return;
+    if (!confine || confine->spaces.mounts < 0) return HFSB_OK;
     covered = hfsbi_confine_covered(confine);
-    if (covered == confine->covered) return;
+    if (covered == confine->covered) return HFSB_OK;
     if (!hfsbi_namespaces_open(&fresh, &confine->places,
                                confine->spaces.net >= 0))
-        return;
+        return confine->if_possible
+                   ? HFSB_OK
+                   : hfsbi_fail_os(err, errno,
+                                   "The command was not run: a file that it "
+                                   "must not touch was replaced, and cannot "
+                                   "be covered again");
     hfsbi_namespaces_close(&confine->spaces);
     confine->spaces = fresh;
     confine->covered = covered;
+    return HFSB_OK;
 }
 
 /* Prepares each mechanism as far as the kernel has it. */
@@ -30344,14 +35601,50 @@ static void hfsbi_confine_put_text(hfsb_confine *c) {
     hfsbi_confine_put_net(&c->net, out);
 }
 
+/* Appends a list of texts, each and the whole ended by NUL. */
+static void hfsbi_confine_put_list(const char *const *list, size_t count,
+                                   hfsb_buf *out) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        hfsb_buf_append(out, hfsb_str_make(list[i], strlen(list[i]) + 1));
+    hfsb_buf_append_byte(out, '\0');
+}
+
+/* Writes all options but the allocator into one text. */
+static hfsb_status hfsbi_confine_put_options(const hfsb_confine_opts *o,
+                                             hfsb_buf                *out) {
+    hfsb_buf_printf(out, "%d %d %llu %llu %llu %llu %s%c", (int)o->level,
+                    o->if_possible ? 1 : 0, o->max_memory, o->max_processes,
+                    o->max_file_size, o->max_cpu, o->net ? o->net : "", 0);
+    hfsbi_confine_put_list(o->dirs, o->dir_count, out);
+    hfsbi_confine_put_list(o->allow_write, o->allow_write_count, out);
+    hfsbi_confine_put_list(o->allow_read, o->allow_read_count, out);
+    return out->status;
+}
+
+HFSBI_FN bool hfsbi_confine_is_like(const hfsb_confine      *confine,
+                                    const hfsb_confine_opts *opts) {
+    hfsb_buf text = HFSB_INIT;
+    bool     like;
+    text.alloc = opts->alloc;
+    like =
+        opts->alloc.fn == confine->alloc.fn &&
+        opts->alloc.user == confine->alloc.user &&
+        hfsbi_confine_put_options(opts, &text) == HFSB_OK &&
+        hfsb_str_equal(hfsb_buf_str(&text), hfsb_buf_str(&confine->options));
+    hfsb_buf_free(&text);
+    return like;
+}
+
 static hfsb_status hfsbi_confine_fill(hfsb_confine            *c,
                                       const hfsb_confine_opts *o,
                                       const hfsbi_confine_how *how,
                                       hfsb_err                *err) {
-    hfsb_status st = hfsbi_quota_open(&c->limits, o);
-    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Confinement");
-    st = hfsbi_reach_parse(o->net, o->level, &c->net, err);
+    hfsb_status st = hfsbi_reach_parse(o->net, o->level, &c->net, err);
+    if (st == HFSB_OK && hfsbi_confine_put_options(o, &c->options) != HFSB_OK)
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
     if (st != HFSB_OK) return st;
+    hfsbi_quota_open(&c->limits, o, how->bare);
     if (o->level == HFSB_CONFINE_NONE) {
         if (c->net.mode == HFSBI_REACH_ON) return HFSB_OK;
         return hfsbi_fail(err, HFSB_ARG, 0,
@@ -30379,8 +35672,11 @@ HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
     if (!c) return hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
     memset(c, 0, sizeof *c);
     c->alloc = c->places.alloc = c->bases.alloc = c->text.alloc = opts->alloc;
+    c->options.alloc = opts->alloc;
+    c->users = 1;
     c->level = opts->level;
-    c->ruleset = c->limits.join = -1;
+    c->if_possible = opts->if_possible;
+    c->ruleset = c->limits.join = c->limits.above = -1;
     c->spaces.user = c->spaces.mounts = c->spaces.net = -1;
     st = hfsbi_confine_fill(c, opts, how, err);
     if (st != HFSB_OK) {
@@ -30399,7 +35695,7 @@ hfsb_status hfsb_confine_open(const hfsb_confine_opts *opts,
 
 void hfsb_confine_close(hfsb_confine *confine) {
     hfsb_alloc alloc;
-    if (!confine) return;
+    if (!confine || --confine->users > 0) return;
     alloc = confine->alloc;
     while (confine->base_count > 0)
         hfsbi_close(&confine->base_fds[--confine->base_count]);
@@ -30409,6 +35705,7 @@ void hfsb_confine_close(hfsb_confine *confine) {
     hfsb_buf_free(&confine->places);
     hfsb_buf_free(&confine->bases);
     hfsb_buf_free(&confine->text);
+    hfsb_buf_free(&confine->options);
     hfsbi_array_free(&alloc, confine, 1, sizeof *confine);
 }
 
@@ -30464,8 +35761,9 @@ HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
 
 /* ---- in the child ---- */
 
-HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine) {
-    if (!hfsbi_quota_enter(&confine->limits)) return false;
+HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine, int leaf,
+                                  bool inside) {
+    if (!hfsbi_quota_enter(&confine->limits, leaf, inside)) return false;
     if (confine->level == HFSB_CONFINE_NONE) return true;
     if (!hfsbi_namespaces_enter(&confine->spaces)) return false;
 #ifdef HFSBI_LINUX
@@ -30475,7 +35773,81 @@ HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine) {
            hfsbi_seccomp_enter(&confine->filter);
 }
 
-/* ---- src/os/tree.c ---- */
+/* ---- src/proc/wall.c ---- */
+/* wall.c - Landlock around the threads that run the file tools.
+
+   A root is first of all kept by the way its files are opened (root.c). Where
+   the kernel has Landlock, a server also runs the file tools in threads that
+   the kernel keeps inside: the roots and the few folders that the tools need
+   themselves. Should a path ever get past the first wall, the second one
+   holds.
+
+   A thread that has entered a wall cannot leave it, and neither can what it
+   starts. So such threads have a pool of their own, and a check after a write,
+   which may run any program, is done outside, see hfsbi_loop_outside().
+
+   In ABI 1 of Landlock no file can be moved from one folder to another: then
+   there is no wall. */
+enum { HFSBI_WALL_ABI = 2 };
+
+typedef struct hfsbi_file_wall {
+    hfsbi_wall wall; /* first */
+    int        ruleset;
+    hfsb_buf   places;
+} hfsbi_file_wall;
+
+/* Where this fails the thread has the first wall alone. */
+static void hfsbi_file_wall_enter(const hfsbi_wall *wall) {
+#ifdef HFSBI_LINUX
+    const hfsbi_file_wall *w = (const hfsbi_file_wall *)(const void *)wall;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        (void)hfsbi_landlock_enter(w->ruleset);
+#else
+    (void)wall;
+#endif
+}
+
+static void hfsbi_file_wall_free(hfsbi_wall *wall) {
+    hfsbi_file_wall *w = (hfsbi_file_wall *)(void *)wall;
+    hfsb_alloc       alloc = w->places.alloc;
+    hfsbi_close(&w->ruleset);
+    hfsb_buf_free(&w->places);
+    hfsbi_array_free(&alloc, w, 1, sizeof *w);
+}
+
+static hfsbi_file_wall *hfsbi_file_wall_new(const hfsb_buf *places) {
+    int              abi = hfsbi_landlock_abi();
+    hfsbi_file_wall *w;
+    if (abi < HFSBI_WALL_ABI) return NULL;
+    w = (hfsbi_file_wall *)hfsbi_array(&places->alloc, 1, sizeof *w);
+    if (!w) return NULL;
+    memset(w, 0, sizeof *w);
+    w->wall.enter = hfsbi_file_wall_enter;
+    w->wall.free = hfsbi_file_wall_free;
+    w->places.alloc = places->alloc;
+    w->ruleset = hfsbi_landlock_open(abi, HFSB_CONFINE_STRICT, places, NULL);
+    if (w->ruleset >= 0 &&
+        hfsb_buf_append(&w->places, hfsb_buf_str(places)) == HFSB_OK)
+        return w;
+    hfsbi_file_wall_free(&w->wall);
+    return NULL;
+}
+
+HFSBI_FN bool hfsbi_wall_raise(hfsbi_loop *loop, const hfsb_buf *places) {
+    const hfsbi_file_wall *w =
+        (const hfsbi_file_wall *)(const void *)hfsbi_loop_wall(loop);
+    if (!w) {
+        hfsbi_file_wall *made = hfsbi_file_wall_new(places);
+        if (made && !hfsbi_loop_set_wall(loop, &made->wall)) {
+            hfsbi_file_wall_free(&made->wall);
+            made = NULL;
+        }
+        w = made;
+    }
+    return w && hfsb_str_equal(hfsb_buf_str(&w->places), hfsb_buf_str(places));
+}
+
+/* ---- src/proc/tree.c ---- */
 /* tree.c - finds the processes of commands in /proc, and signals them.
 
    A command is started as the leader of a session, but its processes may leave
@@ -30500,6 +35872,9 @@ HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine) {
    reused. A session number counts for processes that were started while it was
    certainly the command's, and a signal goes to a pid only after its start
    time was compared again.
+
+   Where the command has a cgroup of its own (see limits.c), KILL goes there as
+   well, which no process escapes.
 
    Where /proc cannot be read (other systems, no descriptors left) a snapshot
    is blind: then only the command's process group is signalled. */
@@ -30887,10 +36262,15 @@ static void hfsbi_snapshot_read_jobs(hfsbi_snapshot       *snap,
     }
 }
 
+static hfsbi_scanner *hfsbi_scanner_by_task(hfsbi_task *task) {
+    return (hfsbi_scanner *)(void *)((char *)task -
+                                     offsetof(hfsbi_scanner, task));
+}
+
 /* In a thread. The loop may match `before` meanwhile: that only writes what
    this does not read. */
 static void hfsbi_scanner_run(hfsbi_task *task) {
-    hfsbi_scanner  *scan = (hfsbi_scanner *)(void *)task;
+    hfsbi_scanner  *scan = hfsbi_scanner_by_task(task);
     hfsbi_snapshot *snap = &scan->pair[1 - scan->last];
     hfsbi_snapshot_read(snap, 1);
     hfsbi_snapshot_read_jobs(snap, &scan->pair[scan->last]);
@@ -30900,7 +36280,7 @@ static void hfsbi_scanner_run(hfsbi_task *task) {
 /* In the loop: all that wait look at the new snapshot. Those that need a newer
    one ask again. */
 static void hfsbi_scanner_done(hfsbi_task *task) {
-    hfsbi_scanner *scan = (hfsbi_scanner *)(void *)task;
+    hfsbi_scanner *scan = hfsbi_scanner_by_task(task);
     hfsbi_look    *look;
     scan->last = 1 - scan->last;
     scan->busy = false;
@@ -30913,20 +36293,37 @@ static void hfsbi_scanner_done(hfsbi_task *task) {
     }
 }
 
-HFSBI_FN void hfsbi_scanner_init(hfsbi_scanner *scan, hfsbi_loop *loop,
-                                 const hfsb_alloc *alloc) {
+static void hfsbi_scanner_free(hfsbi_companion *companion) {
+    hfsbi_scanner *scan = (hfsbi_scanner *)(void *)companion;
+    hfsb_alloc     alloc = scan->pair[0].alloc;
+    hfsbi_snapshot_free(&scan->pair[0]);
+    hfsbi_snapshot_free(&scan->pair[1]);
+    hfsbi_array_free(&alloc, scan, 1, sizeof *scan);
+}
+
+static hfsbi_scanner *hfsbi_scanner_new(hfsbi_loop *loop) {
+    hfsb_alloc     alloc = hfsbi_loop_alloc(loop);
+    hfsbi_scanner *scan =
+        (hfsbi_scanner *)hfsbi_array(&alloc, 1, sizeof *scan);
+    if (!scan) return NULL;
     memset(scan, 0, offsetof(hfsbi_scanner, pair));
+    scan->companion.free = hfsbi_scanner_free;
     scan->task.run = hfsbi_scanner_run;
     scan->task.done = hfsbi_scanner_done;
     scan->task.urgent = true;
     scan->loop = loop;
-    hfsbi_snapshot_init(&scan->pair[0], alloc);
-    hfsbi_snapshot_init(&scan->pair[1], alloc);
+    hfsbi_snapshot_init(&scan->pair[0], &alloc);
+    hfsbi_snapshot_init(&scan->pair[1], &alloc);
+    return scan;
 }
 
-HFSBI_FN void hfsbi_scanner_free(hfsbi_scanner *scan) {
-    hfsbi_snapshot_free(&scan->pair[0]);
-    hfsbi_snapshot_free(&scan->pair[1]);
+HFSBI_FN hfsbi_scanner *hfsbi_scanner_of(hfsbi_loop *loop) {
+    hfsbi_companion **companion = hfsbi_loop_companion(loop);
+    if (!*companion) {
+        hfsbi_scanner *scan = hfsbi_scanner_new(loop);
+        if (scan) *companion = &scan->companion;
+    }
+    return (hfsbi_scanner *)(void *)*companion;
 }
 
 HFSBI_FN void hfsbi_scanner_cover(hfsbi_scanner     *scan,
@@ -31108,16 +36505,18 @@ size_t hfsb_proc_children(bool ended, long *list, size_t max) {
 /* ---- the leader of a tree ---- */
 
 HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
-                              hfsb_str job) {
+                              hfsb_str job, const hfsb_confine *confine) {
     memset(tree, 0, sizeof *tree);
     tree->alloc = *alloc;
-    tree->pidfd = -1;
+    tree->pidfd = tree->leaf.dir = -1;
+    if (confine) hfsbi_leaf_open(&tree->leaf, &confine->limits);
     tree->span.since = hfsbi_ticks_now();
     if (tree->span.since > 0) tree->span.since--;
     if (job.len) tree->job = hfsb_fnv(job);
 }
 
 HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree) {
+    hfsbi_leaf_close(&tree->leaf);
     hfsbi_close(&tree->pidfd);
     if (tree->known)
         hfsbi_array_free(&tree->alloc, tree->known, tree->known_cap,
@@ -31261,6 +36660,7 @@ HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap) {
 HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
     bool   held = hfsbi_tree_holds(tree);
     size_t i;
+    if (number == SIGKILL) (void)hfsbi_leaf_kill(&tree->leaf);
     if (held) (void)kill(-(pid_t)tree->span.session, number);
     for (i = 0; i < tree->known_count; i++)
         if (!held || tree->known[i].group != tree->span.session)
@@ -31312,7 +36712,106 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
     return n;
 }
 
-/* ---- src/os/spawn.c ---- */
+/* ---- src/proc/terminal.c ---- */
+/* terminal.c - the pseudo-terminal of a command.
+
+   A terminal is a pair of descriptors. The command has the slave as its 0, 1
+   and 2, and as its controlling terminal; the host has the master, where it
+   reads what the command prints and writes what a person would type.
+
+       host                                  command
+       master  ---- keys --> line discipline --> slave 0
+               <-- output --               <--       1, 2
+
+   The host keeps a slave of its own until the command has exited. Without it
+   the master would report the end of output whenever the command has no
+   descriptor of the terminal open, though it may open /dev/tty again; and
+   closing the master then would send it SIGHUP. */
+/* Opens the master. Some systems take no O_CLOEXEC here. */
+static int hfsbi_terminal_master(void) {
+    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && errno == EINVAL) {
+        fd = posix_openpt(O_RDWR | O_NOCTTY);
+        if (fd >= 0) (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    return hfsbi_fd_above_2(fd);
+}
+
+static bool hfsbi_terminal_name(int master, char *out, size_t size) {
+#if defined(__OpenBSD__) || defined(__DragonFly__)
+    const char *name = ptsname(master); /* another thread may overwrite it */
+    int         len = name ? snprintf(out, size, "%s", name) : -1;
+    return len > 0 && (size_t)len < size;
+#else
+    int code = ptsname_r(master, out, size);
+    if (code > 0) errno = code;
+    return code == 0;
+#endif
+}
+
+/* Opens the slave: by its master where the kernel can, because /dev/pts may
+   lack it in a container, else by its name. */
+static int hfsbi_terminal_slave(int master) {
+    char name[128];
+    int  fd = -1;
+#if defined(HFSBI_LINUX) && defined(TIOCGPTPEER)
+    fd = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+#endif
+    if (fd < 0 && hfsbi_terminal_name(master, name, sizeof name))
+        fd = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    return hfsbi_fd_above_2(fd);
+}
+
+HFSBI_FN bool hfsbi_terminal_open(unsigned cols, unsigned rows, int *master,
+                                  int *slave) {
+    *slave = -1;
+    *master = hfsbi_terminal_master();
+    if (*master >= 0 && grantpt(*master) == 0 && unlockpt(*master) == 0)
+        *slave = hfsbi_terminal_slave(*master);
+    if (*slave >= 0 && hfsbi_terminal_resize(*master, cols, rows) &&
+        hfsbi_set_nonblocking(*master))
+        return true;
+    hfsbi_close(slave);
+    hfsbi_close(master);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_terminal_enter(int fd) {
+    return ioctl(fd, TIOCSCTTY, 0) == 0;
+}
+
+HFSBI_FN bool hfsbi_terminal_resize(int master, unsigned cols, unsigned rows) {
+    struct winsize size;
+    memset(&size, 0, sizeof size);
+    size.ws_col = (unsigned short)cols;
+    size.ws_row = (unsigned short)rows;
+    return ioctl(master, TIOCSWINSZ, &size) == 0;
+}
+
+HFSBI_FN char hfsbi_terminal_eof(int master) {
+    struct termios t;
+    if (tcgetattr(master, &t) != 0 || !(t.c_lflag & ICANON) ||
+        t.c_cc[VEOF] == (cc_t)_POSIX_VDISABLE)
+        return 4;
+    return (char)t.c_cc[VEOF];
+}
+
+HFSBI_FN long hfsbi_terminal_group(int master) {
+    return (long)tcgetpgrp(master);
+}
+
+/* The kernel knows the group, not only its number, which may be reused. It
+   does so for the signals that keys send. */
+HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
+#if defined(HFSBI_LINUX) && defined(TIOCSIG)
+    return ioctl(master, TIOCSIG, number) == 0;
+#else
+    (void)master, (void)number;
+    return false;
+#endif
+}
+
+/* ---- src/proc/spawn.c ---- */
 /* spawn.c - starts a program: all that happens from fork to exec.
 
    A launch prepares everything while failures can still be reported simply:
@@ -31320,7 +36819,8 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
    child has only to
 
        move its descriptors to 0, 1 and 2
-       begin a session, adopt orphans, confine itself
+       begin a session, adopt orphans, confine itself; with a terminal, make
+       it the controlling one of the session
        close all other descriptors, reset all signals, change the directory
        execve()
 
@@ -31362,9 +36862,14 @@ typedef struct hfsbi_child {
     const char         *work_dir;
     const hfsb_confine *confine;     /* NULL: none */
     int                 standard[3]; /* at 3 or above, as the next two */
+    bool                terminal;    /* these are the slave of one */
     int                 script;      /* a long command, becomes 3; -1: none */
     int                 report;      /* its end of the pipe */
-    volatile bool       shared_memory; /* the child ran in our memory: vfork */
+    int                 leaf;        /* the folder of its cgroup; -1: none */
+    bool                inside;      /* it was born there */
+    volatile bool       waited; /* the fork returned after the exec: either the
+                                   child ran in our memory, or see
+                                   hfsbi_fork_into() */
 } hfsbi_child;
 
 /* ---- in the child ---- */
@@ -31491,11 +36996,13 @@ static void hfsbi_child_adopt_orphans(void) {
 
 static void hfsbi_child_main(hfsbi_child *child) {
     int report = child->report;
-    child->shared_memory = true;
+    child->waited = true;
     hfsbi_child_descriptors(child, &report);
-    if (setsid() < 0) hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
+    if (setsid() < 0 || (child->terminal && !hfsbi_terminal_enter(0)))
+        hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
     hfsbi_child_adopt_orphans();
-    if (child->confine && !hfsbi_confine_enter(child->confine))
+    if (child->confine &&
+        !hfsbi_confine_enter(child->confine, child->leaf, child->inside))
         hfsbi_child_fail(report, HFSBI_STAGE_CONFINE);
     hfsbi_child_close(report + 1);
     hfsbi_child_signals();
@@ -31527,20 +37034,83 @@ HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard) {
     errno = keep;
 }
 
+/* A process that moves into a cgroup makes the kernel wait for all
+   processors, 10 ms or more; one that is born there does not. The arguments of
+   clone3() are
+
+       flags | pidfd, child_tid, parent_tid | exit_signal | stack, its size,
+       tls, set_tid, its size | cgroup                      64 bits each  */
+#if defined(HFSBI_LINUX) && defined(SYS_clone3)
+enum { HFSBI_CLONE_ARGS = 11 };
+
+static void hfsbi_clone_args(unsigned long long *args, int cgroup) {
+    memset(args, 0, HFSBI_CLONE_ARGS * sizeof *args);
+    args[0] = 0x200000000ull | 0x4000u; /* CLONE_INTO_CGROUP, CLONE_VFORK */
+    args[4] = SIGCHLD;
+    args[10] = (unsigned)cgroup;
+}
+#endif
+
+HFSBI_FN pid_t hfsbi_fork_into(int cgroup) {
+#if defined(HFSBI_LINUX) && defined(SYS_clone3)
+    unsigned long long args[HFSBI_CLONE_ARGS];
+    hfsbi_clone_args(args, cgroup);
+    return (pid_t)syscall(SYS_clone3, args, sizeof args);
+#else
+    (void)cgroup;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+#if defined(HFSBI_LINUX) && defined(SYS_clone3) && defined(__x86_64__) &&     \
+    defined(__LP64__)
+/* The same without a copy of the memory, as vfork(). The child goes on in the
+   parent's stack frame while the parent waits, so the call must stand here
+   itself: the child would destroy the frame of a function that made it. And
+   nothing may be left to do for the child in this frame. */
+static __attribute__((noinline)) pid_t hfsbi_vfork_into(hfsbi_child *child) {
+    unsigned long long args[HFSBI_CLONE_ARGS];
+    long               rc;
+    hfsbi_clone_args(args, child->leaf);
+    args[0] |= 0x100u; /* CLONE_VM */
+    __asm__ __volatile__("syscall"
+                         : "=a"(rc)
+                         : "0"((long)SYS_clone3), "D"(args), "S"(sizeof args)
+                         : "rcx", "r11", "memory");
+    if (rc == 0) hfsbi_child_main(child);
+    return (pid_t)rc;
+}
+#else
+static pid_t hfsbi_vfork_into(hfsbi_child *child) {
+    pid_t pid = hfsbi_fork_into(child->leaf);
+    child->waited = pid > 0;
+    if (pid == 0) hfsbi_child_main(child);
+    return pid;
+}
+#endif
+
 /* vfork() is fast in a big program, because it copies no page tables, and it
    runs no handlers of pthread_atfork(). */
 static pid_t hfsbi_fork(hfsbi_child *child) {
+    pid_t pid = -1;
+    if (child->leaf >= 0) {
+        child->inside = true;
+        pid = hfsbi_vfork_into(child);
+        child->inside = pid >= 0;
+    }
+    if (pid >= 0) return pid;
 #ifdef HFSBI_LINUX
-    pid_t pid = vfork();
+    pid = vfork();
 #else
-    pid_t pid = fork();
+    pid = fork();
 #endif
     if (pid == 0) hfsbi_child_main(child);
     return pid;
 }
 
-/* True, with the reason, when the program was not started. After a real
-   vfork() the exec has happened or failed already, so this does not wait: a
+/* True, with the reason, when the program was not started. Where the fork
+   waited the exec has happened or failed already, so this does not wait: a
    process that another thread forked at the same time may hold a copy of the
    child's end of the pipe for ever. */
 static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
@@ -31550,7 +37120,7 @@ static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
     ready.fd = report;
     ready.events = POLLIN;
     ready.revents = 0;
-    do rc = poll(&ready, 1, child->shared_memory ? 0 : -1);
+    do rc = poll(&ready, 1, child->waited ? 0 : -1);
     while (rc < 0 && errno == EINTR);
     return rc > 0 && hfsbi_read(report, failure, sizeof *failure) ==
                          (ssize_t)sizeof *failure;
@@ -31604,6 +37174,14 @@ static hfsb_status hfsbi_fail_name_os(hfsb_err *err, int code,
     return st;
 }
 
+HFSBI_FN hfsb_status hfsbi_fail_size(hfsb_err *err, unsigned cols,
+                                     unsigned rows) {
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "A terminal has 1 to %u columns and as many rows, not "
+                      "%u and %u.",
+                      HFSBI_TERMINAL_MAX, cols, rows);
+}
+
 static hfsb_status hfsbi_launch_nomem(hfsb_err *err) {
     return hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
 }
@@ -31650,6 +37228,9 @@ static hfsb_status hfsbi_check_opts(const hfsb_proc_opts *o, hfsb_err *err) {
                           "timeout_ms is %lld: give milliseconds, or 0 for "
                           "no timeout.",
                           o->timeout_ms);
+    if (o->cols > HFSBI_TERMINAL_MAX || o->rows > HFSBI_TERMINAL_MAX ||
+        !o->cols != !o->rows)
+        return hfsbi_fail_size(err, o->cols, o->rows);
     return hfsbi_check_env(o->env, err);
 }
 
@@ -31818,7 +37399,31 @@ static bool hfsbi_make_report(hfsbi_launch *l) {
     return l->child.report >= 0;
 }
 
-static bool hfsbi_make_descriptors(hfsbi_launch *l) {
+/* NOT_FOUND and FULL would be about the program and the disk: the system has
+   no terminals, or all of them are in use. */
+static int hfsbi_terminal_errno(int code) {
+    if (code == ENOENT || code == ENOTDIR) return ENODEV;
+    return code == ENOSPC ? EAGAIN : code;
+}
+
+/* Input has a copy of the master, because it ends by itself. */
+static bool hfsbi_make_terminal(hfsbi_launch *l) {
+    hfsbi_child *c = &l->child;
+    hfsbi_ends  *e = &l->ends;
+    int          i;
+    if (!hfsbi_terminal_open(l->opts->cols, l->opts->rows, &e->output[0],
+                             &e->slave))
+        return false;
+    c->terminal = true;
+    e->input = fcntl(e->output[0], F_DUPFD_CLOEXEC, 3);
+    for (i = 0; i < 3; i++) {
+        c->standard[i] = fcntl(e->slave, F_DUPFD_CLOEXEC, 3);
+        if (c->standard[i] < 0) return false;
+    }
+    return e->input >= 0;
+}
+
+static bool hfsbi_make_pipes(hfsbi_launch *l) {
     const hfsb_proc_opts *o = l->opts;
     hfsbi_child          *c = &l->child;
     if (o->input.len || o->keep_input) {
@@ -31835,7 +37440,7 @@ static bool hfsbi_make_descriptors(hfsbi_launch *l) {
     } else if (!hfsbi_make_pipe(0, &l->ends.output[1], &c->standard[2])) {
         return false;
     }
-    return hfsbi_make_report(l);
+    return true;
 }
 
 /* ---- errors of the child ---- */
@@ -31894,7 +37499,11 @@ static hfsb_status hfsbi_launch_prepare(hfsbi_launch *l, hfsb_err *err) {
     if (st == HFSB_OK) st = hfsbi_make_argv(l, err);
     if (st == HFSB_OK) st = hfsbi_make_env(l, err);
     if (st == HFSB_OK) st = hfsbi_find_program(l, err);
-    if (st == HFSB_OK && !hfsbi_make_descriptors(l))
+    if (st == HFSB_OK && l->opts->cols && !hfsbi_make_terminal(l))
+        st = hfsbi_fail_os(err, hfsbi_terminal_errno(errno),
+                           "Cannot open a terminal");
+    else if (st == HFSB_OK && ((!l->opts->cols && !hfsbi_make_pipes(l)) ||
+                               !hfsbi_make_report(l)))
         st = hfsbi_fail_os(err, errno, "Cannot open pipes for the command");
     return st;
 }
@@ -31917,30 +37526,32 @@ static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
     return hfsbi_launch_error(l, &failure, err);
 }
 
-HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
-                                 hfsbi_ends *ends, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
+                                 pid_t *pid, hfsbi_ends *ends, hfsb_err *err) {
     hfsbi_launch l = HFSB_INIT;
     hfsb_status  st;
     l.opts = opts;
     l.job.alloc = l.path.alloc = opts->alloc;
     l.child.work_dir = opts->work_dir;
     l.child.confine = opts->confine;
+    l.child.leaf = leaf;
     l.child.standard[0] = l.child.standard[1] = l.child.standard[2] = -1;
     l.child.script = l.child.report = l.report = -1;
-    l.ends.input = l.ends.output[0] = l.ends.output[1] = -1;
+    l.ends.input = l.ends.output[0] = l.ends.output[1] = l.ends.slave = -1;
     st = hfsbi_launch_prepare(&l, err);
     if (st == HFSB_OK) st = hfsbi_launch_run(&l, pid, err);
     if (st != HFSB_OK) {
         hfsbi_close(&l.ends.input);
         hfsbi_close(&l.ends.output[0]);
         hfsbi_close(&l.ends.output[1]);
+        hfsbi_close(&l.ends.slave);
     }
     hfsbi_launch_free(&l);
     *ends = l.ends;
     return st;
 }
 
-/* ---- src/os/proc.c ---- */
+/* ---- src/proc/proc.c ---- */
 /* proc.c - a command from its start to its end.
 
    A command is a process that leads a session of its own, called the leader
@@ -31970,6 +37581,9 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
 
    A search for processes needs a snapshot of /proc. Where a loop drives the
    command, a thread takes it, and the command stays in its state until then.
+
+   While its output is held, a command stays in DRAIN: nobody may read what the
+   pipes contain.
 
    The leader stays a zombie until close, so that its pid and the number of its
    session are not reused while they may be signalled. The leader's status is
@@ -32014,7 +37628,15 @@ typedef struct hfsbi_proc_input {
     hfsb_buf bytes; /* those from `at` on wait to be written */
     size_t   at;
     bool     ends; /* after them, standard input is closed */
+    char     last; /* byte that was written; at first as after a line */
+    char     eofs; /* characters written that end the input of a terminal */
 } hfsbi_proc_input;
+
+/* Signals that wait for a snapshot: bit n stands for signal n + 1. */
+typedef struct hfsbi_proc_signals {
+    unsigned long long tree, group;
+    long long          need; /* the snapshot must not be older */
+} hfsbi_proc_signals;
 
 /* How far the output that was left at the end of the command has been read. */
 typedef struct hfsbi_proc_rest {
@@ -32032,13 +37654,16 @@ typedef struct hfsbi_proc_times {
     long long check_wait; /* ms between these, rising */
     long long drain_at;   /* DRAIN began */
     long long byte_at;    /* the last output came */
+    long long held_at;    /* since then output is not read */
 } hfsbi_proc_times;
 
 /* The loop that drives the command, see hfsbi_proc_attach(). */
 typedef struct hfsbi_proc_driver {
-    hfsbi_timer timer; /* first */
-    hfsb_proc  *proc;
-    hfsbi_loop *loop; /* NULL: the host drives it */
+    hfsbi_timer    timer; /* first */
+    hfsb_proc     *proc;
+    hfsbi_loop    *loop;    /* NULL: the host drives it */
+    hfsbi_scanner *scanner; /* of the loop; NULL without memory: the command
+                               takes its own snapshots */
     void (*on_change)(void *user, hfsb_proc *proc, bool done);
     void *user;
 } hfsbi_proc_driver;
@@ -32048,6 +37673,9 @@ struct hfsb_proc {
     hfsb_proc_output_fn on_output;
     void               *user;
     bool                no_keeper;
+    bool                held;     /* output is not read */
+    bool                terminal; /* it has one */
+    int                 slave;    /* of it, until the exit; -1: none */
     hfsbi_proc_state    state;
     hfsb_proc_result    result;
     unsigned long long  changes; /* counts all that on_change reports */
@@ -32055,6 +37683,7 @@ struct hfsb_proc {
     hfsbi_proc_io       io[HFSBI_SLOTS];
     hfsbi_proc_input    input;
     hfsbi_proc_rest     rest[2];
+    hfsbi_proc_signals  signals;
     hfsbi_tree          tree;
     bool                listed; /* in LIST the tree has found the survivors */
     hfsbi_look          look;   /* waits for a snapshot of the loop */
@@ -32095,10 +37724,15 @@ static unsigned hfsbi_proc_wants(const hfsb_proc *proc, int slot) {
     if (slot == HFSBI_SLOT_EXIT)
         return hfsbi_proc_exited(proc) ? 0 : (unsigned)HFSBI_IO_READ;
     if (slot == HFSBI_SLOT_IN)
-        return proc->input.at < proc->input.bytes.len
+        return proc->input.at < proc->input.bytes.len || proc->input.ends
                    ? (unsigned)HFSBI_IO_WRITE
                    : 0;
-    return (unsigned)HFSBI_IO_READ;
+    return proc->held ? 0 : (unsigned)HFSBI_IO_READ;
+}
+
+static bool hfsbi_proc_has_output(const hfsb_proc *proc) {
+    return proc->io[HFSBI_SLOT_OUT].io.fd >= 0 ||
+           proc->io[HFSBI_SLOT_ERR].io.fd >= 0;
 }
 
 /* When the pipes count as quiet. */
@@ -32128,6 +37762,9 @@ size_t hfsb_proc_watch(const hfsb_proc *proc,
 
 long long hfsb_proc_deadline(const hfsb_proc *proc) {
     if (proc->look.waits) return -1; /* its timer comes with the snapshot */
+    if (proc->state != HFSBI_PROC_DONE &&
+        (proc->signals.tree || proc->signals.group))
+        return proc->signals.need;
     switch (proc->state) {
     case HFSBI_PROC_RUNNING:
         if (proc->tree.pidfd >= 0) return proc->times.timeout_at;
@@ -32136,7 +37773,9 @@ long long hfsb_proc_deadline(const hfsb_proc *proc) {
     case HFSBI_PROC_TERM:
     case HFSBI_PROC_KILL: return proc->times.check_at;
     case HFSBI_PROC_DRAIN:
-    case HFSBI_PROC_LINGER: return hfsbi_quiet_at(proc);
+    case HFSBI_PROC_LINGER:
+        if (proc->held && hfsbi_proc_has_output(proc)) return -1;
+        return hfsbi_quiet_at(proc);
     case HFSBI_PROC_LIST: return proc->times.drain_at;
     case HFSBI_PROC_DONE: break;
     }
@@ -32193,7 +37832,9 @@ HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
     proc->driver.loop = loop;
     proc->driver.on_change = on_change;
     proc->driver.user = user;
-    hfsbi_scanner_cover(hfsbi_loop_scanner(loop), proc->tree.span.since);
+    proc->driver.scanner = hfsbi_scanner_of(loop);
+    if (proc->driver.scanner)
+        hfsbi_scanner_cover(proc->driver.scanner, proc->tree.span.since);
     hfsbi_proc_follow(proc);
     if (proc->state == HFSBI_PROC_DONE) /* is reported in the next turn */
         hfsbi_loop_timer(loop, &proc->driver.timer, 0);
@@ -32205,9 +37846,11 @@ HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc) {
     if (!loop) return;
     for (slot = 0; slot < HFSBI_SLOTS; slot++)
         hfsbi_loop_io_forget(loop, &proc->io[slot].io);
-    hfsbi_scanner_leave(hfsbi_loop_scanner(loop), &proc->look);
+    if (proc->driver.scanner)
+        hfsbi_scanner_leave(proc->driver.scanner, &proc->look);
     hfsbi_loop_timer_clear(loop, &proc->driver.timer);
     proc->driver.loop = NULL;
+    proc->driver.scanner = NULL;
 }
 
 /* A loop must forget a descriptor before it is closed. */
@@ -32228,6 +37871,9 @@ static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
     proc->user = o->user;
     proc->no_keeper = o->no_keeper;
     proc->input.ends = !o->keep_input;
+    proc->input.last = '\n';
+    proc->terminal = o->cols > 0;
+    proc->slave = -1;
     for (slot = 0; slot < HFSBI_SLOTS; slot++) {
         proc->io[slot].io.fd = -1;
         proc->io[slot].io.fn = hfsbi_proc_io_ready;
@@ -32246,7 +37892,7 @@ static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
     t->quiet_max_ms = o->quiet_max_ms > 0 ? o->quiet_max_ms : 2000;
     if (o->quiet_max_ms <= 0 && t->quiet_max_ms < t->quiet_ms)
         t->quiet_max_ms = t->quiet_ms;
-    hfsbi_tree_init(&proc->tree, &o->alloc, o->job);
+    hfsbi_tree_init(&proc->tree, &o->alloc, o->job, o->confine);
 }
 
 static void hfsbi_proc_free(hfsb_proc *proc) {
@@ -32272,7 +37918,7 @@ HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
     hfsbi_proc_init(proc, opts);
     if (!input && hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
         st = hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
-    else st = hfsbi_spawn(opts, &pid, &ends, err);
+    else st = hfsbi_spawn(opts, proc->tree.leaf.dir, &pid, &ends, err);
     if (st != HFSB_OK) {
         hfsbi_proc_free(proc);
         return st;
@@ -32283,6 +37929,7 @@ HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
     proc->io[HFSBI_SLOT_ERR].io.fd = ends.output[1];
     proc->io[HFSBI_SLOT_IN].io.fd = ends.input;
     proc->io[HFSBI_SLOT_EXIT].io.fd = proc->tree.pidfd;
+    proc->slave = ends.slave;
     if (input) {
         hfsb_alloc alloc = input->alloc;
         proc->input.bytes = *input;
@@ -32302,9 +37949,8 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
 
 /* How long the last snapshot of the loop took. */
 static long long hfsbi_hunt_cost(const hfsb_proc *proc) {
-    const hfsbi_loop *loop = proc->driver.loop;
-    return loop ? hfsbi_scanner_cost(hfsbi_loop_scanner(proc->driver.loop))
-                : 0;
+    const hfsbi_scanner *scanner = proc->driver.scanner;
+    return scanner ? hfsbi_scanner_cost(scanner) : 0;
 }
 
 /* Sets the next look at the tree, in at most `wait` ms. The times are
@@ -32339,6 +37985,7 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
         return;
     }
     r->duration_ms = now - t->started;
+    hfsbi_close(&proc->slave); /* so that the output of a terminal ends */
     if (rc != 0) {
         proc->tree.span.running = false;
         r->end = HFSB_PROC_UNKNOWN;
@@ -32383,15 +38030,15 @@ static hfsbi_sighting hfsbi_proc_search_now(hfsb_proc *proc) {
    loop has none yet, and drives the command again when it has. */
 static bool hfsbi_proc_search(hfsb_proc *proc, long long need,
                               hfsbi_sighting *found) {
-    hfsbi_loop     *loop = proc->driver.loop;
+    hfsbi_scanner  *scanner = proc->driver.scanner;
     hfsbi_snapshot *snap;
-    if (!loop) {
+    if (!scanner) {
         *found = hfsbi_proc_search_now(proc);
         return true;
     }
-    snap = hfsbi_scanner_get(hfsbi_loop_scanner(loop), &proc->look, need);
+    snap = hfsbi_scanner_get(scanner, &proc->look, need);
     if (!snap) return false;
-    hfsbi_scanner_leave(hfsbi_loop_scanner(loop), &proc->look);
+    hfsbi_scanner_leave(scanner, &proc->look);
     found->left = hfsbi_tree_find(&proc->tree, snap);
     found->blind = snap->blind;
     return true;
@@ -32404,11 +38051,13 @@ static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
     proc->times.check_at = now;
 }
 
-/* The tree is known: sends the first signal. */
+/* The tree is known: sends the first signal. Interactive shells ignore TERM,
+   but end when their terminal is closed. */
 static void hfsbi_hunt_start(hfsb_proc *proc, long long now) {
     bool gently = proc->times.grace_ms >= 0;
     hfsbi_proc_enter(proc, gently ? HFSBI_PROC_TERM : HFSBI_PROC_KILL);
     hfsbi_tree_signal(&proc->tree, gently ? SIGTERM : SIGKILL);
+    if (gently && proc->terminal) hfsbi_tree_signal(&proc->tree, SIGHUP);
     if (gently) hfsbi_tree_signal(&proc->tree, SIGCONT); /* the stopped */
     proc->times.hunt_ends =
         hfsbi_later(now, gently ? proc->times.grace_ms : HFSBI_PROC_GIVE_UP);
@@ -32427,6 +38076,7 @@ static void hfsbi_hunt_check(hfsb_proc *proc, long long now,
     bool              late = now >= t->hunt_ends, gone = found.left == 0;
     if (found.blind && proc->state == HFSBI_PROC_KILL) gone = true;
     if (hfsbi_proc_exited(proc) && gone) {
+        (void)hfsbi_leaf_kill(&proc->tree.leaf); /* what no search found */
         hfsbi_proc_begin_drain(proc, now);
         return;
     }
@@ -32459,6 +38109,64 @@ static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
     else hfsbi_hunt_check(proc, now, found);
 }
 
+/* ---- signals ---- */
+
+/* The command's own group: that of a leader which is still held. */
+static void hfsbi_proc_signal_own(hfsb_proc *proc, int number) {
+    hfsbi_tree own = proc->tree;
+    own.known_count = 0;
+    own.leaf.dir = -1; /* has processes of other groups, too */
+    hfsbi_tree_signal(&own, number);
+}
+
+/* Signals the foreground group of the terminal. False: that takes a snapshot,
+   because nothing but its members shows that the number is still its own.
+   Where none is found, as without /proc, its leader may show it: the number of
+   the session is held. */
+static bool hfsbi_proc_signal_group(hfsb_proc *proc, int number,
+                                    bool searched) {
+    int  master = proc->io[HFSBI_SLOT_OUT].io.fd;
+    long own = proc->tree.span.session;
+    long group =
+        master < 0 || !proc->terminal ? own : hfsbi_terminal_group(master);
+    hfsbi_tree one = proc->tree;
+    size_t     i, sent = 0;
+    if (group <= 1 || group == own) {
+        hfsbi_proc_signal_own(proc, number);
+        return true;
+    }
+    if (hfsbi_terminal_signal(master, number)) return true;
+    if (!searched) return false;
+    one.span.running = false; /* signals nothing but what it knows */
+    one.known_count = 1;
+    one.leaf.dir = -1;
+    for (i = 0; i < proc->tree.known_count; i++) {
+        one.known = &proc->tree.known[i];
+        if (one.known->group != group || one.known->session != own) continue;
+        hfsbi_tree_signal(&one, number);
+        sent++;
+    }
+    if (!sent && hfsbi_tree_span(&proc->tree).session == own &&
+        getsid((pid_t)group) == (pid_t)own)
+        (void)kill((pid_t)-group, number);
+    return true;
+}
+
+/* Sends those that wait, once there is a snapshot. */
+static void hfsbi_proc_send_signals(hfsb_proc *proc) {
+    hfsbi_proc_signals *s = &proc->signals;
+    hfsbi_sighting      found;
+    int                 i;
+    if (!s->tree && !s->group) return;
+    if (!hfsbi_proc_search(proc, s->need, &found)) return;
+    for (i = 0; i < 64; i++) {
+        if (s->tree >> i & 1) hfsbi_tree_signal(&proc->tree, i + 1);
+        if (s->group >> i & 1)
+            (void)hfsbi_proc_signal_group(proc, i + 1, true);
+    }
+    s->tree = s->group = 0;
+}
+
 /* ---- input and output ---- */
 
 static void hfsbi_proc_end_input(hfsb_proc *proc) {
@@ -32467,9 +38175,27 @@ static void hfsbi_proc_end_input(hfsb_proc *proc) {
     proc->input.at = 0;
 }
 
+/* Ends the input of a terminal with its end-of-file character, where there is
+   a program that reads lines. After a part of a line it takes two: the first
+   one gives that part to the program, the second one is the end. True once
+   they were written, or cannot be. */
+static bool hfsbi_proc_put_eof(hfsb_proc *proc) {
+    hfsbi_proc_input *in = &proc->input;
+    int               fd = proc->io[HFSBI_SLOT_IN].io.fd;
+    char              eof = hfsbi_terminal_eof(fd), last = in->last;
+    int count = last == '\n' || last == '\r' || last == eof ? 1 : 2;
+    for (; in->eofs < count; in->eofs++) {
+        ssize_t n = hfsbi_write(fd, &eof, 1);
+        if (n < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
+        if (n == 0) return false;
+        proc->changes++;
+    }
+    return true;
+}
+
 /* Writes as much input as the pipe takes, a bounded amount a step. When the
    command has closed its end, the rest is dropped. */
-static void hfsbi_proc_feed(hfsb_proc *proc) {
+static void hfsbi_proc_put_input(hfsb_proc *proc) {
     hfsbi_proc_input  *in = &proc->input;
     int                fd = proc->io[HFSBI_SLOT_IN].io.fd;
     hfsbi_signal_guard guard;
@@ -32484,6 +38210,7 @@ static void hfsbi_proc_feed(hfsb_proc *proc) {
         n = hfsbi_write(fd, in->bytes.ptr + in->at, most);
         if (n <= 0) break;
         in->at += (size_t)n;
+        in->last = in->bytes.ptr[in->at - 1];
         proc->changes++;
     }
     hfsbi_signal_guard_end(&guard);
@@ -32492,7 +38219,8 @@ static void hfsbi_proc_feed(hfsb_proc *proc) {
     } else if (in->at == in->bytes.len) {
         hfsb_buf_truncate(&in->bytes, 0);
         in->at = 0;
-        if (in->ends) hfsbi_proc_end_input(proc);
+        if (in->ends && (!proc->terminal || hfsbi_proc_put_eof(proc)))
+            hfsbi_proc_end_input(proc);
     }
 }
 
@@ -32508,14 +38236,14 @@ static void hfsbi_proc_widen(int fd, unsigned long long before,
 #endif
 }
 
-/* Reads a bounded amount of one stream. */
+/* Reads a bounded amount of one stream. A terminal ends with EIO. */
 static void hfsbi_proc_take(hfsb_proc *proc, int stream) {
     unsigned long long *total =
         stream == 0 ? &proc->result.stdout_bytes : &proc->result.stderr_bytes;
     const int *fd = &proc->io[stream].io.fd;
     int        i;
     proc->rest[stream].empty = false;
-    for (i = 0; *fd >= 0 && i < HFSBI_PROC_READS; i++) {
+    for (i = 0; *fd >= 0 && !proc->held && i < HFSBI_PROC_READS; i++) {
         ssize_t n = hfsbi_read(*fd, proc->block, sizeof proc->block);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             proc->rest[stream].empty = true;
@@ -32543,6 +38271,7 @@ static void hfsbi_proc_take(hfsb_proc *proc, int stream) {
 static void hfsbi_proc_finish(hfsb_proc *proc) {
     hfsbi_proc_enter(proc, HFSBI_PROC_DONE);
     hfsbi_proc_end_input(proc);
+    hfsbi_close(&proc->slave);
     if (!hfsbi_proc_exited(proc))
         proc->result.duration_ms = hfsb_clock_ms() - proc->times.started;
 }
@@ -32563,6 +38292,7 @@ static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
     for (i = 0; i < 2; i++) {
         if (proc->io[i].io.fd < 0) continue;
         open = true;
+        if (proc->held) return;
         if (!proc->rest[i].empty && proc->rest[i].bytes < HFSBI_PROC_PIPE)
             return;
     }
@@ -32601,7 +38331,8 @@ bool hfsb_proc_step(hfsb_proc *proc) {
         hfsbi_hunt_begin(proc, now);
     }
     hfsbi_hunt_step(proc, now);
-    hfsbi_proc_feed(proc);
+    hfsbi_proc_send_signals(proc);
+    hfsbi_proc_put_input(proc);
     hfsbi_proc_take(proc, HFSB_PROC_STDOUT);
     hfsbi_proc_take(proc, HFSB_PROC_STDERR);
     hfsbi_proc_drain(proc, now);
@@ -32628,6 +38359,58 @@ void hfsb_proc_kill(hfsb_proc *proc) {
     hfsbi_proc_follow(proc);
 }
 
+static hfsb_status hfsbi_proc_refuse(hfsb_err *err) {
+    return hfsbi_fail(err, HFSB_REFUSED, 0, "The command has ended.");
+}
+
+/* True when no process of the command can run any more. */
+static bool hfsbi_proc_is_gone(const hfsb_proc *proc) {
+    return proc->state == HFSBI_PROC_DONE ||
+           (hfsbi_proc_exited(proc) && proc->tree.empty);
+}
+
+/* As for a kill, a snapshot of a moment ago will do to find the tree; but the
+   foreground group changes with every command that a shell runs. */
+hfsb_status hfsb_proc_signal(hfsb_proc *proc, int number,
+                             hfsb_proc_target target, hfsb_err *err) {
+    hfsbi_proc_signals *s = &proc->signals;
+    unsigned long long  bit;
+    long long           need = hfsb_clock_ms();
+    if (number < 1 || number > 64)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "%d is not the number of a signal.", number);
+    if (hfsbi_proc_is_gone(proc)) return hfsbi_proc_refuse(err);
+    if (target == HFSB_PROC_GROUP && !hfsbi_proc_exited(proc) &&
+        hfsbi_proc_signal_group(proc, number, false))
+        return hfsbi_ok(err);
+    bit = 1ull << (number - 1);
+    if (target == HFSB_PROC_GROUP) s->group |= bit;
+    else s->tree |= bit;
+    if (target == HFSB_PROC_TREE) need -= 20 + hfsbi_hunt_cost(proc);
+    if (s->need < need) s->need = need;
+    hfsbi_proc_send_signals(proc);
+    if (hfsbi_proc_is_gone(proc)) return hfsbi_proc_refuse(err);
+    hfsbi_proc_follow(proc);
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_proc_resize(hfsb_proc *proc, unsigned cols, unsigned rows,
+                             hfsb_err *err) {
+    int master = proc->io[HFSBI_SLOT_OUT].io.fd;
+    if (!proc->terminal)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The command has no terminal: it was started "
+                          "without cols and rows.");
+    if (!cols || !rows || cols > HFSBI_TERMINAL_MAX ||
+        rows > HFSBI_TERMINAL_MAX)
+        return hfsbi_fail_size(err, cols, rows);
+    if (proc->state == HFSBI_PROC_DONE || master < 0)
+        return hfsbi_proc_refuse(err);
+    if (!hfsbi_terminal_resize(master, cols, rows))
+        return hfsbi_fail_os(err, errno, "Cannot resize the terminal");
+    return hfsbi_ok(err);
+}
+
 hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
                             hfsb_err *err) {
     hfsbi_proc_input *in = &proc->input;
@@ -32651,7 +38434,7 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
         return hfsbi_fail_status(err, HFSB_NOMEM, "Writing to the command");
     }
     in->ends = end;
-    hfsbi_proc_feed(proc);
+    hfsbi_proc_put_input(proc);
     hfsbi_proc_follow(proc);
     return hfsbi_ok(err);
 }
@@ -32667,6 +38450,20 @@ HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
     size_t left = hfsbi_tree_find(&proc->tree, snap);
     if (number) hfsbi_tree_signal(&proc->tree, number);
     return left;
+}
+
+/* The time during which output was held does not count as quiet. */
+HFSBI_FN void hfsbi_proc_hold(hfsb_proc *proc, bool hold) {
+    hfsbi_proc_times *t = &proc->times;
+    long long         now = hfsb_clock_ms();
+    if (proc->held == hold) return;
+    proc->held = hold;
+    if (hold) t->held_at = now;
+    else if (proc->state == HFSBI_PROC_DRAIN ||
+             proc->state == HFSBI_PROC_LINGER)
+        t->drain_at +=
+            now - (t->held_at > t->drain_at ? t->held_at : t->drain_at);
+    hfsbi_proc_follow(proc);
 }
 
 /* ---- survivors ---- */
@@ -32795,6 +38592,7 @@ void hfsb_proc_close(hfsb_proc *proc) {
     if (proc->state != HFSBI_PROC_DONE) hfsbi_proc_destroy(proc);
     hfsbi_proc_detach(proc);
     hfsbi_proc_end_input(proc);
+    hfsbi_close(&proc->slave);
     if (proc->tree.span.running) (void)hfsbi_tree_wait(&proc->tree, &info, 0);
     proc->state = HFSBI_PROC_DONE;
     n = hfsb_proc_take_pipes(proc, fds);
@@ -32884,7 +38682,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     return HFSB_OK;
 }
 
-/* ---- src/os/orphans.c ---- */
+/* ---- src/proc/orphans.c ---- */
 /* orphans.c - the processes that commands leave, in a program of ours.
 
    A process whose parent ends becomes a child of process 1, or of the nearest
@@ -32977,7 +38775,7 @@ void hfsb_orphans_kill(long long grace_ms, long long limit_ms) {
     }
 }
 
-/* ---- src/os/record.c ---- */
+/* ---- src/proc/record.c ---- */
 /* record.c - the output of a command, kept in bounded memory.
 
    Output is cleaned as it arrives. stdout goes to its window, which a reply
@@ -33214,7 +39012,7 @@ static size_t hfsbi_spills_list_left(DIR *dir, hfsbi_leftover *list,
 }
 
 static void hfsbi_spills_sweep(const hfsbi_spills *spills) {
-    long long       now = hfsbi_wall_ns() / 1000000000;
+    long long       now = hfsbi_time_ns() / 1000000000;
     DIR            *dir = opendir(spills->dir);
     hfsbi_leftover *list;
     size_t          i, n;
@@ -33654,13 +39452,4758 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
     return st;
 }
 
+/* ---- src/proc/feed.c ---- */
+/* feed.c - the raw output of one process as numbered events.
+
+   A feed keeps the newest events in a ring of bounded size, and readers take
+   them at their own pace:
+
+       write --> [ oldest ... | 17 stdout | 18 stderr ] exited closed
+                                 ^ reader              ^ reader
+
+   Each event of the ring is a header, its kind and length, and its bytes. Its
+   number is not stored: it follows from its place. The exit and the close are
+   the last two events; they need no room, so they stay readable for ever.
+
+   What an attached reader has not taken is not dropped. When that is as much
+   as the feed keeps, the feed asks its owner to hold the process, and when
+   half of it was taken, to release it. Some more room is for what is on its
+   way when the owner is asked. Without readers the oldest events are dropped.
+
+   Only an owner that does not hold the process, or a lack of memory, makes an
+   attached reader lose events; like one that attaches too late, it is told. */
+enum {
+    HFSBI_FEED_HEAD = 4,         /* bytes of a header */
+    HFSBI_FEED_LEAST = 256,      /* bytes that a feed keeps at least */
+    HFSBI_FEED_FIRST = 4096,     /* bytes of the first ring */
+    HFSBI_FEED_SLACK = 128 << 10 /* bytes beyond max, for what is on its way */
+};
+
+/* ---- the ring ---- */
+
+static size_t hfsbi_feed_used(const hfsbi_feed *feed) {
+    return (size_t)(feed->end - feed->start);
+}
+
+/* Copies n bytes from an offset of the output. */
+static void hfsbi_feed_get(const hfsbi_feed *feed, unsigned long long at,
+                           char *out, size_t n) {
+    size_t from = (feed->head + (size_t)(at - feed->start)) % feed->cap;
+    size_t part = feed->cap - from < n ? feed->cap - from : n;
+    if (part) memcpy(out, feed->ring + from, part);
+    if (n > part) memcpy(out + part, feed->ring, n - part);
+}
+
+/* Appends n bytes, for which there is room. */
+static void hfsbi_feed_put(hfsbi_feed *feed, const char *bytes, size_t n) {
+    size_t to = (feed->head + hfsbi_feed_used(feed)) % feed->cap;
+    size_t part = feed->cap - to < n ? feed->cap - to : n;
+    if (part) memcpy(feed->ring + to, bytes, part);
+    if (n > part) memcpy(feed->ring, bytes + part, n - part);
+    feed->end += n;
+}
+
+/* Reads the header at an offset; returns the length of the event. */
+static size_t hfsbi_feed_head(const hfsbi_feed *feed, unsigned long long at,
+                              hfsbi_feed_kind *kind) {
+    unsigned word;
+    char     bytes[HFSBI_FEED_HEAD];
+    hfsbi_feed_get(feed, at, bytes, sizeof bytes);
+    memcpy(&word, bytes, sizeof word);
+    *kind = (hfsbi_feed_kind)(word & 3u);
+    return word >> 2;
+}
+
+/* Makes the ring hold n bytes. False without memory. */
+static bool hfsbi_feed_grow(hfsbi_feed *feed, size_t n) {
+    size_t used = hfsbi_feed_used(feed), most = feed->max + HFSBI_FEED_SLACK;
+    size_t cap = feed->cap ? feed->cap * 2 : (size_t)HFSBI_FEED_FIRST;
+    char  *ring;
+    if (n <= feed->cap) return true;
+    if (cap > most) cap = most;
+    if (cap < n) cap = n;
+    ring = (char *)hfsbi_array(&feed->alloc, cap, 1);
+    if (!ring) return false;
+    if (used) hfsbi_feed_get(feed, feed->start, ring, used);
+    hfsbi_array_free(&feed->alloc, feed->ring, feed->cap, 1);
+    feed->ring = ring;
+    feed->cap = cap;
+    feed->head = 0;
+    return true;
+}
+
+/* A reader that has reached the event `seq` loses it. */
+static void hfsbi_feed_skip(hfsbi_feed *feed, unsigned long long seq,
+                            size_t len, size_t size) {
+    hfsbi_feed_reader *r;
+    for (r = feed->readers; r; r = r->next) {
+        if (r->seq != seq) continue;
+        r->gone_events++;
+        r->gone_bytes += len - r->done;
+        r->seq++;
+        r->at += size;
+        r->done = 0;
+    }
+    feed->dropped += len;
+}
+
+/* Drops the oldest event. */
+static void hfsbi_feed_drop(hfsbi_feed *feed) {
+    hfsbi_feed_kind kind;
+    size_t          len = hfsbi_feed_head(feed, feed->start, &kind);
+    hfsbi_feed_skip(feed, feed->first, len, HFSBI_FEED_HEAD + len);
+    feed->head = (feed->head + HFSBI_FEED_HEAD + len) % feed->cap;
+    feed->start += HFSBI_FEED_HEAD + len;
+    feed->first++;
+}
+
+/* True when every attached reader has taken the oldest event. */
+static bool hfsbi_feed_may_drop(const hfsbi_feed *feed) {
+    const hfsbi_feed_reader *r;
+    if (feed->start == feed->end) return false;
+    for (r = feed->readers; r; r = r->next)
+        if (r->seq == feed->first) return false;
+    return true;
+}
+
+/* Makes room for an event of so many bytes. False without memory; then the
+   ring is empty. */
+static bool hfsbi_feed_make_room(hfsbi_feed *feed, size_t size) {
+    while (hfsbi_feed_used(feed) + size > feed->max &&
+           hfsbi_feed_may_drop(feed))
+        hfsbi_feed_drop(feed);
+    while (hfsbi_feed_used(feed) + size > feed->max + HFSBI_FEED_SLACK)
+        hfsbi_feed_drop(feed);
+    if (hfsbi_feed_grow(feed, hfsbi_feed_used(feed) + size)) return true;
+    while (feed->start < feed->end && hfsbi_feed_used(feed) + size > feed->cap)
+        hfsbi_feed_drop(feed);
+    return size <= feed->cap;
+}
+
+/* ---- what the owner and the readers are told ---- */
+
+/* Bytes that the slowest reader has not taken. */
+static size_t hfsbi_feed_unread(const hfsbi_feed *feed) {
+    const hfsbi_feed_reader *r;
+    size_t                   most = 0;
+    for (r = feed->readers; r; r = r->next)
+        if ((size_t)(feed->end - r->at) > most)
+            most = (size_t)(feed->end - r->at);
+    return most;
+}
+
+static void hfsbi_feed_balance(hfsbi_feed *feed) {
+    size_t unread = hfsbi_feed_unread(feed);
+    bool hold = unread >= feed->max || (feed->held && unread > feed->max / 2);
+    if (feed->ended) hold = false;
+    if (hold == feed->held) return;
+    feed->held = hold;
+    if (feed->on_hold) feed->on_hold(feed->user, hold);
+}
+
+/* Tells the readers, which may take events, attach and detach meanwhile. */
+static void hfsbi_feed_tell(hfsbi_feed *feed) {
+    hfsbi_feed_reader *r;
+    for (r = feed->readers; r; r = r->next) r->news = true;
+    r = feed->readers;
+    while (r) {
+        if (!r->news || r->told || !r->on_news) {
+            r->news = false;
+            r = r->next;
+            continue;
+        }
+        r->news = false;
+        r->told = true;
+        r->on_news(r->user);
+        r = feed->readers;
+    }
+}
+
+/* ---- the owner ---- */
+
+HFSBI_FN void hfsbi_feed_init(hfsbi_feed *feed, size_t max,
+                              void (*on_hold)(void *user, bool hold),
+                              void *user, const hfsb_alloc *alloc) {
+    const size_t most = (size_t)1 << 30;
+    memset(feed, 0, sizeof *feed);
+    feed->alloc = *alloc;
+    feed->max = max ? max : (size_t)1 << 20;
+    if (feed->max < HFSBI_FEED_LEAST) feed->max = HFSBI_FEED_LEAST;
+    if (feed->max > most) feed->max = most;
+    feed->first = feed->next = 1;
+    feed->on_hold = on_hold;
+    feed->user = user;
+}
+
+HFSBI_FN void hfsbi_feed_free(hfsbi_feed *feed) {
+    feed->on_hold = NULL;
+    while (feed->readers) hfsbi_feed_detach(feed->readers);
+    hfsbi_array_free(&feed->alloc, feed->ring, feed->cap, 1);
+    feed->ring = NULL;
+    feed->cap = 0;
+    feed->start = feed->end;
+    feed->first = feed->next;
+}
+
+HFSBI_FN void hfsbi_feed_write(hfsbi_feed *feed, hfsbi_feed_kind kind,
+                               hfsb_str bytes) {
+    size_t most = feed->max / 4;
+    if (most > HFSBI_FEED_EVENT) most = HFSBI_FEED_EVENT;
+    if (feed->ended || bytes.len == 0) return;
+    while (bytes.len) {
+        size_t   len = bytes.len < most ? bytes.len : most;
+        unsigned word = (unsigned)len << 2 | (unsigned)kind;
+        char     head[HFSBI_FEED_HEAD];
+        if (hfsbi_feed_make_room(feed, HFSBI_FEED_HEAD + len)) {
+            memcpy(head, &word, sizeof head);
+            hfsbi_feed_put(feed, head, sizeof head);
+            hfsbi_feed_put(feed, bytes.ptr, len);
+        } else {
+            hfsbi_feed_skip(feed, feed->next, len, 0);
+            feed->first++;
+        }
+        feed->next++;
+        bytes = hfsb_str_slice(bytes, len, bytes.len);
+    }
+    hfsbi_feed_balance(feed);
+    hfsbi_feed_tell(feed);
+}
+
+HFSBI_FN void hfsbi_feed_end(hfsbi_feed *feed, hfsb_proc_end end,
+                             int exit_code, int signal) {
+    if (feed->ended) return;
+    feed->ended = true;
+    feed->exit.end = end;
+    feed->exit.exit_code = exit_code;
+    feed->exit.signal = signal;
+    hfsbi_feed_balance(feed);
+    hfsbi_feed_tell(feed);
+}
+
+/* ---- readers ---- */
+
+/* Adds bytes to the incomplete character at the end of a stream. */
+static void hfsbi_feed_add_tail(hfsbi_feed_tail *tail, const char *bytes,
+                                size_t n) {
+    char   both[6];
+    size_t open, len = tail->len;
+    if (len) memcpy(both, tail->bytes, len);
+    memcpy(both + len, bytes, n);
+    open = hfsbi_utf8_open(hfsb_str_make(both, len + n));
+    memcpy(tail->bytes, both + len + n - open, open);
+    tail->len = open;
+}
+
+/* Moves the reader from the oldest event to event `seq`, and notes incomplete
+   characters on the way. */
+static void hfsbi_feed_seek(hfsbi_feed_reader *r, unsigned long long seq) {
+    const hfsbi_feed *feed = r->feed;
+    while (r->seq < seq && r->at < feed->end) {
+        hfsbi_feed_kind kind;
+        size_t          len = hfsbi_feed_head(feed, r->at, &kind), n;
+        char            last[3];
+        n = len < sizeof last ? len : sizeof last;
+        if (r->text) {
+            hfsbi_feed_get(feed, r->at + HFSBI_FEED_HEAD + len - n, last, n);
+            if (n == sizeof last) r->tail[kind - 1].len = 0;
+            hfsbi_feed_add_tail(&r->tail[kind - 1], last, n);
+        }
+        r->at += HFSBI_FEED_HEAD + len;
+        r->seq++;
+    }
+}
+
+HFSBI_FN void hfsbi_feed_attach(hfsbi_feed *feed, hfsbi_feed_reader *r,
+                                unsigned long long from) {
+    unsigned long long last = feed->next + (feed->ended ? 2 : 0);
+    if (from == 0) from = 1;
+    if (from == HFSBI_FEED_NOW || from > last) from = feed->next;
+    r->feed = feed;
+    r->seq = feed->first;
+    r->at = feed->start;
+    r->done = 0;
+    r->gone_events = r->gone_bytes = 0;
+    r->told = r->news = false;
+    memset(r->tail, 0, sizeof r->tail);
+    r->next = feed->readers;
+    feed->readers = r;
+    if (from < feed->first) {
+        r->gone_events = feed->first - from;
+        r->gone_bytes = feed->dropped;
+    } else if (from >= feed->next && (feed->ended || !r->text)) {
+        r->at = feed->end;
+        r->seq = from;
+    } else {
+        hfsbi_feed_seek(r, from);
+    }
+    hfsbi_feed_balance(feed);
+}
+
+HFSBI_FN void hfsbi_feed_detach(hfsbi_feed_reader *r) {
+    hfsbi_feed         *feed = r->feed;
+    hfsbi_feed_reader **link;
+    if (!feed) return;
+    for (link = &feed->readers; *link != r;) link = &(*link)->next;
+    *link = r->next;
+    r->feed = NULL;
+    hfsbi_feed_balance(feed);
+}
+
+/* Takes an incomplete character that will get no more bytes. */
+static bool hfsbi_feed_take_tail(hfsbi_feed_reader *r, char *out,
+                                 hfsbi_feed_event *event) {
+    size_t i;
+    for (i = 0; i < sizeof r->tail / sizeof *r->tail; i++) {
+        size_t len = r->tail[i].len;
+        if (len == 0) continue;
+        memcpy(out, r->tail[i].bytes, len);
+        r->tail[i].len = 0;
+        event->kind = (hfsbi_feed_kind)(i + 1);
+        event->seq = r->seq - 1 - r->gone_events;
+        event->bytes = hfsb_str_make(out, len);
+        return true;
+    }
+    return false;
+}
+
+/* Takes bytes of the next event. False when there are none for a reader of
+   text: its bytes belong to an incomplete character. */
+static bool hfsbi_feed_take_bytes(hfsbi_feed_reader *r, char *out, size_t n,
+                                  hfsbi_feed_event *event) {
+    hfsbi_feed_tail *tail;
+    size_t           len = hfsbi_feed_head(r->feed, r->at, &event->kind);
+    size_t           kept, part = len - r->done, open = 0;
+    tail = &r->tail[event->kind - 1];
+    kept = tail->len;
+    if (part > n - kept) part = n - kept;
+    if (kept) memcpy(out, tail->bytes, kept);
+    hfsbi_feed_get(r->feed, r->at + HFSBI_FEED_HEAD + r->done, out + kept,
+                   part);
+    tail->len = 0;
+    if (r->text) open = hfsbi_utf8_open(hfsb_str_make(out, kept + part));
+    event->seq = r->seq;
+    event->bytes = hfsb_str_make(out, kept + part - open);
+    event->more = r->done + part < len;
+    if (event->more) { /* those that were cut come again */
+        r->done += part - open;
+        return true;
+    }
+    memcpy(tail->bytes, out + event->bytes.len, open);
+    tail->len = open;
+    r->done = 0;
+    r->at += HFSBI_FEED_HEAD + len;
+    r->seq++;
+    return event->bytes.len > 0;
+}
+
+static void hfsbi_feed_take_gap(hfsbi_feed_reader *r,
+                                hfsbi_feed_event  *event) {
+    event->kind = HFSBI_FEED_GAP;
+    event->seq = r->seq;
+    event->gone_events = r->gone_events;
+    event->gone_bytes = r->gone_bytes;
+    r->gone_events = r->gone_bytes = 0;
+}
+
+/* The last two events. */
+static void hfsbi_feed_take_end(hfsbi_feed_reader *r,
+                                hfsbi_feed_event  *event) {
+    unsigned long long exited = r->feed->next;
+    if (r->seq > exited + 1) return;
+    event->kind = r->seq == exited ? HFSBI_FEED_EXITED : HFSBI_FEED_CLOSED;
+    event->seq = r->seq++;
+    event->exit = r->feed->exit;
+}
+
+HFSBI_FN bool hfsbi_feed_take(hfsbi_feed_reader *r, char *out, size_t n,
+                              hfsbi_feed_event *event) {
+    hfsbi_feed *feed = r->feed;
+    bool        taken = false;
+    memset(event, 0, sizeof *event);
+    r->told = false;
+    if (!feed) return false;
+    HFSB_ASSERT(n >= HFSBI_FEED_TAKE);
+    while (!taken && !r->gone_events && r->seq < feed->next)
+        taken = hfsbi_feed_take_bytes(r, out, n, event);
+    if (!taken) {
+        memset(event, 0, sizeof *event);
+        if (!r->gone_events && !feed->ended) taken = true; /* nothing yet */
+        else taken = hfsbi_feed_take_tail(r, out, event);
+    }
+    if (!taken && r->gone_events) hfsbi_feed_take_gap(r, event);
+    else if (!taken) hfsbi_feed_take_end(r, event);
+    hfsbi_feed_balance(feed);
+    return event->kind != HFSBI_FEED_NONE;
+}
+
+/* ---- src/check/check_private.h ---- */
+/* check_private.h - warnings about a file that was just written.
+
+       check.c    chooses the check, runs programs, remembers their answers
+       python.c   the helper process for Python files */
+
+/* ==== check.c: warnings after a write ==================================== */
+
+/* Built-in checks cover the syntax of Python, keyword arguments that a Python
+   callable does not take, training scripts that push nothing to the Hub, JSON,
+   and the syntax of sh, bash and dash scripts. The findings of other programs
+   are cached by content. */
+
+#define HFSBI_CHECK_MEMORY 64 /* contents in the cache */
+#define HFSBI_CHECK_PROGRAM \
+    ((size_t)1024 * 1024) /* longest content that a
+                                                     program checks */
+
+/* The cached warnings for one content. */
+typedef struct hfsbi_check_seen {
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    char              *text; /* the warnings, each line ends in LF */
+    size_t             len;
+    unsigned long long used; /* `clock` at the last use; 0: free */
+} hfsbi_check_seen;
+
+typedef struct hfsbi_py_check hfsbi_py_check; /* see python.c */
+
+/* The helper process for Python files. */
+typedef struct hfsbi_python {
+    hfsbi_loop     *loop;  /* NULL until the first check; opened under the lock
+                             of the checker; its own lock protects the rest */
+    hfsb_proc      *proc;  /* NULL: none runs */
+    hfsb_buf        piece; /* its output after the last line */
+    size_t          taken; /* bytes of the answer that arrives */
+    hfsbi_py_check *checks; /* oldest first */
+} hfsbi_python;
+
+typedef struct hfsbi_checker {
+    hfsb_tools_check  *checks; /* the caller's */
+    size_t             count;
+    hfsb_buf           suffixes;    /* of `checks`, each ends in NUL */
+    const char *const *env;         /* of the programs; not copied (NULL: that
+                                      of this process) */
+    const hfsb_root   *place;       /* where the tools write; not copied (NULL:
+                                      the current directory) */
+    bool               no_imports;  /* Python modules are not imported */
+    long long          timeout_ms;  /* for one program */
+    long long          patience_ms; /* that a call waits for a Python check,
+                                      before the next call shows its warnings
+                                      (0: until it ends) */
+    bool               late_by_path; /* ... if it is about the same file */
+    hfsbi_python       python;
+    hfsb_alloc         alloc;
+    pthread_mutex_t    lock;    /* protects what follows; held briefly */
+    hfsb_confine      *confine; /* of the programs; opened at first need */
+    unsigned long long clock;
+    hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
+} hfsbi_checker;
+
+/* Opens a checker with copies of the caller's checks. NULL without memory. */
+HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
+                                           size_t                  count,
+                                           const hfsb_alloc       *alloc);
+/* No run may be under way. NULL is allowed. */
+HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
+
+/* Appends to *warnings one line, with LF, for each finding about content, the
+   text of the file at path. Never fails: a check that cannot run reports
+   nothing. Lasts as long as the programs it runs, 10 s each at most, or until
+   cancel (may be NULL) is set; for Python, patience_ms at most. Several
+   threads may run it at once; working memory comes from warnings->alloc. */
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
+                                const hfsb_cancel *cancel, hfsb_str path,
+                                hfsb_str content, hfsb_buf *warnings);
+
+/* True when that may run a program, or a function of the host. */
+HFSBI_FN bool hfsbi_checker_runs_code(const hfsbi_checker *checker,
+                                      hfsb_str path, hfsb_str content);
+
+/* The file at path may be written soon. True when hfsbi_python_expect() should
+   be called: the reply to that write will not wait for the helper to start. */
+HFSBI_FN bool hfsbi_checker_expects(const hfsbi_checker *checker,
+                                    hfsb_str             path);
+
+/* Returns "sh", "bash" or "dash" when the first line of content makes it a
+   script for that shell, else NULL. */
+HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
+
+/* Appends a heading and the lines of warnings to an output, or nothing when
+   there are none or memory is short. path names the file when the output is
+   not that of its write (empty: it is). */
+HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines);
+
+/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
+   without memory. */
+HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text);
+
+/* The digest of a program's name and the content it checks. */
+HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
+                                 unsigned char digest[HFSB_SHA256_SIZE]);
+/* Appends the cached warnings to *lines; false if there is no entry. */
+HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
+                                 const unsigned char digest[HFSB_SHA256_SIZE],
+                                 hfsb_buf           *lines);
+/* Caches the warnings for a digest. */
+HFSBI_FN void
+hfsbi_check_remember(hfsbi_checker      *checker,
+                     const unsigned char digest[HFSB_SHA256_SIZE],
+                     hfsb_str            text);
+
+enum { HFSBI_FENCE_DIRS = 2 * HFSBI_ROOTS + 1 };
+
+/* The directories that the tools write to, before and after realpath(). Points
+   into itself and into the root: do not copy. */
+typedef struct hfsbi_fence {
+    const char *dirs[HFSBI_FENCE_DIRS]; /* ends in NULL; only NULL: nothing is
+                                           fenced */
+    char        given[PATH_MAX], real[PATH_MAX]; /* without a root */
+} hfsbi_fence;
+
+/* A program outside the fence, and an environment that mentions nothing inside
+   it. */
+typedef struct hfsbi_outer_program {
+    char         path[PATH_MAX];
+    const char **env; /* ends in NULL */
+    size_t       count;
+    hfsb_buf     search; /* its PATH */
+    hfsbi_fence  fence;
+    hfsb_alloc   alloc;
+} hfsbi_outer_program;
+
+/* The confinement of the programs that check: nothing to write, no network.
+   NULL where the system has no means for it. */
+HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker);
+
+/* Searches PATH for a program. False if it is not found, or without
+   memory; then there is nothing to free. */
+HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
+                               hfsbi_outer_program *program);
+HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
+
+/* ==== python.c: the helper for Python files ============================== */
+
+/* Appends the warnings about content to *lines, as hfsbi_checker_run() does.
+   With patience_ms, warnings that come later are kept for
+   hfsbi_python_late(). */
+HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
+                                 const hfsb_cancel *cancel, hfsb_str path,
+                                 hfsb_str content, hfsb_buf *lines);
+/* Starts the helper of a checker unless it runs. */
+HFSBI_FN void hfsbi_python_expect(void *checker);
+/* Appends the warnings that came late, as hfsbi_check_put() does, and forgets
+   them; those about a file that has changed since are dropped. With
+   late_by_path only those about the file at path. Does not wait. */
+HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_str path,
+                                hfsb_buf *out);
+/* Ends the helper. */
+HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker);
+
+/* ---- src/check/check.c ---- */
+/* check.c - warnings about a file that was just written.
+
+   A caller's check for the suffix replaces the built-in checks. Built in are
+   JSON (parsed here), Python (python.c) and shell scripts (the shell of the
+   shebang runs with -n):
+
+       content --> remembered? --yes----------------------> warnings
+                       | no
+                       +--> fence --> program --> lines --> warnings
+                                                    +-----> remember
+
+   A checker remembers the warnings of the last contents by their digest, since
+   programs are slow. Incomplete answers, of a program that was killed or
+   without memory, are shown but not remembered.
+
+   What always holds: a check never fails a write, and no check runs a program
+   or module from the directory that the tools write to, the fence. The lock
+   guards only the memory and is never held while a program runs. */
+#define HFSBI_CHECK_TIMEOUT_MS 10000                      /* of one program */
+#define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
+#define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)        /* of one program */
+#define HFSBI_CHECK_LINE       400 /* characters of a warning */
+
+HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
+    size_t   mark = lines->len;
+    hfsb_err line;
+    hfsbi_ok(&line);
+    hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
+    hfsb_buf_append(lines, hfsb_cstr(line.msg));
+    hfsb_buf_append_byte(lines, '\n');
+    return hfsb_buf_finish(lines, mark) == HFSB_OK;
+}
+
+/* ---- the fence ----
+
+   A check runs after every write, even where commands are not offered, so it
+   must not run a file that a write could have created. The fence is the
+   directories that the tools write to: the roots, or without a root the
+   working directory. A working directory beneath the root is inside the fence
+   anyway.
+
+   A program is taken from the first directory of PATH that is outside the
+   fence, before and after resolving symlinks. The bin/python3 of a virtual
+   environment is often a symlink to /usr/bin, but Python loads the packages
+   next to the link, so the unresolved path counts as well. The directory is
+   resolved before the program runs; the last component is not, since busybox
+   and the shims of version managers depend on the name they are called by.
+   The program's environment mentions nothing inside the fence either: a shim
+   searches PATH again, and the loader reads LD_LIBRARY_PATH. */
+
+/* Sets the fence from a root (NULL: the current directory). False if the
+   directory cannot be resolved. */
+static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
+    hfsb_str work = hfsb_root_work_dir(place);
+    size_t   n = 0;
+    memset(fence, 0, sizeof *fence);
+    for (; hfsb_root_path(place).len; place = hfsb_root_next(place)) {
+        fence->dirs[n++] = place->root.ptr;
+        fence->dirs[n++] = place->real_root.ptr;
+    }
+    if (n) return true;
+    if (work.len >= sizeof fence->given) return false;
+    if (work.len) memcpy(fence->given, work.ptr, work.len);
+    else if (!getcwd(fence->given, sizeof fence->given)) return false;
+    if (!realpath(fence->given, fence->real)) return false;
+    /* "/" as working directory is no project: a fence there would forbid all
+       programs. */
+    if (strcmp(fence->real, "/") == 0) return true;
+    fence->dirs[0] = fence->given;
+    fence->dirs[1] = fence->real;
+    return true;
+}
+
+/* True if path is the fence or beneath it. */
+static bool hfsbi_fence_holds(const hfsbi_fence *fence, const char *path) {
+    const char *const *dir;
+    for (dir = fence->dirs; *dir; dir++) {
+        size_t n = strlen(*dir);
+        if (n > 0 && (*dir)[n - 1] == '/') n--;
+        if (strncmp(path, *dir, n) == 0 && (!path[n] || path[n] == '/'))
+            return true;
+    }
+    return false;
+}
+
+/* True if the fence is in the library directories of a program, /usr/lib or
+   /usr/lib64 for /usr/bin/python3. Python loads modules from there before the
+   helper can restrict sys.path. */
+static bool hfsbi_fence_in_libraries(const hfsbi_fence *fence,
+                                     const char        *program) {
+    const char *const *dir;
+    const char        *end = strrchr(program, '/');
+    size_t             n = end ? (size_t)(end - program) : 0;
+    while (n > 0 && program[n - 1] != '/') n--; /* keep "/usr/" */
+    for (dir = fence->dirs; *dir; dir++)
+        if (strncmp(*dir, program, n) == 0 && strncmp(*dir + n, "lib", 3) == 0)
+            return true;
+    return false;
+}
+
+/* ---- finding a program ---- */
+
+/* Resolves a directory of PATH. False if it is inside the fence, is relative,
+   or contains a colon once resolved. */
+static bool hfsbi_fence_dir(const hfsbi_fence *fence, hfsb_str dir,
+                            char real[PATH_MAX]) {
+    char text[PATH_MAX];
+    if (dir.len == 0 || dir.ptr[0] != '/' || dir.len >= sizeof text)
+        return false;
+    memcpy(text, dir.ptr, dir.len);
+    text[dir.len] = '\0';
+    return realpath(text, real) && !strchr(real, ':') &&
+           !hfsbi_fence_holds(fence, text) && !hfsbi_fence_holds(fence, real);
+}
+
+/* Writes the path of the program `name` in dir; false if it cannot be run, or
+   must not. */
+static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
+                                const char *name, char program[PATH_MAX]) {
+    char        real[PATH_MAX];
+    struct stat st;
+    int         n = snprintf(program, PATH_MAX, "%s/%s", dir, name);
+    return n > 0 && n < PATH_MAX && realpath(program, real) &&
+           stat(real, &st) == 0 && S_ISREG(st.st_mode) &&
+           access(real, X_OK) == 0 && !hfsbi_fence_holds(fence, real) &&
+           !hfsbi_fence_in_libraries(fence, real);
+}
+
+/* Searches PATH for the program `name`, and appends "PATH=" to *path with the
+   directories outside the fence. False if not found, or without memory. */
+static bool hfsbi_fence_search(const hfsbi_fence *fence,
+                               const char *const *env, const char *name,
+                               hfsb_buf *path, char program[PATH_MAX]) {
+    hfsb_str rest = HFSB_LIT("/bin:/usr/bin");
+    size_t   mark = path->len;
+    bool     found = false, more = true, any = false;
+    char     real[PATH_MAX];
+    while (env && *env && strncmp(*env, "PATH=", 5) != 0) env++;
+    if (env && *env) rest = hfsb_cstr(*env + 5);
+    hfsb_buf_append(path, HFSB_LIT("PATH="));
+    while (more) {
+        size_t   end = hfsb_str_find_byte(rest, ':');
+        hfsb_str dir = hfsb_str_slice(rest, 0, end);
+        more = end != HFSB_NPOS;
+        if (more) rest = hfsb_str_slice(rest, end + 1, rest.len);
+        if (!hfsbi_fence_dir(fence, dir, real)) continue;
+        if (any) hfsb_buf_append_byte(path, ':');
+        hfsb_buf_append(path, hfsb_cstr(real));
+        any = true;
+        found = found || hfsbi_fence_program(fence, real, name, program);
+    }
+    return hfsb_buf_finish(path, mark) == HFSB_OK && found;
+}
+
+/* ---- environment of a program ---- */
+
+/* True if a variable contains a path inside the fence. */
+static bool hfsbi_fence_in_text(const hfsbi_fence *fence, const char *text) {
+    const char *const *dir;
+    const char        *at;
+    for (dir = fence->dirs; *dir; dir++)
+        for (at = strstr(text, *dir); at; at = strstr(at + 1, *dir))
+            if (strchr("/:", at[strlen(*dir)])) return true; /* or NUL */
+    return false;
+}
+
+/* Fills list with path, which replaces PATH, and the variables of env that
+   mention nothing inside the fence. Ends it with NULL. */
+static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
+                            const char *path, const char **list) {
+    *list++ = path;
+    for (; env && *env; env++)
+        if (strncmp(*env, "PATH=", 5) != 0 &&
+            !hfsbi_fence_in_text(fence, *env))
+            *list++ = *env;
+    *list = NULL;
+}
+
+/* ---- a program to run ---- */
+
+HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
+                               hfsbi_outer_program *program) {
+    const char *const *env =
+        checker->env ? checker->env : (const char *const *)environ;
+    memset(program, 0, sizeof *program);
+    program->alloc = program->search.alloc = checker->alloc;
+    program->count = 2; /* PATH and the end */
+    while (env && env[program->count - 2]) program->count++;
+    program->env = (const char **)hfsbi_array(&checker->alloc, program->count,
+                                              sizeof *program->env);
+    if (program->env && hfsbi_fence_init(&program->fence, checker->place) &&
+        hfsbi_fence_search(&program->fence, env, name, &program->search,
+                           program->path)) {
+        hfsbi_fence_env(&program->fence, env, program->search.ptr,
+                        program->env);
+        return true;
+    }
+    hfsbi_outer_free(program);
+    return false;
+}
+
+HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker) {
+    hfsb_confine_opts opts = HFSB_INIT;
+    hfsbi_confine_how how = HFSB_INIT;
+    opts.level = HFSB_CONFINE_WRITE;
+    opts.if_possible = true;
+    opts.net = "off";
+    opts.alloc = checker->alloc;
+    how.bare = true;
+    (void)pthread_mutex_lock(&checker->lock);
+    if (!checker->confine)
+        (void)hfsbi_confine_open(&opts, &how, &checker->confine, NULL);
+    (void)pthread_mutex_unlock(&checker->lock);
+    return checker->confine;
+}
+
+HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program) {
+    hfsbi_array_free(&program->alloc, (void *)program->env, program->count,
+                     sizeof *program->env);
+    hfsb_buf_free(&program->search);
+}
+
+/* ---- shell scripts ---- */
+
+static bool hfsbi_check_has(hfsb_str content, const char *word) {
+    return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
+}
+
+/* Removes the next word from *line and returns it; empty at the end. */
+static hfsb_str hfsbi_shebang_word(hfsb_str *line) {
+    hfsb_str rest = hfsbi_trim(*line), word;
+    size_t   n = 0;
+    while (n < rest.len && !hfsbi_is_blank(rest.ptr[n])) n++;
+    word = hfsb_str_slice(rest, 0, n);
+    *line = hfsb_str_slice(rest, n, rest.len);
+    return word;
+}
+
+HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content) {
+    static const char *const shells[] = {"sh", "bash", "dash"};
+    hfsb_str                 line, word;
+    size_t                   i;
+    if (!hfsb_str_starts(content, HFSB_LIT("#!"))) return NULL;
+    if (!hfsb_text_line(&content, &line, NULL)) return NULL;
+    line = hfsb_str_slice(line, 2, line.len);
+    word = hfsbi_shebang_word(&line);
+    if (hfsb_str_equal(hfsb_path_base(word), HFSB_LIT("env"))) do
+            word = hfsbi_shebang_word(&line); /* past options and variables */
+        while (hfsb_str_starts(word, HFSB_LIT("-")) ||
+               hfsb_str_find_byte(word, '=') != HFSB_NPOS);
+    word = hfsb_path_base(word);
+    for (i = 0; i < sizeof shells / sizeof *shells; i++)
+        if (hfsb_str_equal(word, hfsb_cstr(shells[i]))) return shells[i];
+    return NULL;
+}
+
+/* The script on standard input, as a file argument: without one, bash omits
+   line numbers. */
+#define HFSBI_SHELL_FILE "/dev/stdin"
+
+/* s without a prefix, ignoring case; prefix is in lower case. */
+static hfsb_str hfsbi_shell_strip(hfsb_str s, const char *prefix) {
+    size_t i;
+    for (i = 0; prefix[i]; i++)
+        if (i >= s.len || hfsbi_lower(s.ptr[i]) != prefix[i]) return s;
+    return hfsb_str_slice(s, i, s.len);
+}
+
+/* Parses a message of a shell, in any language; false if line is not one:
+       /dev/stdin: line 3: ...   bash, busybox
+       /dev/stdin: 3: ...        dash
+       /dev/stdin[3]: ...        ksh                                      */
+static bool hfsbi_shell_message(hfsb_str line, hfsb_str *number,
+                                hfsb_str *message) {
+    size_t from = sizeof HFSBI_SHELL_FILE - 1, to, colon;
+    size_t limit = from + 24; /* room for the word "line" */
+    if (!hfsb_str_starts(line, HFSB_LIT(HFSBI_SHELL_FILE))) return false;
+    while (from < line.len && from < limit && !hfsbi_is_digit(line.ptr[from]))
+        from++;
+    to = from;
+    while (to < line.len && hfsbi_is_digit(line.ptr[to])) to++;
+    *number = hfsb_str_slice(line, from, to);
+    *message = hfsb_str_slice(line, to, line.len);
+    colon = hfsb_str_find_byte(*message, ':');
+    if (number->len == 0 || colon > 1) return false;
+    *message = hfsbi_trim(hfsb_str_slice(*message, colon + 1, message->len));
+    return message->len > 0;
+}
+
+/* Appends the warning for one message of the shell. bash prints "warning" for
+   a here-document without end. False without memory. */
+static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
+                             hfsb_buf *lines) {
+    hfsb_buf text = HFSB_INIT;
+    hfsb_str plain = hfsbi_shell_strip(message, "warning: ");
+    bool     kept;
+    text.alloc = lines->alloc;
+    kept = hfsb_buf_printf(&text, "Shell syntax %s at line %.*s: ",
+                           plain.len < message.len ? "warning" : "error",
+                           (int)number.len, number.ptr) == HFSB_OK;
+    plain = hfsbi_shell_strip(plain, "syntax error");
+    plain = hfsbi_trim(hfsbi_shell_strip(plain, ":"));
+    kept = kept && hfsb_buf_append(&text, plain) == HFSB_OK &&
+           hfsbi_check_warn(lines, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    return kept;
+}
+
+/* Runs the shell `name` with -n on content, and appends what it prints to
+   *out. True if it exited by itself and *out is complete; otherwise *out
+   contains the start. */
+static bool hfsbi_shell_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
+                            const char *name, hfsb_str content,
+                            hfsb_buf *out) {
+    hfsbi_outer_program shell;
+    hfsb_proc_opts      opts = HFSB_INIT;
+    hfsb_proc_result    result;
+    const char         *argv[6];
+    size_t              n = 0;
+    bool                ended;
+    if (!hfsbi_outer_find(checker, name, &shell)) return false;
+    argv[n++] = shell.path;
+    if (strcmp(name, "bash") == 0 && hfsbi_check_has(content, "extglob")) {
+        argv[n++] = "-O"; /* -n does not run the script's own shopt */
+        argv[n++] = "extglob";
+    }
+    argv[n++] = "-n";
+    argv[n++] = HFSBI_SHELL_FILE;
+    argv[n] = NULL;
+    opts.argv = argv;
+    opts.work_dir = "/"; /* not inside the fence */
+    opts.env = shell.env;
+    opts.confine = hfsbi_checker_confine(checker);
+    opts.input = content;
+    opts.timeout_ms = checker->timeout_ms;
+    opts.grace_ms = -1;
+    opts.no_keeper = true;
+    opts.cancel = cancel;
+    opts.alloc = out->alloc;
+    ended = hfsb_proc_run(&opts, NULL, out, &result, NULL) == HFSB_OK &&
+            result.end == HFSB_PROC_EXITED && !result.timed_out &&
+            !result.incomplete && result.stderr_bytes == out->len;
+    hfsbi_outer_free(&shell);
+    return ended;
+}
+
+/* Appends the first syntax error that the shell `name` reports for content.
+   True if the answer is complete and can be remembered. */
+static bool hfsbi_check_shell(hfsbi_checker     *checker,
+                              const hfsb_cancel *cancel, const char *name,
+                              hfsb_str content, hfsb_buf *lines) {
+    hfsb_buf out = HFSB_INIT;
+    hfsb_str text, line, number, message;
+    bool     ended, found = false;
+    out.alloc = lines->alloc;
+    out.max = HFSBI_CHECK_OUTPUT;
+    ended = hfsbi_shell_run(checker, cancel, name, content, &out);
+    text = hfsb_buf_str(&out);
+    while (!found && hfsb_text_line(&text, &line, NULL))
+        found = hfsbi_shell_message(line, &number, &message);
+    if (found) ended = hfsbi_shell_warn(number, message, lines) && ended;
+    hfsb_buf_free(&out);
+    return ended;
+}
+
+/* ---- remembered warnings ---- */
+
+HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
+                                 unsigned char digest[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_str_make(program, strlen(program) + 1));
+    hfsb_sha256_write(&sha, content);
+    hfsb_sha256_finish(&sha, digest);
+}
+
+/* The entry for digest, or NULL. Call with the lock held. */
+static hfsbi_check_seen *
+hfsbi_check_find(hfsbi_checker      *checker,
+                 const unsigned char digest[HFSB_SHA256_SIZE]) {
+    size_t i;
+    for (i = 0; i < HFSBI_CHECK_MEMORY; i++) {
+        hfsbi_check_seen *seen = &checker->seen[i];
+        if (seen->used &&
+            memcmp(seen->digest, digest, sizeof seen->digest) == 0)
+            return seen;
+    }
+    return NULL;
+}
+
+HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
+                                 const unsigned char digest[HFSB_SHA256_SIZE],
+                                 hfsb_buf           *lines) {
+    hfsbi_check_seen *seen;
+    hfsb_str          text;
+    (void)pthread_mutex_lock(&checker->lock);
+    seen = hfsbi_check_find(checker, digest);
+    if (seen) {
+        seen->used = ++checker->clock;
+        text = hfsb_str_make(seen->text, seen->len);
+        (void)!hfsb_buf_append(lines, text); /* no memory: no warning */
+    }
+    (void)pthread_mutex_unlock(&checker->lock);
+    return seen != NULL;
+}
+
+/* Replaces the least recently used entry. Without memory nothing changes.
+   Call with the lock held. */
+static void hfsbi_check_store(hfsbi_checker      *checker,
+                              const unsigned char digest[HFSB_SHA256_SIZE],
+                              hfsb_str            text) {
+    hfsbi_check_seen *oldest = checker->seen;
+    char             *copy = hfsbi_cstr_copy(&checker->alloc, text);
+    size_t            i;
+    if (!copy) return;
+    for (i = 1; i < HFSBI_CHECK_MEMORY; i++)
+        if (checker->seen[i].used < oldest->used) oldest = &checker->seen[i];
+    if (oldest->used)
+        hfsbi_array_free(&checker->alloc, oldest->text, oldest->len + 1, 1);
+    memcpy(oldest->digest, digest, sizeof oldest->digest);
+    oldest->text = copy;
+    oldest->len = text.len;
+    oldest->used = ++checker->clock;
+}
+
+HFSBI_FN void
+hfsbi_check_remember(hfsbi_checker      *checker,
+                     const unsigned char digest[HFSB_SHA256_SIZE],
+                     hfsb_str            text) {
+    (void)pthread_mutex_lock(&checker->lock);
+    if (!hfsbi_check_find(checker, digest)) /* no other thread was faster */
+        hfsbi_check_store(checker, digest, text);
+    (void)pthread_mutex_unlock(&checker->lock);
+}
+
+/* Appends the warnings of a shell about content, remembered or new. */
+static void hfsbi_check_script(hfsbi_checker     *checker,
+                               const hfsb_cancel *cancel, const char *shell,
+                               hfsb_str content, hfsb_buf *lines) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    if (content.len > HFSBI_CHECK_PROGRAM) return;
+    hfsbi_check_digest(shell, content, digest);
+    if (hfsbi_check_recall(checker, digest, lines)) return;
+    if (hfsbi_check_shell(checker, cancel, shell, content, lines))
+        hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
+}
+
+/* ---- built-in checks ---- */
+
+/* Warns about a training script that does not push its model to the Hub: the
+   model is lost with the machine. */
+static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
+    if (!hfsbi_check_has(content, "TrainingArguments") &&
+        !hfsbi_check_has(content, "SFTConfig") &&
+        !hfsbi_check_has(content, "DPOConfig") &&
+        !hfsbi_check_has(content, "GRPOConfig"))
+        return;
+    if (!hfsbi_check_has(content, "push_to_hub"))
+        (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
+                                               "'push_to_hub' found"));
+    if (!hfsbi_check_has(content, "hub_model_id"))
+        (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
+                                               "'hub_model_id' found"));
+}
+
+/* True for files whose programs allow comments in JSON. */
+static bool hfsbi_check_allows_comments(hfsb_str path) {
+    static const char *const starts[] = {"tsconfig.", "jsconfig.",
+                                         "devcontainer.", ".eslintrc."};
+    hfsb_str                 base = hfsb_path_base(path), dir;
+    size_t                   i;
+    for (i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (hfsb_str_starts(base, hfsb_cstr(starts[i]))) return true;
+    if (base.len == path.len) return false;
+    dir = hfsb_path_base(hfsb_str_slice(path, 0, path.len - base.len - 1));
+    return hfsb_str_equal(dir, HFSB_LIT(".vscode"));
+}
+
+static void hfsbi_check_json(hfsb_str path, hfsb_str content,
+                             hfsb_buf *lines) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_err      err;
+    if (content.len > HFSBI_CHECK_JSON || hfsbi_check_allows_comments(path))
+        return;
+    doc.alloc = text.alloc = lines->alloc;
+    /* The message starts with line and column. Other failures, nesting too
+       deep or no memory, are not errors of the file. */
+    if (hfsb_json_parse(content, NULL, &doc, &err) == HFSB_SYNTAX &&
+        hfsb_buf_printf(&text, "JSON error at %s", err.msg) == HFSB_OK)
+        (void)hfsbi_check_warn(lines, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+}
+
+/* ---- the checker ---- */
+
+static bool hfsbi_check_has_suffix(hfsb_str path, hfsb_str suffix) {
+    hfsb_str base = hfsb_path_base(path);
+    return base.len > suffix.len && hfsb_str_ends(base, suffix);
+}
+
+/* Moves lines to *warnings until one does not fit, and empties *lines. */
+static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
+    hfsb_str text = hfsb_buf_str(lines), line;
+    while (hfsb_text_line(&text, &line, NULL)) {
+        size_t mark = warnings->len;
+        if (line.len == 0) continue;
+        hfsb_buf_append(warnings, line);
+        hfsb_buf_append_byte(warnings, '\n');
+        if (hfsb_buf_finish(warnings, mark) != HFSB_OK) break;
+    }
+    hfsb_buf_truncate(lines, 0);
+}
+
+/* Copies the caller's checks with their suffixes; false without memory. */
+static bool hfsbi_checker_copy(hfsbi_checker          *checker,
+                               const hfsb_tools_check *checks, size_t count) {
+    const char *suffix;
+    size_t      i;
+    checker->checks = (hfsb_tools_check *)hfsbi_array(&checker->alloc, count,
+                                                      sizeof *checker->checks);
+    if (!checker->checks) return false;
+    checker->count = count;
+    for (i = 0; i < count; i++) {
+        suffix = checks[i].suffix ? checks[i].suffix : "";
+        if (hfsb_buf_append(&checker->suffixes,
+                            hfsb_str_make(suffix, strlen(suffix) + 1)) !=
+            HFSB_OK)
+            return false;
+    }
+    suffix = checker->suffixes.ptr; /* no longer grows */
+    for (i = 0; i < count; i++) {
+        checker->checks[i] = checks[i];
+        checker->checks[i].suffix = suffix;
+        suffix += strlen(suffix) + 1;
+    }
+    return true;
+}
+
+HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
+                                           size_t                  count,
+                                           const hfsb_alloc       *alloc) {
+    hfsb_alloc     none = HFSB_INIT;
+    hfsbi_checker *checker;
+    if (!alloc) alloc = &none;
+    checker = (hfsbi_checker *)hfsbi_array(alloc, 1, sizeof *checker);
+    if (!checker) return NULL;
+    memset(checker, 0, sizeof *checker);
+    checker->alloc = checker->suffixes.alloc = *alloc;
+    checker->python.piece.alloc = *alloc;
+    checker->timeout_ms = HFSBI_CHECK_TIMEOUT_MS;
+    if (pthread_mutex_init(&checker->lock, NULL) != 0) {
+        hfsbi_array_free(alloc, checker, 1, sizeof *checker);
+        return NULL;
+    }
+    if (count == 0 || hfsbi_checker_copy(checker, checks, count))
+        return checker;
+    hfsbi_checker_close(checker);
+    return NULL;
+}
+
+HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
+    hfsb_alloc alloc;
+    size_t     i;
+    if (!checker) return;
+    alloc = checker->alloc;
+    hfsbi_python_close(checker);
+    for (i = 0; i < HFSBI_CHECK_MEMORY; i++)
+        if (checker->seen[i].used)
+            hfsbi_array_free(&alloc, checker->seen[i].text,
+                             checker->seen[i].len + 1, 1);
+    hfsbi_array_free(&alloc, checker->checks, checker->count,
+                     sizeof *checker->checks);
+    hfsb_buf_free(&checker->suffixes);
+    hfsb_confine_close(checker->confine);
+    (void)pthread_mutex_destroy(&checker->lock);
+    hfsbi_array_free(&alloc, checker, 1, sizeof *checker);
+}
+
+/* Runs the built-in checks; *lines is empty before and after. */
+static void hfsbi_check_built_in(hfsbi_checker     *checker,
+                                 const hfsb_cancel *cancel, hfsb_str path,
+                                 hfsb_str content, hfsb_buf *lines,
+                                 hfsb_buf *warnings) {
+    const char *shell = hfsbi_check_shell_of(content);
+    if (hfsbi_check_has_suffix(path, HFSB_LIT(".py"))) {
+        hfsbi_python_check(checker, cancel, path, content, lines);
+        if (!hfsb_str_starts(hfsb_buf_str(lines),
+                             HFSB_LIT("Python syntax error")))
+            hfsbi_check_training(content, lines);
+    }
+    if (hfsbi_check_has_suffix(path, HFSB_LIT(".json")))
+        hfsbi_check_json(path, content, lines);
+    hfsbi_check_move(lines, warnings);
+    if (shell) hfsbi_check_script(checker, cancel, shell, content, lines);
+    hfsbi_check_move(lines, warnings);
+}
+
+/* Returns the caller's check for the file, or NULL: the built-in ones run. */
+static const hfsb_tools_check *hfsbi_checker_find(const hfsbi_checker *checker,
+                                                  hfsb_str             path) {
+    size_t i;
+    for (i = 0; i < checker->count; i++)
+        if (hfsbi_check_has_suffix(path, hfsb_cstr(checker->checks[i].suffix)))
+            return &checker->checks[i];
+    return NULL;
+}
+
+HFSBI_FN bool hfsbi_checker_expects(const hfsbi_checker *checker,
+                                    hfsb_str             path) {
+    return checker->patience_ms &&
+           hfsbi_check_has_suffix(path, HFSB_LIT(".py")) &&
+           !hfsbi_checker_find(checker, path);
+}
+
+HFSBI_FN bool hfsbi_checker_runs_code(const hfsbi_checker *checker,
+                                      hfsb_str path, hfsb_str content) {
+    const hfsb_tools_check *check = hfsbi_checker_find(checker, path);
+    if (check) return check->fn != NULL;
+    return hfsbi_check_has_suffix(path, HFSB_LIT(".py")) ||
+           hfsbi_check_shell_of(content) != NULL;
+}
+
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
+                                const hfsb_cancel *cancel, hfsb_str path,
+                                hfsb_str content, hfsb_buf *warnings) {
+    const hfsb_tools_check *check = hfsbi_checker_find(checker, path);
+    hfsb_buf                lines = HFSB_INIT;
+    lines.alloc = warnings->alloc;
+    if (!check) {
+        hfsbi_check_built_in(checker, cancel, path, content, &lines, warnings);
+    } else if (check->fn) {
+        if (check->fn(check->user, path, content, &lines) != HFSB_OK)
+            hfsb_buf_truncate(&lines, 0);
+        hfsbi_check_move(&lines, warnings);
+    }
+    hfsb_buf_free(&lines);
+}
+
+HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines) {
+    size_t   mark = out->len;
+    hfsb_str line;
+    if (lines.len == 0) return;
+    hfsb_buf_append(out, HFSB_LIT("\n\nValidation warnings"));
+    if (path.len)
+        hfsb_buf_printf(out, " for %.*s, written before", (int)path.len,
+                        path.ptr);
+    hfsb_buf_append_byte(out, ':');
+    while (hfsb_text_line(&lines, &line, NULL)) {
+        hfsb_buf_append(out, HFSB_LIT("\n  ! "));
+        hfsb_buf_append(out, line);
+    }
+    (void)!hfsb_buf_finish(out, mark);
+}
+
+/* ---- src/check/python.c ---- */
+/* python.c - checks Python files in a helper process.
+
+   Starting python3 takes longer than everything else about a write, so one
+   helper process serves all checks of a checker:
+
+       C: "{bytes}\n" content --> helper --> fork: parses, imports, inspects
+       C: warnings, "." or "-" <-- helper <-- warnings, signatures
+
+   The helper answers in the order of the requests, and forks for each, because
+   inspecting a callable means importing its module, which may do anything:
+   print, exit, fork, hang, close descriptors. "." ends a complete answer, "-"
+   an incomplete one. The helper keeps the signatures that its children found,
+   so a module is imported once, not once per write.
+
+       none --needed soon--> runs --60 s idle, 1000 checks, or a fault--> none
+
+   A check has a state of its own:
+
+       ASKED --"."--> WHOLE        ASKED --"-", helper ended--> PARTIAL
+
+   In a session and in a server the call waits 50 ms for the answer. A later
+   answer goes with the next reply of the session. In a server without
+   sessions, where the next reply may be for another client, it goes with the
+   next one about the same file. It is dropped if the file has changed by then.
+   The helper starts with the first call about a Python file, usually a read,
+   so that answers are seldom late. Anywhere else, as in a program that ends
+   after one call, nobody would get a late answer: the call waits until the
+   check ends.
+
+   The helper is an event of a loop that belongs to the checker and is turned
+   by the threads that wait. Nobody turns it between calls, not even in a
+   server, so the helper limits its idle time by itself. The loop's lock
+   protects everything here. */
+enum {
+    HFSBI_PYTHON_OUTPUT = 64 * 1024, /* bytes of an answer */
+    HFSBI_PYTHON_LATE = 64           /* checks whose answer may come late */
+};
+
+/* ---- the helper ---- */
+
+/* The program for python3, 3.8 or later, in two parts because of the length of
+   literals. Its arguments are the second part, the seconds that a check may
+   take, "imports" or "syntax", and the directories of the fence.
+
+   In the child that checks a file:
+   - warnings are written at once to a private descriptor; 0, 1 and 2 are
+     /dev/null;
+   - functions needed later are bound before the first import;
+   - a forked copy of the child exits at its first warning;
+   - at the end the child kills its process group, so no process survives and
+     no thread or exit handler is waited for.
+   Only modules of names that are called with keywords are imported.
+
+   No module inside the fence is imported. Python starts with -S, without the
+   module `site`, which would run the .pth files and the sitecustomize of every
+   package directory. The helper adds these directories itself, for the imports
+   alone, and without .pth files. It checks each file that an import finds: a
+   package directory outside the fence may contain a symlink into the fence, or
+   the fence itself. */
+static const char hfsbi_python_helper[] =
+    "import os, sys\n"
+    "server, limit, mode, *fence = sys.argv[1:]\n"
+    "del sys.argv[1:]\n"
+    "\n"
+    "def fenced(path):\n"
+    "    return any((p + '/').startswith(d + '/')\n"
+    "               for p in (path, os.path.realpath(path)) for d in fence)\n"
+    "\n"
+    "def usable(paths):\n"
+    "    return [p for p in paths if os.path.isabs(p) and not fenced(p)]\n"
+    "\n"
+    "sys.path[:] = usable(sys.path)\n"
+    "import ast, importlib, inspect, io, select, signal, site, time\n"
+    "import tokenize\n"
+    "from importlib.machinery import PathFinder\n"
+    "\n"
+    "requests = os.fdopen(os.dup(0), 'rb')\n"
+    "answers = os.fdopen(os.dup(1), 'wb')\n"
+    "null = os.open(os.devnull, os.O_RDWR)\n"
+    "for fd in (0, 1, 2):\n"
+    "    os.dup2(null, fd)\n"
+    "try:\n" /* a module that crashes leaves no core file in "/" */
+    "    import resource\n"
+    "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+    "except Exception:\n"
+    "    pass\n"
+    "\n"
+    "def tell(line, write=os.write, getpid=os.getpid, leave=os._exit):\n"
+    "    if getpid() != me:\n"
+    "        leave(1)\n"
+    "    line = ' '.join(line.splitlines()) + '\\n'\n"
+    "    write(out, line.encode('utf-8', 'backslashreplace'))\n"
+    "\n"
+    "def fault(line, message):\n"
+    "    tell('Python syntax error at line %d: %s' % (line, message))\n"
+    "\n"
+    "def line_of(offset):\n"
+    "    return source.count(b'\\n', 0, offset) + 1\n"
+    "\n"
+    /* The tree, or None if the file is not valid Python. Only compile()
+       detects errors such as `return` outside a function. */
+    "def parse():\n"
+    "    null = source.find(b'\\0')\n"
+    "    if null >= 0:\n"
+    "        return fault(line_of(null),\n"
+    "                     'source code string cannot contain null bytes')\n"
+    "    lines = io.BytesIO(source).readline\n"
+    "    try:\n"
+    "        text = source.decode(tokenize.detect_encoding(lines)[0])\n"
+    "        tree = ast.parse(text)\n"
+    "        compile(tree, 'file', 'exec', 0, True)\n"
+    "        return tree\n"
+    "    except SyntaxError as e:\n"
+    "        fault(e.lineno or 1, e.msg)\n"
+    "    except UnicodeDecodeError as e:\n"
+    "        fault(line_of(e.start), '(unicode error) %s' % e)\n"
+    "\n"
+    /* The origin of each imported name: (module, name in it), or None for
+       relative imports, which are not checked. */
+    "def imports(tree):\n"
+    "    names = {}\n"
+    "    for node in ast.walk(tree):\n"
+    "        if isinstance(node, ast.Import):\n"
+    "            for a in node.names:\n"
+    "                names[a.asname or a.name] = (a.name, None)\n"
+    "        elif isinstance(node, ast.ImportFrom):\n"
+    "            for a in node.names:\n"
+    "                names[a.asname or a.name] = (\n"
+    "                    None if node.level else (node.module, a.name))\n"
+    "    return names\n"
+    "\n"
+    /* Finds only modules whose files are outside the fence. */
+    "class Finder(PathFinder):\n"
+    "    @classmethod\n"
+    "    def find_spec(cls, name, path=None, target=None):\n"
+    "        spec = super().find_spec(name, path, target)\n"
+    "        return None if spec and fenced(spec.origin or '') else spec\n"
+    "\n"
+    /* Does the work of `site` except for .pth files. Before 3.14 `site` also
+       sets the prefix of a virtual environment. */
+    "def add_packages():\n"
+    "    home = os.path.dirname(os.path.dirname(sys.executable))\n"
+    "    prefixes = [sys.base_prefix, sys.base_exec_prefix]\n"
+    "    try:\n"
+    "        with open(home + '/pyvenv.cfg', 'rb') as f:\n"
+    "            config = b''.join(f.read().lower().split())\n"
+    "        if b'include-system-site-packages=true' not in config:\n"
+    "            prefixes = []\n"
+    "        prefixes.insert(0, home)\n"
+    "        sys.prefix = sys.exec_prefix = home\n"
+    "    except OSError:\n"
+    "        pass\n"
+    "    sys.path += usable(site.getsitepackages(prefixes))\n"
+    "    sys.meta_path.remove(PathFinder)\n"
+    "    sys.meta_path.append(Finder)\n"
+    "\n"
+    "def changed(path):\n"
+    "    try:\n"
+    "        return os.stat(path).st_mtime_ns\n"
+    "    except (OSError, TypeError):\n"
+    "        return None\n"
+    "\n"
+    /* (module, name): the names of the parameters, or None if any keyword may
+       be valid; the module's file, and when that had changed. A reinstalled
+       module is imported again. */
+    "known = {}\n"
+    "\n"
+    "def parameters(module, name):\n"
+    "    taken, path, when = known.get((module, name), (None, None, 0))\n"
+    "    if when == changed(path):\n"
+    "        return taken\n"
+    "    taken = path = None\n"
+    "    try:\n"
+    "        found = importlib.import_module(module)\n"
+    "        path = getattr(found, '__file__', None)\n"
+    "        if name:\n"
+    "            found = getattr(found, name)\n"
+    "        taken = inspect.signature(found).parameters\n"
+    "        taken = (None if any(p.kind == p.VAR_KEYWORD\n"
+    "                             for p in taken.values()) else "
+    "tuple(taken))\n"
+    "        when = changed(path)\n"
+    "        tell('=' + repr((module, name, (taken, path, when))))\n"
+    "    except BaseException:\n"
+    "        taken = None\n"
+    "    known[module, name] = (taken, path, changed(path))\n"
+    "    return taken\n"
+    "\n"
+    "exec(server)\n";
+
+static const char hfsbi_python_server[] =
+    "def check(tree):\n"
+    "    names = imports(tree)\n"
+    "    for node in ast.walk(tree):\n"
+    "        if not isinstance(node, ast.Call):\n"
+    "            continue\n"
+    "        f = node.func\n"
+    "        called = getattr(f, 'id', None) or getattr(f, 'attr', None)\n"
+    "        keywords = [k.arg for k in node.keywords]\n"
+    "        if not keywords or None in keywords or not names.get(called):\n"
+    "            continue\n"
+    "        module, name = names[called]\n"
+    "        taken = parameters(module, name)\n"
+    "        for k in keywords:\n"
+    "            if taken is not None and k not in taken:\n"
+    "                tell('Invalid kwarg: %s(%s=...) at line %d -- not "
+    "accept'\n"
+    "                     'ed by %s.%s()' % (called, k, node.lineno, module,\n"
+    "                                        name or called))\n"
+    "\n"
+    "def run(end=os.killpg):\n"
+    "    try:\n"
+    "        tree = parse()\n"
+    "        if tree and mode == 'imports':\n"
+    "            check(tree)\n"
+    "        tell('.')\n"
+    "    finally:\n"
+    "        end(0, 9)\n"
+    "\n"
+    /* What the child writes, until it ends or its time is over. */
+    "def collect(pipe):\n"
+    "    text, stop = b'\\n', time.monotonic() + float(limit)\n"
+    "    while not text.endswith(b'\\n.\\n') and len(text) < 65536:\n"
+    "        left = max(0, stop - time.monotonic())\n"
+    "        if not select.select([pipe], [], [], left)[0]:\n"
+    "            break\n"
+    "        piece = os.read(pipe, 65536)\n"
+    "        if not piece:\n"
+    "            break\n"
+    "        text += piece\n"
+    "    return text.split(b'\\n')[1:-1]\n"
+    "\n"
+    "def attempt(function, *args):\n"
+    "    try:\n"
+    "        function(*args)\n"
+    "    except OSError:\n"
+    "        pass\n"
+    "\n"
+    "def learn(line):\n"
+    "    try:\n"
+    "        module, name, found = ast.literal_eval(line[1:].decode())\n"
+    "        known[module, name] = found\n"
+    "    except Exception:\n"
+    "        pass\n"
+    "\n"
+    "if mode == 'imports':\n"
+    "    add_packages()\n"
+    "for i in range(1000):\n" /* then its memory is freed by a new helper */
+    "    signal.alarm(60)\n"  /* ends an idle helper */
+    "    size = requests.readline()\n"
+    "    signal.alarm(0)\n"
+    "    if not size:\n"
+    "        break\n"
+    "    source = requests.read(int(size))\n"
+    "    pipe, out = os.pipe()\n"
+    "    child = os.fork()\n"
+    "    if child == 0:\n"
+    "        for fd in (pipe, requests.fileno(), answers.fileno()):\n"
+    "            os.close(fd)\n"
+    "        attempt(os.setpgid, 0, 0)\n"
+    "        me = os.getpid()\n"
+    "        run()\n"
+    "    os.close(out)\n"
+    "    attempt(os.setpgid, child, child)\n"
+    "    lines = collect(pipe)\n"
+    "    attempt(os.killpg, child, 9)\n"
+    "    attempt(os.kill, child, 9)\n"
+    "    os.waitpid(child, 0)\n"
+    "    os.close(pipe)\n"
+    "    whole = b'.' in lines\n"
+    "    for line in lines[:lines.index(b'.')] if whole else lines:\n"
+    "        if line.startswith(b'='):\n"
+    "            learn(line)\n"
+    "        else:\n"
+    "            answers.write(line + b'\\n')\n"
+    "    answers.write(b'.\\n' if whole else b'-\\n')\n"
+    "    answers.flush()\n";
+
+/* ---- checks ---- */
+
+typedef enum hfsbi_py_state {
+    HFSBI_PY_ASKED,
+    HFSBI_PY_WHOLE,
+    HFSBI_PY_PARTIAL
+} hfsbi_py_state;
+
+/* What becomes of the answer. */
+typedef enum hfsbi_py_reader {
+    HFSBI_PY_WAITS, /* a thread waits for it and frees the check */
+    HFSBI_PY_LATER, /* the next reply shows it */
+    HFSBI_PY_NOBODY
+} hfsbi_py_reader;
+
+struct hfsbi_py_check {
+    struct hfsbi_py_check *next;
+    hfsbi_py_state         state;
+    hfsbi_py_reader        reader;
+    bool                   fresh; /* the helper was started for this check */
+    bool                   lost;  /* a warning did not fit into memory */
+    long long              until; /* the helper is stuck if ASKED by then */
+    unsigned char          digest[HFSB_SHA256_SIZE]; /* for the cache */
+    hfsb_buf               path, lines;
+};
+
+/* Returns the check that the helper answers now, or NULL. */
+static hfsbi_py_check *hfsbi_py_current(const hfsbi_python *py) {
+    hfsbi_py_check *check = py->checks;
+    while (check && check->state != HFSBI_PY_ASKED) check = check->next;
+    return check;
+}
+
+static void hfsbi_py_free(hfsbi_checker *checker, hfsbi_py_check *check) {
+    hfsbi_py_check **link = &checker->python.checks;
+    while (*link && *link != check) link = &(*link)->next;
+    if (*link) *link = check->next;
+    hfsb_buf_free(&check->path);
+    hfsb_buf_free(&check->lines);
+    hfsbi_array_free(&checker->alloc, check, 1, sizeof *check);
+}
+
+static void hfsbi_py_answer(hfsbi_checker *checker, hfsbi_py_check *check,
+                            bool whole) {
+    whole = whole && !check->lost;
+    checker->python.taken = 0;
+    check->state = whole ? HFSBI_PY_WHOLE : HFSBI_PY_PARTIAL;
+    if (whole)
+        hfsbi_check_remember(checker, check->digest,
+                             hfsb_buf_str(&check->lines));
+    if (check->reader == HFSBI_PY_NOBODY ||
+        (check->reader == HFSBI_PY_LATER && check->lines.len == 0))
+        hfsbi_py_free(checker, check);
+}
+
+/* Takes one line of the helper. python3 may print others; they are ignored. */
+static void hfsbi_py_take_line(hfsbi_checker *checker, hfsb_str line) {
+    hfsbi_py_check *check = hfsbi_py_current(&checker->python);
+    if (!check) return;
+    if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
+    if (hfsb_str_equal(line, HFSB_LIT(".")))
+        hfsbi_py_answer(checker, check, true);
+    else if (hfsb_str_equal(line, HFSB_LIT("-")))
+        hfsbi_py_answer(checker, check, false);
+    else if (hfsb_str_starts(line, HFSB_LIT("Python syntax error at line ")) ||
+             hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: ")))
+        check->lost = !hfsbi_check_warn(&check->lines, line) || check->lost;
+}
+
+/* ---- the helper's process ---- */
+
+/* Ends the helper; checks without an answer keep the warnings so far. */
+static void hfsbi_py_stop(hfsbi_checker *checker) {
+    hfsbi_python   *py = &checker->python;
+    hfsbi_py_check *check;
+    hfsb_proc      *proc = py->proc;
+    py->proc = NULL;
+    if (proc) hfsbi_proc_detach(proc);
+    hfsb_proc_close(proc);
+    hfsb_buf_free(&py->piece);
+    while ((check = hfsbi_py_current(py)) != NULL)
+        hfsbi_py_answer(checker, check, false);
+}
+
+/* Splits the output into lines. After an answer that is too long, or without
+   memory, hfsbi_py_on_change() stops the helper. */
+static void hfsbi_py_on_output(void *user, hfsb_proc_stream stream,
+                               hfsb_str bytes) {
+    hfsbi_checker *checker = (hfsbi_checker *)user;
+    hfsbi_python  *py = &checker->python;
+    size_t         end;
+    if (stream != HFSB_PROC_STDOUT) return;
+    while (py->taken <= HFSBI_PYTHON_OUTPUT && bytes.len) {
+        end = hfsb_str_find_byte(bytes, '\n');
+        py->taken += end == HFSB_NPOS ? bytes.len : end + 1;
+        hfsb_buf_append(&py->piece, hfsb_str_slice(bytes, 0, end));
+        if (end == HFSB_NPOS || py->taken > HFSBI_PYTHON_OUTPUT) return;
+        bytes = hfsb_str_slice(bytes, end + 1, bytes.len);
+        if (hfsb_buf_finish(&py->piece, 0) == HFSB_OK)
+            hfsbi_py_take_line(checker, hfsb_buf_str(&py->piece));
+        else py->taken = HFSBI_PYTHON_OUTPUT + 1;
+        hfsb_buf_truncate(&py->piece, 0);
+    }
+}
+
+static void hfsbi_py_on_change(void *user, hfsb_proc *proc, bool done) {
+    hfsbi_checker *checker = (hfsbi_checker *)user;
+    (void)proc;
+    if (done || checker->python.taken > HFSBI_PYTHON_OUTPUT)
+        hfsbi_py_stop(checker);
+}
+
+/* Starts the helper. False if there is no python3 outside the fence, or it
+   cannot be started. */
+static bool hfsbi_py_start(hfsbi_checker *checker) {
+    hfsbi_python       *py = &checker->python;
+    hfsbi_outer_program python;
+    hfsb_proc_opts      opts = HFSB_INIT;
+    const char         *argv[8 + HFSBI_FENCE_DIRS];
+    char                limit[32];
+    if (!hfsbi_outer_find(checker, "python3", &python)) return false;
+    (void)snprintf(limit, sizeof limit, "%lld.%03lld",
+                   checker->timeout_ms / 1250,
+                   checker->timeout_ms * 4 / 5 % 1000);
+    argv[0] = python.path;
+    argv[1] = "-I"; /* no variable, no packages of the user, no "" in path */
+    argv[2] = "-S";
+    argv[3] = "-c";
+    argv[4] = hfsbi_python_helper;
+    argv[5] = hfsbi_python_server;
+    argv[6] = limit;
+    argv[7] = checker->no_imports ? "syntax" : "imports";
+    memcpy(argv + 8, python.fence.dirs, sizeof python.fence.dirs);
+    opts.argv = argv;
+    opts.work_dir = "/"; /* not inside the fence */
+    opts.env = python.env;
+    opts.confine = hfsbi_checker_confine(checker);
+    opts.keep_input = true;
+    opts.grace_ms = -1;
+    opts.no_keeper = true;
+    opts.on_output = hfsbi_py_on_output;
+    opts.user = checker;
+    opts.alloc = checker->alloc;
+    if (hfsb_proc_open(&opts, &py->proc, NULL) == HFSB_OK)
+        hfsbi_proc_attach(py->proc, py->loop, hfsbi_py_on_change, checker);
+    hfsbi_outer_free(&python);
+    return py->proc != NULL;
+}
+
+/* Sends a request to the helper, which is started if none runs, or if the one
+   that runs takes no more. *fresh: it was started. False if that fails. */
+static bool hfsbi_py_send(hfsbi_checker *checker, hfsb_str content,
+                          bool *fresh) {
+    hfsbi_python *py = &checker->python;
+    hfsb_status   st;
+    char          head[32];
+    (void)snprintf(head, sizeof head, "%zu\n", content.len);
+    for (*fresh = !py->proc;; *fresh = true) {
+        if (!py->proc && !hfsbi_py_start(checker)) return false;
+        st = hfsb_proc_input(py->proc, hfsb_cstr(head), false, NULL);
+        if (st == HFSB_LIMIT) return false; /* it has enough to do */
+        if (st == HFSB_OK)
+            st = hfsb_proc_input(py->proc, content, false, NULL);
+        /* A new one that reads nothing may have printed something. */
+        if (st == HFSB_OK || (st == HFSB_REFUSED && *fresh)) return true;
+        hfsbi_py_stop(checker);
+        if (*fresh) return false;
+    }
+}
+
+/* Sends a request and returns its check, or NULL if that fails. */
+static hfsbi_py_check *hfsbi_py_ask(hfsbi_checker *checker, hfsb_str path,
+                                    hfsb_str             content,
+                                    const unsigned char *digest) {
+    hfsbi_py_check *check, **link = &checker->python.checks;
+    check = (hfsbi_py_check *)hfsbi_array(&checker->alloc, 1, sizeof *check);
+    if (!check) return NULL;
+    memset(check, 0, sizeof *check);
+    memcpy(check->digest, digest, sizeof check->digest);
+    check->path.alloc = check->lines.alloc = checker->alloc;
+    if (hfsb_buf_append(&check->path, path) != HFSB_OK ||
+        !hfsbi_py_send(checker, content, &check->fresh)) {
+        hfsbi_py_free(checker, check);
+        return NULL;
+    }
+    check->until = hfsb_clock_ms();
+    for (; *link; link = &(*link)->next)
+        if ((*link)->state == HFSBI_PY_ASKED)
+            check->until = (*link)->until; /* it comes after that one */
+    check->until += checker->timeout_ms;
+    *link = check;
+    return check;
+}
+
+/* ---- waiting ---- */
+
+/* Notices answers, the end of the helper, and a helper that is stuck. */
+static void hfsbi_py_look(hfsbi_checker *checker) {
+    hfsbi_py_check *check;
+    hfsbi_loop_turn(checker->python.loop, 0);
+    check = hfsbi_py_current(&checker->python);
+    if (check && hfsb_clock_ms() >= check->until) hfsbi_py_stop(checker);
+}
+
+/* A cancel that a loop watches. */
+typedef struct hfsbi_py_cancel {
+    hfsbi_io    io;
+    hfsbi_loop *loop;
+} hfsbi_py_cancel;
+
+static void hfsbi_py_cancelled(hfsbi_io *io, unsigned events) {
+    (void)events; /* it stays readable */
+    hfsbi_loop_io_forget(((hfsbi_py_cancel *)(void *)io)->loop, io);
+}
+
+/* Waits for the answer, or until `until` on hfsb_clock_ms(). */
+static void hfsbi_py_wait(hfsbi_checker *checker, const hfsb_cancel *cancel,
+                          const hfsbi_py_check *check, long long until) {
+    hfsbi_py_cancel watch = HFSB_INIT;
+    int             fd = cancel ? hfsb_cancel_fd(cancel) : -1;
+    long long       left;
+    watch.loop = checker->python.loop;
+    watch.io.fn = hfsbi_py_cancelled;
+    watch.io.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (watch.io.fd >= 0)
+        (void)hfsbi_loop_io(watch.loop, &watch.io, HFSBI_IO_READ);
+    while (check->state == HFSBI_PY_ASKED && !hfsb_cancel_is_set(cancel) &&
+           (left = until - hfsb_clock_ms()) > 0)
+        hfsbi_loop_turn(watch.loop, left);
+    hfsbi_loop_io_forget(watch.loop, &watch.io);
+    hfsbi_close(&watch.io.fd);
+    hfsbi_py_look(checker);
+}
+
+/* Nobody gets the answer any more. */
+static void hfsbi_py_drop(hfsbi_checker *checker, hfsbi_py_check *check) {
+    check->reader = HFSBI_PY_NOBODY;
+    if (check->state != HFSBI_PY_ASKED) hfsbi_py_free(checker, check);
+}
+
+/* Forgets the late warnings about an earlier content of the file. */
+static void hfsbi_py_forget(hfsbi_checker *checker, hfsb_str path) {
+    hfsbi_py_check *check = checker->python.checks, *next;
+    for (; check; check = next) {
+        next = check->next;
+        if (check->reader == HFSBI_PY_LATER &&
+            hfsb_str_equal(hfsb_buf_str(&check->path), path))
+            hfsbi_py_drop(checker, check);
+    }
+}
+
+/* The answer goes with a later reply. Those that nobody has asked for are
+   forgotten, oldest first. */
+static void hfsbi_py_postpone(hfsbi_checker *checker, hfsbi_py_check *check) {
+    hfsbi_py_check *oldest = NULL, *c = checker->python.checks;
+    size_t          count = 0;
+    check->reader = HFSBI_PY_LATER;
+    for (; c; c = c->next) {
+        if (c->reader != HFSBI_PY_LATER) continue;
+        if (!oldest) oldest = c;
+        count++;
+    }
+    if (count > HFSBI_PYTHON_LATE) hfsbi_py_drop(checker, oldest);
+}
+
+/* Asks and waits. True if a helper that had served before ended without an
+   answer: it was idle for too long, or has served enough. */
+static bool hfsbi_py_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
+                         hfsb_str path, hfsb_str content,
+                         const unsigned char *digest, hfsb_buf *lines) {
+    long long       until = hfsb_clock_ms();
+    hfsbi_py_check *check;
+    bool            again;
+    hfsbi_py_look(checker);
+    check = hfsbi_py_ask(checker, path, content, digest);
+    if (!check) return false;
+    /* The time that a start takes counts. */
+    until = checker->patience_ms ? until + checker->patience_ms : check->until;
+    hfsbi_py_wait(checker, cancel, check, until);
+    again = check->state == HFSBI_PY_PARTIAL && !check->fresh &&
+            check->lines.len == 0;
+    if (check->state == HFSBI_PY_ASKED && checker->patience_ms) {
+        hfsbi_py_postpone(checker, check);
+        return false;
+    }
+    hfsb_buf_append(lines, hfsb_buf_str(&check->lines));
+    (void)!hfsb_buf_finish(lines, 0); /* no memory: no warnings */
+    if (check->state == HFSBI_PY_ASKED) check->reader = HFSBI_PY_NOBODY;
+    else hfsbi_py_free(checker, check);
+    return again;
+}
+
+/* Opens the loop at the first check, or returns the one that was opened. */
+static hfsbi_loop *hfsbi_py_loop(hfsbi_checker *checker, bool open) {
+    hfsbi_loop **loop = &checker->python.loop;
+    (void)pthread_mutex_lock(&checker->lock);
+    if (!*loop && open)
+        (void)hfsbi_loop_open(&checker->alloc, 0, true, loop, NULL);
+    (void)pthread_mutex_unlock(&checker->lock);
+    return *loop;
+}
+
+HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
+                                 const hfsb_cancel *cancel, hfsb_str path,
+                                 hfsb_str content, hfsb_buf *lines) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    hfsbi_loop   *loop;
+    if (content.len > HFSBI_CHECK_PROGRAM || hfsb_cancel_is_set(cancel))
+        return;
+    loop = hfsbi_py_loop(checker, true);
+    if (!loop) return;
+    hfsbi_check_digest("python3", content, digest);
+    hfsbi_loop_lock(loop);
+    hfsbi_py_forget(checker, path);
+    if (!hfsbi_check_recall(checker, digest, lines) &&
+        hfsbi_py_run(checker, cancel, path, content, digest, lines))
+        (void)hfsbi_py_run(checker, cancel, path, content, digest, lines);
+    hfsbi_loop_unlock(loop);
+}
+
+HFSBI_FN void hfsbi_python_expect(void *user) {
+    hfsbi_checker *checker = (hfsbi_checker *)user;
+    hfsbi_loop    *loop = hfsbi_py_loop(checker, true);
+    if (!loop) return;
+    hfsbi_loop_lock(loop);
+    hfsbi_py_look(checker);
+    if (!checker->python.proc) (void)hfsbi_py_start(checker);
+    hfsbi_loop_unlock(loop);
+}
+
+/* ---- late warnings ---- */
+
+/* True when a reply about the file at path shows the answer. */
+static bool hfsbi_py_belongs(const hfsbi_checker  *checker,
+                             const hfsbi_py_check *check, hfsb_str path) {
+    return check->reader == HFSBI_PY_LATER && check->state != HFSBI_PY_ASKED &&
+           (!checker->late_by_path ||
+            hfsb_str_equal(hfsb_buf_str(&check->path), path));
+}
+
+/* True while the file still has the content that was checked. */
+static bool hfsbi_py_is_current(const hfsbi_checker  *checker,
+                                const hfsbi_py_check *check) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    hfsb_buf      content = HFSB_INIT;
+    bool          same;
+    content.alloc = checker->alloc;
+    same =
+        hfsb_file_read(checker->place, hfsb_buf_str(&check->path),
+                       HFSBI_CHECK_PROGRAM, &content, NULL, NULL) == HFSB_OK;
+    hfsbi_check_digest("python3", hfsb_buf_str(&content), digest);
+    hfsb_buf_free(&content);
+    return same && memcmp(digest, check->digest, sizeof digest) == 0;
+}
+
+HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_str path,
+                                hfsb_buf *out) {
+    hfsbi_loop     *loop = hfsbi_py_loop(checker, false);
+    hfsbi_py_check *check, *next;
+    if (!loop || (checker->late_by_path && !path.len)) return;
+    hfsbi_loop_lock(loop);
+    if (checker->python.proc) hfsbi_loop_turn(loop, 0);
+    for (check = checker->python.checks; check; check = next) {
+        next = check->next;
+        if (!hfsbi_py_belongs(checker, check, path)) continue;
+        if (hfsbi_py_is_current(checker, check))
+            hfsbi_check_put(out, hfsb_buf_str(&check->path),
+                            hfsb_buf_str(&check->lines));
+        hfsbi_py_free(checker, check);
+    }
+    hfsbi_loop_unlock(loop);
+}
+
+HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker) {
+    hfsbi_python *py = &checker->python;
+    hfsbi_py_stop(checker);
+    while (py->checks) hfsbi_py_free(checker, py->checks);
+    hfsbi_loop_close(py->loop);
+}
+
+/* ---- src/history/history_private.h ---- */
+/* history_private.h - checkpoints of a root.
+
+       store.c    the folder that holds the checkpoints of a root
+       scan.c     the state of a root: scanned, compared, stored
+       restore.c  brings a root from one state to another
+       history.c  when checkpoints are taken, and which are kept */
+
+/* ==== store.c: the folder of checkpoints ================================= */
+
+/* The state that outlives a process, in the file "state". */
+typedef struct hfsbi_store_state {
+    uint64_t at;       /* the checkpoint that the root was last equal to */
+    uint64_t baseline; /* ... when the last session began */
+    uint64_t undo_to;  /* an undo to it has begun and not ended; 0: none */
+    char     undo_path[PATH_MAX]; /* ... of this path alone, or "" */
+} hfsbi_store_state;
+
+/* The store of one root. Functions that return int return 0 or an errno. */
+typedef struct hfsbi_store {
+    int                dir, lock; /* descriptors; -1: not open */
+    hfsb_buf           path;      /* of the folder */
+    unsigned long long bytes;     /* of all files in it, once counted */
+    bool               counted;
+    unsigned long      temps; /* made so far */
+    hfsb_buf           block; /* of a small file on its way */
+    hfsb_alloc         alloc;
+} hfsbi_store;
+
+/* Opens, or makes, the store of a root: a folder in `base`, or if that is
+   empty in $XDG_STATE_HOME/hfsb/undo or ~/.local/state/hfsb/undo. Close it in
+   either case. */
+HFSBI_FN int  hfsbi_store_open(hfsbi_store *store, const char *base,
+                               hfsb_str root, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_store_close(hfsbi_store *store);
+
+/* One process or object works in the store at a time. EWOULDBLOCK when
+   another one does for long. */
+HFSBI_FN int  hfsbi_store_lock(hfsbi_store *store);
+HFSBI_FN void hfsbi_store_unlock(hfsbi_store *store);
+
+/* Stores the content of an open file unless it is there. EFBIG past max
+   bytes. */
+HFSBI_FN int hfsbi_store_put(hfsbi_store *store, int fd,
+                             unsigned long long max,
+                             unsigned char      digest[HFSB_SHA256_SIZE]);
+/* A descriptor of that content, or -1 with errno. */
+HFSBI_FN int hfsbi_store_get(const hfsbi_store  *store,
+                             const unsigned char digest[HFSB_SHA256_SIZE]);
+
+/* Replaces a file of the store. */
+HFSBI_FN int hfsbi_store_write(hfsbi_store *store, const char *name,
+                               const hfsb_str *parts, size_t count);
+/* Appends a file of the store. */
+HFSBI_FN int hfsbi_store_read(const hfsbi_store *store, const char *name,
+                              hfsb_buf *out);
+HFSBI_FN int hfsbi_store_remove(hfsbi_store *store, const char *name);
+
+/* A missing or invalid file reads as all zero. */
+HFSBI_FN int hfsbi_store_read_state(const hfsbi_store *store,
+                                    hfsbi_store_state *state);
+HFSBI_FN int hfsbi_store_write_state(hfsbi_store             *store,
+                                     const hfsbi_store_state *state);
+
+/* The numbers of all checkpoints, in order; free the array with
+   hfsbi_array_free(alloc, *list, *cap, sizeof **list). */
+HFSBI_FN int hfsbi_store_list(const hfsbi_store *store, uint64_t **list,
+                              size_t *count, size_t *cap);
+/* Counts the bytes of the store, unless that is known. */
+HFSBI_FN int hfsbi_store_count(hfsbi_store *store);
+/* Removes the objects that keep() does not want, and files of processes that
+   died. */
+HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
+                               bool (*keep)(void                *user,
+                                            const unsigned char *digest),
+                               void *user);
+
+/* ==== scan.c: the state of a root ======================================== */
+
+typedef enum hfsbi_item_kind {
+    HFSBI_ITEM_GONE, /* in a file: the base of the checkpoint has it */
+    HFSBI_ITEM_FILE,
+    HFSBI_ITEM_FOLDER,
+    HFSBI_ITEM_LINK,
+    HFSBI_ITEM_OTHER,  /* a device, FIFO or socket: never touched */
+    HFSBI_ITEM_IGNORED /* left out, with all beneath it */
+} hfsbi_item_kind;
+
+enum {
+    HFSBI_ITEM_STORED = 1, /* a file whose content is in the store */
+    HFSBI_ITEM_RACY = 2,   /* it may have changed since without a trace */
+    HFSBI_ITEM_OPAQUE = 4, /* a folder that could not be read */
+    HFSBI_ITEM_LINKED = 8  /* a file with several hard links */
+};
+
+/* One path. The files of the store contain it as it is: they are for this
+   machine. */
+typedef struct hfsbi_item {
+    uint64_t      identity; /* of device and inode */
+    uint64_t      size;
+    int64_t       changed, touched;   /* mtime and ctime, ns since 1970 */
+    uint32_t      path, path_len;     /* in the names of its scan */
+    uint32_t      target, target_len; /* of a symlink; the same */
+    uint32_t      uid, gid;
+    uint32_t      first; /* the first item that is the same file */
+    uint16_t      mode;  /* permission bits */
+    unsigned char kind, flags;
+    unsigned char digest[HFSB_SHA256_SIZE];
+} hfsbi_item;
+
+/* All paths beneath a root, each folder before what is in it. */
+typedef struct hfsbi_root_scan {
+    hfsbi_item *items;
+    size_t      count, cap;
+    hfsb_buf    names; /* each followed by NUL */
+    hfsb_alloc  alloc;
+} hfsbi_root_scan;
+
+HFSBI_FN void hfsbi_scan_init(hfsbi_root_scan *scan, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_scan_free(hfsbi_root_scan *scan);
+HFSBI_FN hfsb_str hfsbi_item_path(const hfsbi_root_scan *scan,
+                                  const hfsbi_item      *item);
+HFSBI_FN hfsb_str hfsbi_item_target(const hfsbi_root_scan *scan,
+                                    const hfsbi_item      *item);
+/* Returns the item of a path, or NULL. */
+HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
+                                           hfsb_str               path);
+
+/* True when both items, each of its scan, have the same content, mode, target
+   and hard links; or are NULL. */
+HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
+                              const hfsbi_root_scan *y, const hfsbi_item *b);
+
+/* True when a path that has these metadata is still as the item, whose number
+   of hard links may have changed. */
+HFSBI_FN bool hfsbi_item_is(const hfsbi_item *item, const struct stat *st);
+
+/* How to scan. */
+typedef struct hfsbi_scan_how {
+    const hfsb_root       *place;
+    hfsbi_store           *store;
+    const hfsbi_root_scan *last;  /* what is unchanged since is not read */
+    bool               ignored;   /* include what .gitignore names, and .git */
+    size_t             max_files; /* paths */
+    unsigned long long max_bytes; /* of the store */
+} hfsbi_scan_how;
+
+/* Scans the root, and stores the content of files that have changed. HFSB_OK;
+   HFSB_LIMIT with *err when there is too much; or the failure. */
+HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
+                                    hfsbi_root_scan *out, hfsb_err *err);
+
+/* Calls fn for each path that differs, in order; `was` or `is` is NULL for one
+   that is not there. What one of them leaves out is no difference. The first
+   status that is not HFSB_OK ends it. */
+typedef hfsb_status (*hfsbi_diff_fn)(void *user, const hfsbi_item *was,
+                                     const hfsbi_item *is);
+HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
+                                     const hfsbi_root_scan *after,
+                                     hfsbi_diff_fn fn, void *user);
+
+typedef struct hfsbi_diff_count {
+    uint32_t created, changed, deleted;
+} hfsbi_diff_count;
+HFSBI_FN hfsbi_diff_count hfsbi_scan_count(const hfsbi_root_scan *before,
+                                           const hfsbi_root_scan *after);
+
+enum { HFSBI_CHECKPOINT_NAME = 64, HFSBI_CHECKPOINT_BY = 120 };
+
+/* Who made the differences between a checkpoint and its parent. */
+typedef enum hfsbi_author {
+    HFSBI_AUTHOR_TOOL,   /* a tool or its command; or there are none */
+    HFSBI_AUTHOR_OTHER,  /* somebody else: a person, another program */
+    HFSBI_AUTHOR_UNKNOWN /* somebody else, or a command that still ran */
+} hfsbi_author;
+
+/* The head of a checkpoint's file; the items and the names follow. */
+typedef struct hfsbi_checkpoint {
+    char             magic[16];
+    uint64_t         number;
+    uint64_t         parent; /* the state before it; 0: none */
+    uint64_t         base;   /* the items are the differences from this
+                                checkpoint; 0: they are all */
+    int64_t          when;   /* seconds since 1970 */
+    uint64_t         count, names;
+    hfsbi_diff_count diff; /* from the parent */
+    uint32_t         author; /* of that: hfsbi_author */
+    char             name[HFSBI_CHECKPOINT_NAME]; /* the caller's, or "" */
+    char             by[HFSBI_CHECKPOINT_BY];     /* what made the state */
+} hfsbi_checkpoint;
+
+/* Writes a checkpoint. base NULL: with all items. */
+HFSBI_FN int hfsbi_checkpoint_write(hfsbi_store *store, hfsbi_checkpoint *head,
+                                    const hfsbi_root_scan *scan,
+                                    const hfsbi_root_scan *base);
+/* Reads one; scan (NULL: the head alone) is empty. EINVAL when its file is
+   damaged. */
+HFSBI_FN int hfsbi_checkpoint_read(const hfsbi_store *store, uint64_t number,
+                                   hfsbi_checkpoint *head,
+                                   hfsbi_root_scan  *scan);
+
+/* Appends the digests of all objects that the file of a checkpoint refers
+   to. */
+HFSBI_FN int hfsbi_checkpoint_digests(const hfsbi_store *store,
+                                      uint64_t number, hfsbi_checkpoint *head,
+                                      hfsb_buf *out);
+HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number);
+
+/* ==== restore.c: from one state to another =============================== */
+
+typedef enum hfsbi_repair_state {
+    HFSBI_REPAIR_TODO,
+    HFSBI_REPAIR_DONE,
+    HFSBI_REPAIR_LEFT /* as it is */
+} hfsbi_repair_state;
+
+/* One path that differs. */
+typedef struct hfsbi_repair {
+    const hfsbi_item  *now, *goal; /* NULL: not there */
+    const hfsbi_item  *from;       /* its file has this path now (NULL: it
+                                      must be made) */
+    hfsbi_repair_state state;
+    hfsbi_author       author; /* of changes between goal and `known` */
+    uint64_t           before; /* fingerprint: the state before the oldest
+                                  change by others that was traced */
+} hfsbi_repair;
+
+typedef struct hfsbi_restore {
+    const hfsb_root       *place;
+    const hfsbi_store     *store;
+    const hfsbi_root_scan *now, *goal;
+    const hfsbi_root_scan *known; /* what differs from it in `now` is somebody
+                                 else's, and is kept (NULL: nothing is) */
+    bool                   force; /* also lose content that is not stored */
+    bool                   resumed; /* an earlier one was interrupted */
+    hfsb_str               path;    /* only this and what is beneath it (empty:
+                                 all) */
+    hfsb_alloc             alloc;
+    /* the plan */
+    hfsbi_repair *repairs; /* in the order of their paths */
+    size_t        count, cap;
+    hfsb_buf      conflicts; /* what somebody else has changed and would be
+                                lost: a line for each path */
+    size_t        conflict_count, kept;
+    /* the outcome */
+    hfsbi_diff_count done;
+    size_t           held; /* folders that are not empty, and stay */
+    size_t           failed;
+    hfsb_buf         notes;    /* on failures: a line for each */
+    hfsb_buf         loosened; /* folders that got permissions for the work,
+                                  each path ends in NUL */
+} hfsbi_restore;
+
+/* Makes the plan and changes nothing. The members above it are set, the others
+   zero. HFSB_OK or HFSB_NOMEM; free it in either case. */
+HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r);
+/* Tells the plan what others did between the goal and `known`, one step at a
+   time, the newest first. */
+HFSBI_FN void hfsbi_restore_trace(void *user, const hfsbi_root_scan *before,
+                                  const hfsbi_root_scan *after,
+                                  hfsbi_author           author);
+/* Takes what others have changed out of the plan, or notes the conflict.
+   HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_restore_spare(hfsbi_restore *r);
+/* True for a path that the scan `now` did not look at: it was ignored, or in a
+   folder that we could not read. */
+HFSBI_FN bool hfsbi_restore_missed(const hfsbi_restore *r, hfsb_str path);
+/* Carries it out as far as possible, and notes what is not. */
+HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r);
+HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r);
+
+/* ==== history.c: when checkpoints are taken ============================== */
+
+/* The checkpoints of a root. Several tools objects and threads may share
+   one. */
+typedef struct hfsbi_history {
+    const hfsb_root   *place;
+    bool               ignored; /* include what .gitignore names, and .git */
+    size_t             max_files;
+    unsigned long long max_bytes;
+    hfsb_alloc         alloc;
+
+    pthread_mutex_t   lock; /* held during a scan; protects: */
+    hfsbi_store       store;
+    hfsbi_store_state state; /* as in the store, while its lock is held */
+    hfsbi_root_scan   last;  /* the last scan; equal to ... */
+    uint64_t          at;    /* ... this checkpoint; 0: empty */
+    uint64_t          base;  /* of it; 0: itself */
+    bool              began; /* the first checkpoint here was taken */
+    uint64_t          baseline; /* it; of the last session in the store, which
+                                   may be another's, state has it */
+    uint64_t          before;   /* takes the last undo back; 0: none */
+
+    pthread_mutex_t brief; /* held for a moment; protects: */
+    bool            owed; /* a change was made and no checkpoint taken since */
+    size_t          busy; /* tools and commands that change files now */
+    char            by[HFSBI_CHECKPOINT_BY]; /* what made the change */
+    long long       scanned;                 /* hfsb_clock_ms() after the last
+                                                checkpoint */
+    bool            noted;                   /* the reason was shown */
+    char            stopped[256]; /* why no more are taken; "": they are */
+} hfsbi_history;
+
+/* Opens the checkpoints of the first root, as opts say. A failure that is not
+   the caller's leaves them stopped. HFSB_OK; HFSB_ARG, HFSB_IO, HFSB_NOMEM
+   with *err. */
+HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
+                                        const hfsb_root            *place,
+                                        const hfsb_alloc           *alloc,
+                                        hfsbi_history **out, hfsb_err *err);
+HFSBI_FN void        hfsbi_history_close(hfsbi_history *history);
+
+/* Before a change by a tool or a command: takes a checkpoint, unless that was
+   done a moment ago. May block. Never fails. */
+HFSBI_FN void hfsbi_history_before(hfsbi_history *h);
+/* A tool or a command has begun to change files, or has ended. Does not
+   block. */
+HFSBI_FN void hfsbi_history_busy(hfsbi_history *h, bool begins);
+/* After it: what is found changed was done by `tool`, with this path or
+   command. Does not block. */
+HFSBI_FN void hfsbi_history_changed(hfsbi_history *h, const char *tool,
+                                    hfsb_str what);
+/* Takes the checkpoint that a change has left to take. May block. */
+HFSBI_FN void hfsbi_history_after(hfsbi_history *h);
+/* The same in a thread of the loop, or here if it has none. */
+HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop);
+/* Appends a note, once, when checkpoints have stopped. */
+HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes);
+
+/* For the tools: enter locks the history and its store and brings `state` and
+   `last` up to date; leave follows in either case. HFSB_OK; or the failure,
+   also HFSB_REFUSED when checkpoints have stopped. */
+HFSBI_FN hfsb_status hfsbi_history_enter(hfsbi_history *h, hfsb_err *err);
+HFSBI_FN void        hfsbi_history_leave(hfsbi_history *h);
+/* Scans the root, from `last` on. Entered. */
+HFSBI_FN hfsb_status hfsbi_history_scan(hfsbi_history *h, hfsbi_root_scan *now,
+                                        hfsb_err *err);
+/* Where a checkpoint comes from. */
+typedef struct hfsbi_origin {
+    hfsb_str        name;   /* or "" */
+    const char     *by;     /* what made the state */
+    const uint64_t *parent; /* NULL: the last one */
+    hfsbi_author    author;
+} hfsbi_origin;
+
+/* Makes the scan, which is emptied, the last one, and a checkpoint if it
+   differs from the last, or has a name or a parent. Entered. */
+HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
+                                       const hfsbi_origin *from,
+                                       hfsb_err           *err);
+/* Returns who makes changes that no tool has reported. */
+HFSBI_FN hfsbi_author hfsbi_history_stranger(hfsbi_history *h);
+/* Scans, and adds the scan. */
+HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
+                                        hfsb_err *err);
+/* The same if a checkpoint is owed, or none was taken yet. */
+HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err);
+/* Writes h->state. */
+HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
+/* The largest number of a checkpoint that is kept and at most `number`, or
+   0. */
+HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number);
+/* The state before the last step that a tool made, or 0. */
+HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history *h);
+/* Calls fn for each step from `at` back to the checkpoint, or to where both
+   branch off, that a tool did not make, the newest first. 0 or an errno. */
+typedef void (*hfsbi_trace_fn)(void *user, const hfsbi_root_scan *before,
+                               const hfsbi_root_scan *after,
+                               hfsbi_author           author);
+HFSBI_FN int hfsbi_history_trace(hfsbi_history *h, uint64_t to,
+                                 hfsbi_trace_fn fn, void *user);
+
+/* ---- src/history/store.c ---- */
+/* store.c - the folder that holds the checkpoints of one root.
+
+       lock                  locked by whoever works in the store
+       root                  the path of the root, for people
+       state                 hfsbi_store_state
+       checkpoints/00000007  a state of the root: its paths, and which object
+                             has the content of each file
+       objects/ab/cdef...    a content, named by its SHA-256
+       new-1234-5            a file that is being written
+
+   Every file is written under another name and renamed, and never changed
+   afterwards: who dies leaves the old state or the new one, and perhaps a
+   "new-" file, which the next sweep removes. Objects are clones where the file
+   system can (reflinks), else copies. They are never hard links to the files
+   of the root: a program that writes to its file in place would change the
+   object too. Nothing is synced to the disk: a checkpoint survives the end of
+   this process, not always a crash of the machine. An object that such a crash
+   has damaged is noticed by its digest before it is used.
+
+   The store is outside the root, or else left out of its checkpoints, and only
+   its owner can read it. Functions that return int return 0 or an errno. */
+enum {
+    HFSBI_STORE_SMALL = 256 * 1024, /* bytes: hashed before it is written */
+    HFSBI_STORE_FILE = 1 << 30,     /* longest file that is read whole */
+    HFSBI_STORE_PATIENCE = 5        /* times as long as HFSBI_TRIES */
+};
+
+#define HFSBI_OBJECT_NAME (sizeof "objects/ab/" + HFSB_SHA256_HEX)
+
+/* ---- open and close ---- */
+
+/* Makes each folder of the path, for us alone, and opens the last. */
+static int hfsbi_store_make(const char *path, int *fd) {
+    char   part[PATH_MAX];
+    size_t i, len = strlen(path);
+    if (len >= sizeof part) return ENAMETOOLONG;
+    for (i = 1; i <= len; i++) {
+        if (path[i] != '/' && path[i] != '\0') continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0700) != 0 && errno != EEXIST && errno != EISDIR &&
+            errno != EROFS && errno != EACCES && errno != EPERM)
+            return errno;
+    }
+    *fd = hfsbi_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    return *fd < 0 ? errno : 0;
+}
+
+/* Appends the folder of all stores. */
+static int hfsbi_store_base(const char *base, hfsb_buf *out) {
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char        here[PATH_MAX];
+    if (base && *base) {
+        if (*base != '/') {
+            if (!getcwd(here, sizeof here)) return errno;
+            hfsb_buf_printf(out, "%s/", here);
+        }
+        hfsb_buf_printf(out, "%s", base);
+    } else if (state && *state == '/') {
+        hfsb_buf_printf(out, "%s/hfsb/undo", state);
+    } else if (home && *home == '/') {
+        hfsb_buf_printf(out, "%s/.local/state/hfsb/undo", home);
+    } else {
+        return ENOENT;
+    }
+    return out->status == HFSB_OK ? 0 : ENOMEM;
+}
+
+/* Nobody else may be able to change what an undo writes. */
+static int hfsbi_store_check(int dir) {
+    struct stat st;
+    if (fstat(dir, &st) != 0) return errno;
+    return st.st_uid == geteuid() && !(st.st_mode & 022) ? 0 : EPERM;
+}
+
+static int hfsbi_store_mkdir(const hfsbi_store *store, const char *name) {
+    return mkdirat(store->dir, name, 0700) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+HFSBI_FN int hfsbi_store_open(hfsbi_store *store, const char *base,
+                              hfsb_str root, const hfsb_alloc *alloc) {
+    char hex[HFSB_SHA256_HEX];
+    int  code;
+    memset(store, 0, sizeof *store);
+    store->dir = store->lock = -1;
+    store->alloc = store->path.alloc = store->block.alloc = *alloc;
+    code = hfsbi_store_base(base, &store->path);
+    hfsb_sha256_hex(root, hex);
+    if (code == 0 && hfsb_buf_printf(&store->path, "/%.24s", hex) != HFSB_OK)
+        code = ENOMEM;
+    if (code == 0) code = hfsbi_store_make(store->path.ptr, &store->dir);
+    if (code == 0) code = hfsbi_store_check(store->dir);
+    if (code == 0) code = hfsbi_store_mkdir(store, "objects");
+    if (code == 0) code = hfsbi_store_mkdir(store, "checkpoints");
+    if (code != 0) return code;
+    store->lock = hfsbi_openat(store->dir, "lock", O_RDWR | O_CREAT, 0600);
+    if (store->lock < 0) return errno;
+    if (faccessat(store->dir, "root", F_OK, 0) == 0) return 0;
+    return hfsbi_store_write(store, "root", &root, 1);
+}
+
+HFSBI_FN void hfsbi_store_close(hfsbi_store *store) {
+    hfsbi_close(&store->lock);
+    hfsbi_close(&store->dir);
+    hfsb_buf_free(&store->path);
+    hfsb_buf_free(&store->block);
+}
+
+HFSBI_FN int hfsbi_store_lock(hfsbi_store *store) {
+    unsigned tries;
+    for (tries = 0; flock(store->lock, LOCK_EX | LOCK_NB) != 0; tries++) {
+        if (errno == EINTR) continue;
+        if (errno != EWOULDBLOCK) return 0; /* no locks here */
+        if (tries == HFSBI_TRIES * HFSBI_STORE_PATIENCE) return EWOULDBLOCK;
+        hfsbi_pause(tries);
+    }
+    return 0;
+}
+
+HFSBI_FN void hfsbi_store_unlock(hfsbi_store *store) {
+    (void)flock(store->lock, LOCK_UN);
+}
+
+/* ---- files of the store ---- */
+
+/* Opens a new file under a name of its own. */
+static int hfsbi_store_temp(hfsbi_store *store, char temp[64], int *fd) {
+    do {
+        (void)snprintf(temp, 64, "new-%ld-%lu", (long)getpid(),
+                       ++store->temps);
+        *fd = hfsbi_openat(store->dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+    } while (*fd < 0 && errno == EEXIST);
+    return *fd < 0 ? errno : 0;
+}
+
+/* Gives a new file its name, or removes it after a failure. */
+static int hfsbi_store_name(hfsbi_store *store, const char *temp,
+                            const char *name, int code) {
+    if (code == 0 && renameat(store->dir, temp, store->dir, name) != 0)
+        code = errno;
+    if (code != 0) (void)unlinkat(store->dir, temp, 0);
+    return code;
+}
+
+HFSBI_FN int hfsbi_store_write(hfsbi_store *store, const char *name,
+                               const hfsb_str *parts, size_t count) {
+    char   temp[64];
+    int    fd = -1, code = hfsbi_store_temp(store, temp, &fd);
+    size_t i;
+    if (code != 0) return code;
+    for (i = 0; code == 0 && i < count; i++)
+        if (!hfsbi_write_all(fd, parts[i])) code = errno;
+    hfsbi_close(&fd);
+    return hfsbi_store_name(store, temp, name, code);
+}
+
+HFSBI_FN int hfsbi_store_read(const hfsbi_store *store, const char *name,
+                              hfsb_buf *out) {
+    struct stat st;
+    int         code = 0, fd = hfsbi_entry_open(store->dir, name, &st);
+    ssize_t     n = 1;
+    if (fd < 0) return errno;
+    if (st.st_size > HFSBI_STORE_FILE) code = EFBIG;
+    if (code == 0 && hfsb_buf_reserve(out, (size_t)st.st_size + 1) != HFSB_OK)
+        code = ENOMEM;
+    while (code == 0 && n > 0 && out->cap - out->len > 1) {
+        n = hfsbi_read(fd, out->ptr + out->len, out->cap - out->len - 1);
+        if (n < 0) code = errno;
+        if (n > 0) out->len += (size_t)n;
+    }
+    hfsbi_close(&fd);
+    return code;
+}
+
+HFSBI_FN int hfsbi_store_remove(hfsbi_store *store, const char *name) {
+    struct stat st;
+    if (fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        unlinkat(store->dir, name, 0) != 0)
+        return errno;
+    store->bytes -= store->bytes < (unsigned long long)st.st_size
+                        ? store->bytes
+                        : (unsigned long long)st.st_size;
+    return 0;
+}
+
+HFSBI_FN int hfsbi_store_read_state(const hfsbi_store *store,
+                                    hfsbi_store_state *state) {
+    hfsb_buf text = HFSB_INIT;
+    int      code;
+    memset(state, 0, sizeof *state);
+    text.alloc = store->alloc;
+    code = hfsbi_store_read(store, "state", &text);
+    if (code == 0 && text.len == sizeof *state) {
+        memcpy(state, text.ptr, sizeof *state);
+        state->undo_path[PATH_MAX - 1] = '\0';
+    }
+    hfsb_buf_free(&text);
+    return code == ENOENT ? 0 : code;
+}
+
+HFSBI_FN int hfsbi_store_write_state(hfsbi_store             *store,
+                                     const hfsbi_store_state *state) {
+    hfsb_str part = hfsb_str_make((const char *)state, sizeof *state);
+    return hfsbi_store_write(store, "state", &part, 1);
+}
+
+/* ---- objects ---- */
+
+static void hfsbi_object_name(const unsigned char *digest,
+                              char                 name[HFSBI_OBJECT_NAME]) {
+    static const char digits[] = "0123456789abcdef";
+    char             *out = name + sizeof "objects/" - 1;
+    size_t            i;
+    memcpy(name, "objects/", sizeof "objects/");
+    for (i = 0; i < HFSB_SHA256_SIZE; i++) {
+        *out++ = digits[digest[i] >> 4];
+        *out++ = digits[digest[i] & 15];
+        if (i == 0) *out++ = '/';
+    }
+    *out = '\0';
+}
+
+/* True when the object is there. One of another size is what a crash of the
+   machine has left. */
+static bool hfsbi_object_exists(const hfsbi_store *store, const char *name,
+                                unsigned long long size) {
+    struct stat st;
+    return fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (unsigned long long)st.st_size == size;
+}
+
+/* Names a new file that has the content of an object. */
+static int hfsbi_object_add(hfsbi_store *store, const char *temp,
+                            const char *name, unsigned long long size) {
+    char folder[sizeof "objects/ab"];
+    int  code = 0;
+    memcpy(folder, name, sizeof folder - 1);
+    folder[sizeof folder - 1] = '\0';
+    if (renameat(store->dir, temp, store->dir, name) != 0) {
+        code = errno == ENOENT ? hfsbi_store_mkdir(store, folder) : errno;
+        code = hfsbi_store_name(store, temp, name, code);
+    }
+    if (code == 0) store->bytes += size;
+    return code;
+}
+
+static int hfsbi_object_write(hfsbi_store *store, hfsb_str content,
+                              const char *name) {
+    char temp[64];
+    int  fd = -1, code = hfsbi_store_temp(store, temp, &fd);
+    if (code != 0) return code;
+    if (!hfsbi_write_all(fd, content)) code = errno;
+    hfsbi_close(&fd);
+    if (code != 0) return hfsbi_store_name(store, temp, name, code);
+    return hfsbi_object_add(store, temp, name, content.len);
+}
+
+/* A file that does not fit in the block: copied while it is hashed. */
+static int hfsbi_store_put_large(hfsbi_store *store, int fd,
+                                 unsigned long long max,
+                                 unsigned char      digest[HFSB_SHA256_SIZE]) {
+    char               temp[64], name[HFSBI_OBJECT_NAME];
+    unsigned long long bytes = 0;
+    int                to = -1, code = hfsbi_store_temp(store, temp, &to);
+    if (code != 0) return code;
+    code = hfsbi_fd_copy(fd, to, max, digest, &bytes);
+    hfsbi_close(&to);
+    if (code == 0) hfsbi_object_name(digest, name);
+    if (code != 0 || hfsbi_object_exists(store, name, bytes)) {
+        (void)unlinkat(store->dir, temp, 0);
+        return code;
+    }
+    return hfsbi_object_add(store, temp, name, bytes);
+}
+
+HFSBI_FN int hfsbi_store_put(hfsbi_store *store, int fd,
+                             unsigned long long max,
+                             unsigned char      digest[HFSB_SHA256_SIZE]) {
+    char        name[HFSBI_OBJECT_NAME];
+    hfsb_buf   *b = &store->block;
+    hfsb_sha256 sha;
+    ssize_t     n = 1;
+    hfsb_buf_truncate(b, 0);
+    if (hfsb_buf_reserve(b, HFSBI_STORE_SMALL + 1) != HFSB_OK) return ENOMEM;
+    while (n > 0 && b->len <= HFSBI_STORE_SMALL) {
+        n = hfsbi_read_file(fd, b->ptr + b->len,
+                            HFSBI_STORE_SMALL + 1 - b->len);
+        if (n < 0) return errno;
+        b->len += (size_t)n;
+    }
+    if (b->len > HFSBI_STORE_SMALL)
+        return hfsbi_store_put_large(store, fd, max, digest);
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_buf_str(b));
+    hfsb_sha256_finish(&sha, digest);
+    hfsbi_object_name(digest, name);
+    if (hfsbi_object_exists(store, name, b->len)) return 0;
+    return hfsbi_object_write(store, hfsb_buf_str(b), name);
+}
+
+HFSBI_FN int hfsbi_store_get(const hfsbi_store  *store,
+                             const unsigned char digest[HFSB_SHA256_SIZE]) {
+    char        name[HFSBI_OBJECT_NAME];
+    struct stat st;
+    hfsbi_object_name(digest, name);
+    return hfsbi_entry_open(store->dir, name, &st);
+}
+
+/* ---- lists ---- */
+
+/* Calls fn for each name in a folder of the store. */
+static int hfsbi_store_each(const hfsbi_store *store, const char *folder,
+                            int (*fn)(void *user, int dir, const char *name),
+                            void *user) {
+    int  fd = hfsbi_openat(store->dir, folder, O_RDONLY | O_DIRECTORY, 0);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+    int            code = 0;
+    if (!list) {
+        code = errno;
+        hfsbi_close(&fd);
+        return code;
+    }
+    while (code == 0 && (e = readdir(list)) != NULL)
+        if (e->d_name[0] != '.') code = fn(user, fd, e->d_name);
+    (void)closedir(list);
+    return code;
+}
+
+typedef struct hfsbi_numbers {
+    uint64_t        **list;
+    size_t           *count, *cap;
+    const hfsb_alloc *alloc;
+} hfsbi_numbers;
+
+static int hfsbi_numbers_add(void *user, int dir, const char *name) {
+    hfsbi_numbers     *n = (hfsbi_numbers *)user;
+    unsigned long long number;
+    uint64_t          *grown;
+    (void)dir;
+    if (hfsbi_read_decimal(hfsb_cstr(name), 1ull << 53, &number) !=
+            strlen(name) ||
+        number == 0)
+        return 0;
+    grown = (uint64_t *)hfsbi_array_grow(n->alloc, *n->list, n->cap,
+                                         *n->count + 1, sizeof *grown);
+    if (!grown) return ENOMEM;
+    *n->list = grown;
+    grown[(*n->count)++] = number;
+    return 0;
+}
+
+static int hfsbi_compare_numbers(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+HFSBI_FN int hfsbi_store_list(const hfsbi_store *store, uint64_t **list,
+                              size_t *count, size_t *cap) {
+    hfsbi_numbers n;
+    int           code;
+    *list = NULL;
+    *count = *cap = 0;
+    n.list = list;
+    n.count = count;
+    n.cap = cap;
+    n.alloc = &store->alloc;
+    code = hfsbi_store_each(store, "checkpoints", hfsbi_numbers_add, &n);
+    if (*count)
+        hfsbi_sort(*list, *count, sizeof **list, hfsbi_compare_numbers);
+    return code;
+}
+
+/* Calls fn for each object. */
+static int hfsbi_store_objects(const hfsbi_store *store,
+                               int (*fn)(void *user, int dir,
+                                         const char *name),
+                               void *user) {
+    char     folder[sizeof "objects/ab"];
+    unsigned i;
+    int      code = 0;
+    for (i = 0; code == 0 && i < 256; i++) {
+        (void)snprintf(folder, sizeof folder, "objects/%02x", i & 255u);
+        code = hfsbi_store_each(store, folder, fn, user);
+        if (code == ENOENT) code = 0;
+    }
+    return code;
+}
+
+static int hfsbi_store_add_size(void *user, int dir, const char *name) {
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        *(unsigned long long *)user += (unsigned long long)st.st_size;
+    return 0;
+}
+
+HFSBI_FN int hfsbi_store_count(hfsbi_store *store) {
+    unsigned long long bytes = 0;
+    int                code;
+    if (store->counted) return 0;
+    code = hfsbi_store_objects(store, hfsbi_store_add_size, &bytes);
+    if (code == 0)
+        code = hfsbi_store_each(store, "checkpoints", hfsbi_store_add_size,
+                                &bytes);
+    store->counted = code == 0;
+    if (code == 0) store->bytes = bytes;
+    return code;
+}
+
+/* ---- sweep ---- */
+
+typedef struct hfsbi_store_broom {
+    bool (*keep)(void *user, const unsigned char *digest);
+    void         *user;
+    unsigned char first; /* byte of the digests in this folder */
+    unsigned char digest[HFSB_SHA256_SIZE];
+} hfsbi_store_broom;
+
+/* Removes an object that is not wanted, and whatever is no object. */
+static int hfsbi_broom_object(void *user, int dir, const char *name) {
+    hfsbi_store_broom *b = (hfsbi_store_broom *)user;
+    size_t             i;
+    bool               valid = strlen(name) == 2 * HFSB_SHA256_SIZE - 2;
+    b->digest[0] = b->first;
+    for (i = 1; valid && i < HFSB_SHA256_SIZE; i++) {
+        int high = hfsbi_hex_digit(name[2 * i - 2]);
+        int low = hfsbi_hex_digit(name[2 * i - 1]);
+        valid = high >= 0 && low >= 0;
+        if (valid) b->digest[i] = (unsigned char)(high * 16 + low);
+    }
+    if (valid && b->keep(b->user, b->digest)) return 0;
+    return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+/* Under the lock of the store every "new-" file is of a dead process. */
+static int hfsbi_broom_temp(void *user, int dir, const char *name) {
+    (void)user;
+    if (hfsb_str_starts(hfsb_cstr(name), HFSB_LIT("new-")))
+        (void)unlinkat(dir, name, 0);
+    return 0;
+}
+
+HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
+                               bool (*keep)(void                *user,
+                                            const unsigned char *digest),
+                               void *user) {
+    hfsbi_store_broom b;
+    char              folder[sizeof "objects/ab"];
+    unsigned          i;
+    int code = hfsbi_store_each(store, ".", hfsbi_broom_temp, NULL);
+    memset(&b, 0, sizeof b);
+    b.keep = keep;
+    b.user = user;
+    for (i = 0; code == 0 && i < 256; i++) {
+        b.first = (unsigned char)i;
+        (void)snprintf(folder, sizeof folder, "objects/%02x", i & 255u);
+        code = hfsbi_store_each(store, folder, hfsbi_broom_object, &b);
+        if (code == ENOENT) code = 0;
+    }
+    store->counted = false;
+    return code == 0 ? hfsbi_store_count(store) : code;
+}
+
+/* ---- src/history/scan.c ---- */
+/* scan.c - the state of a root: its paths, compared and stored.
+
+   A scan lists every path beneath the root with its metadata. A file whose
+   inode, size, mtime and ctime are those of the last scan has its content too,
+   so only what has changed is read, hashed and stored:
+
+       last scan --+
+                   +--> walk: fstatat each path --> the same? take its digest
+       root -------+                           \--> else read and store it
+
+   Timestamps have ticks: a file that changes twice in one tick looks the same
+   after the second change. So a file that had changed just before it was read
+   is RACY, and the next scan reads it again.
+
+   Nearly all of the time goes to fstatat(), so a large root is scanned in parts
+   by several threads, each a range of paths that had as many items in the last
+   scan:
+
+       last scan  | a .. b/c | b/d .. e | f/g .. z |
+                      part 0     part 1     part 2    --> one scan
+
+   Scans are sorted by path, where "/" sorts before every other byte: so a
+   folder comes before what is in it, that comes before all else, and two scans
+   are compared in one pass. What one of two scans leaves out (ignored, or a
+   folder that cannot be read) is no difference between them.
+
+   In its file a checkpoint has all items of a scan, or those that differ from
+   a base: one changed file in a tree of thousands takes a few hundred
+   bytes. */
+enum {
+    HFSBI_SCAN_FILE = 64 << 20, /* bytes of the largest file that is stored */
+    HFSBI_SCAN_MS = 60000,      /* longest scan */
+    HFSBI_SCAN_PARTS = 4,       /* threads, at most */
+    HFSBI_SCAN_PART = 500,      /* items, at least: less is not worth one */
+    HFSBI_SCAN_STACK = 512 * 1024
+};
+
+#define HFSBI_TICK        20000000ll /* ns: longer than a tick of any clock */
+#define HFSBI_TICK_COARSE 2000000000ll /* ... of file systems that count s */
+
+/* ---- items ---- */
+
+HFSBI_FN void hfsbi_scan_init(hfsbi_root_scan *scan, const hfsb_alloc *alloc) {
+    memset(scan, 0, sizeof *scan);
+    scan->alloc = scan->names.alloc = *alloc;
+    scan->names.max = 0xFFFFFFFFu; /* offsets have 32 bits */
+}
+
+HFSBI_FN void hfsbi_scan_free(hfsbi_root_scan *scan) {
+    hfsb_alloc alloc = scan->alloc;
+    hfsbi_array_free(&alloc, scan->items, scan->cap, sizeof *scan->items);
+    hfsb_buf_free(&scan->names);
+    hfsbi_scan_init(scan, &alloc);
+}
+
+HFSBI_FN hfsb_str hfsbi_item_path(const hfsbi_root_scan *scan,
+                                  const hfsbi_item      *item) {
+    return hfsb_str_make(scan->names.ptr + item->path, item->path_len);
+}
+
+HFSBI_FN hfsb_str hfsbi_item_target(const hfsbi_root_scan *scan,
+                                    const hfsbi_item      *item) {
+    return hfsb_str_make(scan->names.ptr + item->target, item->target_len);
+}
+
+HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
+                                           hfsb_str               path) {
+    size_t low = 0, high = scan->count;
+    while (low < high) {
+        size_t            mid = low + (high - low) / 2;
+        const hfsbi_item *item = &scan->items[mid];
+        int order = hfsbi_compare_paths(hfsbi_item_path(scan, item), path);
+        if (order == 0) return item;
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return NULL;
+}
+
+/* Appends a text and NUL to the names; false without memory. */
+static bool hfsbi_scan_name(hfsbi_root_scan *scan, hfsb_str text, uint32_t *at,
+                            uint32_t *len) {
+    *at = (uint32_t)scan->names.len;
+    *len = (uint32_t)text.len;
+    hfsb_buf_append(&scan->names, text);
+    return hfsb_buf_append_byte(&scan->names, '\0') == HFSB_OK;
+}
+
+/* Appends an item with that path, all zero else; NULL without memory. */
+static hfsbi_item *hfsbi_scan_add(hfsbi_root_scan *scan, hfsb_str path) {
+    hfsbi_item *item;
+    if (scan->count == scan->cap) {
+        item = (hfsbi_item *)hfsbi_array_grow(&scan->alloc, scan->items,
+                                              &scan->cap, scan->count + 1,
+                                              sizeof *item);
+        if (!item) return NULL;
+        scan->items = item;
+    }
+    item = &scan->items[scan->count];
+    memset(item, 0, sizeof *item);
+    item->first = (uint32_t)scan->count;
+    if (!hfsbi_scan_name(scan, path, &item->path, &item->path_len))
+        return NULL;
+    scan->count++;
+    return item;
+}
+
+/* Appends a copy of an item of another scan; false without memory. */
+static bool hfsbi_scan_copy(hfsbi_root_scan *to, const hfsbi_root_scan *from,
+                            const hfsbi_item *item) {
+    hfsbi_item *copy = hfsbi_scan_add(to, hfsbi_item_path(from, item));
+    hfsbi_item  is;
+    if (!copy) return false;
+    is = *item;
+    is.path = copy->path;
+    is.first = copy->first;
+    *copy = is;
+    return item->kind != HFSBI_ITEM_LINK ||
+           hfsbi_scan_name(to, hfsbi_item_target(from, item), &copy->target,
+                           &copy->target_len);
+}
+
+/* ---- hard links ---- */
+
+typedef struct hfsbi_twin {
+    uint64_t identity;
+    uint32_t index;
+} hfsbi_twin;
+
+static int hfsbi_compare_twins(const void *a, const void *b) {
+    const hfsbi_twin *x = (const hfsbi_twin *)a, *y = (const hfsbi_twin *)b;
+    if (x->identity != y->identity) return x->identity < y->identity ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Sets `first` of the files with several hard links; false without memory. */
+static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
+    hfsbi_twin *list;
+    size_t      i, n = 0, count = 0;
+    for (i = 0; i < scan->count; i++) {
+        scan->items[i].first = (uint32_t)i;
+        count += (scan->items[i].flags & HFSBI_ITEM_LINKED) != 0;
+    }
+    if (count == 0) return true;
+    list = (hfsbi_twin *)hfsbi_array(&scan->alloc, count, sizeof *list);
+    if (!list) return false;
+    for (i = 0; i < scan->count; i++) {
+        if (!(scan->items[i].flags & HFSBI_ITEM_LINKED)) continue;
+        list[n].identity = scan->items[i].identity;
+        list[n++].index = (uint32_t)i;
+    }
+    hfsbi_sort(list, count, sizeof *list, hfsbi_compare_twins);
+    for (i = 1; i < count; i++)
+        if (list[i].identity == list[i - 1].identity)
+            scan->items[list[i].index].first =
+                scan->items[list[i - 1].index].first;
+    hfsbi_array_free(&scan->alloc, list, count, sizeof *list);
+    return true;
+}
+
+/* ---- scanning ---- */
+
+/* A scan that is being made. */
+typedef struct hfsbi_root_scanner {
+    const hfsbi_scan_how *how;
+    hfsbi_root_scan      *out;
+    hfsbi_finder          finder;
+    size_t                at;     /* next item of the last scan */
+    size_t                failed; /* finder.failed when the last was added */
+    size_t                opened; /* 1 + the last folder; 0: none */
+    unsigned long long    bytes;  /* of files that are to be stored */
+    bool                  dry;    /* store nothing */
+    bool                  missed; /* a path is there, but not in the scan */
+    hfsb_str              store;  /* path of the store in the root, or "" */
+    hfsb_str         from, to; /* from <= path < to: its part; "": no limit */
+    pthread_mutex_t *lock;     /* of the store (NULL: no other thread) */
+    hfsb_err        *err;
+} hfsbi_root_scanner;
+
+static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
+    hfsb_file_info info;
+    hfsbi_file_info_fill(&info, st);
+    item->identity = info.inode ^ info.device * 0x9E3779B97F4A7C15ull;
+    item->mode = (uint16_t)info.mode;
+    item->uid = (uint32_t)st->st_uid;
+    item->gid = (uint32_t)st->st_gid;
+    item->kind = S_ISREG(st->st_mode)   ? HFSBI_ITEM_FILE
+                 : S_ISDIR(st->st_mode) ? HFSBI_ITEM_FOLDER
+                 : S_ISLNK(st->st_mode) ? HFSBI_ITEM_LINK
+                                        : HFSBI_ITEM_OTHER;
+    if (item->kind == HFSBI_ITEM_FOLDER) return; /* its times are of others */
+    item->size = info.size;
+    item->changed = (int64_t)info.changed * 1000000000 + info.changed_nanos;
+    item->touched = (int64_t)info.touched * 1000000000 + info.touched_nanos;
+    if (info.links > 1 && item->kind == HFSBI_ITEM_FILE)
+        item->flags |= HFSBI_ITEM_LINKED;
+}
+
+/* True when the metadata of a file says that its content is the same. */
+static bool hfsbi_item_untouched(const hfsbi_item *a, const hfsbi_item *b) {
+    return a->kind == b->kind && a->identity == b->identity &&
+           a->size == b->size && a->changed == b->changed &&
+           a->touched == b->touched;
+}
+
+HFSBI_FN bool hfsbi_item_is(const hfsbi_item *item, const struct stat *st) {
+    hfsbi_item now;
+    memset(&now, 0, sizeof now);
+    hfsbi_item_set(&now, st);
+    if (item->kind != HFSBI_ITEM_FILE) /* a symlink never changes */
+        return now.kind == item->kind && now.identity == item->identity;
+    if (item->flags & HFSBI_ITEM_LINKED) now.touched = item->touched;
+    return hfsbi_item_untouched(item, &now);
+}
+
+/* True when the file may change once more without another timestamp. */
+static bool hfsbi_item_is_racy(const hfsbi_item *item, int64_t now) {
+    bool coarse =
+        item->changed % 1000000000 == 0 && item->touched % 1000000000 == 0;
+    return item->touched > now - (coarse ? HFSBI_TICK_COARSE : HFSBI_TICK);
+}
+
+/* The item of the last scan with this path, or NULL. Paths come in order. */
+static const hfsbi_item *hfsbi_root_scanner_last(hfsbi_root_scanner *s,
+                                                 hfsb_str            path) {
+    const hfsbi_root_scan *last = s->how->last;
+    while (s->at < last->count) {
+        const hfsbi_item *item = &last->items[s->at];
+        int order = hfsbi_compare_paths(hfsbi_item_path(last, item), path);
+        if (order == 0) return item;
+        if (order > 0) break;
+        s->at++;
+    }
+    return NULL;
+}
+
+static hfsb_status hfsbi_root_scanner_full(hfsbi_root_scanner *s) {
+    return hfsbi_fail(s->err, HFSB_LIMIT, 0,
+                      "the files beneath the root have more than %llu MiB",
+                      s->how->max_bytes >> 20);
+}
+
+/* Reads and stores the content of a file. One that cannot be read, or is too
+   large, has none. HFSB_OK; or the failure of the store. */
+static hfsb_status hfsbi_root_scanner_store(hfsbi_root_scanner *s,
+                                            const hfsbi_entry  *entry,
+                                            hfsbi_item         *item) {
+    struct stat st;
+    int64_t     now = hfsbi_time_ns();
+    int         fd, code;
+    if (item->size > HFSBI_SCAN_FILE) return HFSB_OK;
+    s->bytes += item->size;
+    if (s->dry)
+        return s->bytes > s->how->max_bytes ? hfsbi_root_scanner_full(s)
+                                            : HFSB_OK;
+    fd = hfsbi_entry_open(entry->dir, entry->name, &st);
+    if (fd < 0) return HFSB_OK;
+    item->flags = 0;
+    hfsbi_item_set(item, &st);
+    if (s->lock) pthread_mutex_lock(s->lock);
+    code = hfsbi_store_put(s->how->store, fd, HFSBI_SCAN_FILE, item->digest);
+    if (s->lock) pthread_mutex_unlock(s->lock);
+    if (code == 0) item->flags |= HFSBI_ITEM_STORED;
+    if (hfsbi_item_is_racy(item, now)) item->flags |= HFSBI_ITEM_RACY;
+    hfsbi_close(&fd);
+    if (code == ENOSPC || code == EDQUOT || code == EROFS || code == ENOMEM)
+        return hfsbi_fail_os(s->err, code, "%s", s->how->store->path.ptr);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_root_scanner_link(hfsbi_root_scanner *s,
+                                           const hfsbi_entry  *entry,
+                                           hfsbi_item         *item) {
+    char    target[PATH_MAX];
+    ssize_t n = readlinkat(entry->dir, entry->name, target, sizeof target);
+    if (n < 0 || n == (ssize_t)sizeof target) n = 0;
+    return hfsbi_scan_name(s->out, hfsb_str_make(target, (size_t)n),
+                           &item->target, &item->target_len)
+               ? HFSB_OK
+               : HFSB_NOMEM;
+}
+
+/* Something could not be read: the folder that was visited last or, where
+   readdir() does not say what a name is, a path. */
+static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
+    if (s->finder.failed != s->failed && s->opened)
+        s->out->items[s->opened - 1].flags |= HFSBI_ITEM_OPAQUE;
+    else if (s->finder.failed != s->failed) s->missed = true;
+    s->failed = s->finder.failed;
+    s->opened = 0;
+}
+
+/* A path is there but cannot be looked at: its folder shows its names and
+   nothing else. Any other failure is one of the scan, since what a scan lacks
+   counts as deleted. */
+static hfsb_status hfsbi_root_scanner_miss(hfsbi_root_scanner *s,
+                                           hfsb_str            path) {
+    size_t            end = path.len;
+    int               code = errno;
+    const hfsbi_item *folder = NULL;
+    while (end && path.ptr[end - 1] != '/') end--;
+    if (end && code == EACCES)
+        folder = hfsbi_scan_find(s->out, hfsb_str_slice(path, 0, end - 1));
+    if (!folder)
+        return hfsbi_file_fail_os(s->how->place, path, code, "look at",
+                                  s->err);
+    s->out->items[folder - s->out->items].flags |= HFSBI_ITEM_OPAQUE;
+    return HFSB_OK;
+}
+
+/* Fills an item; `was` is the same of the last scan, or NULL. */
+static hfsb_status hfsbi_root_scanner_fill(hfsbi_root_scanner *s,
+                                           const hfsbi_entry  *entry,
+                                           const hfsbi_item   *was,
+                                           hfsbi_item         *item) {
+    if (item->kind == HFSBI_ITEM_FOLDER) {
+        s->opened = s->out->count;
+        return HFSB_OK;
+    }
+    if (item->kind == HFSBI_ITEM_LINK)
+        return hfsbi_root_scanner_link(s, entry, item);
+    if (item->kind != HFSBI_ITEM_FILE) return HFSB_OK;
+    if (!was || !hfsbi_item_untouched(was, item) ||
+        (was->flags & HFSBI_ITEM_RACY))
+        return hfsbi_root_scanner_store(s, entry, item);
+    item->flags |= was->flags & HFSBI_ITEM_STORED;
+    memcpy(item->digest, was->digest, sizeof item->digest);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_root_scanner_many(const hfsbi_root_scanner *s) {
+    return hfsbi_fail(s->err, HFSB_LIMIT, 0,
+                      "there are more than %zu files beneath the root",
+                      s->how->max_files);
+}
+
+/* True for a folder before this part that leads to it. After the first path of
+   the part there is none. */
+static bool hfsbi_root_scanner_passes(hfsbi_root_scanner *s, hfsb_str path) {
+    if (!s->from.len) return false;
+    if (hfsbi_compare_paths(path, s->from) < 0) return true;
+    s->from.len = 0;
+    return false;
+}
+
+/* Callback of the walk. A file stays in the scans when rules begin to ignore
+   it, as in git. */
+static hfsb_status hfsbi_root_scanner_visit(void              *user,
+                                            const hfsbi_entry *entry) {
+    hfsbi_root_scanner *s = (hfsbi_root_scanner *)user;
+    const hfsbi_item   *was;
+    bool                left_out = entry->ignored;
+    struct stat         st;
+    hfsbi_item         *item;
+    if (hfsbi_root_scanner_passes(s, entry->path)) return HFSB_OK;
+    was = hfsbi_root_scanner_last(s, entry->path);
+    hfsbi_root_scanner_look(s);
+    if (!s->how->ignored && strcmp(entry->name, ".git") == 0) left_out = true;
+    if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
+    if (hfsb_str_equal(entry->path, s->store)) left_out = true;
+    if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        return errno == ENOENT ? HFSB_OK
+                               : hfsbi_root_scanner_miss(s, entry->path);
+    }
+    if (s->out->count >= s->how->max_files) return hfsbi_root_scanner_many(s);
+    item = hfsbi_scan_add(s->out, entry->path);
+    if (!item) return HFSB_NOMEM;
+    hfsbi_item_set(item, &st);
+    if (left_out && S_ISDIR(st.st_mode)) item->identity = 0;
+    if (left_out) item->kind = HFSBI_ITEM_IGNORED;
+    return hfsbi_root_scanner_fill(s, entry, was, item);
+}
+
+/* True for a path in this part, and for a folder that leads to it. */
+static bool hfsbi_root_scanner_covers(const hfsbi_root_scanner *s,
+                                      hfsb_str                  path) {
+    if (s->to.len && hfsbi_compare_paths(path, s->to) >= 0) return false;
+    return !s->from.len || hfsbi_compare_paths(path, s->from) >= 0 ||
+           (path.len < s->from.len && s->from.ptr[path.len] == '/' &&
+            hfsb_str_starts(s->from, path));
+}
+
+/* Leaves out other parts, the temporaries of writes, and what is in the
+   store. */
+static bool hfsbi_root_scanner_wants(void *user, const hfsbi_entry *entry) {
+    const hfsbi_root_scanner *s = (const hfsbi_root_scanner *)user;
+    size_t                    n = s->store.len;
+    if (entry->name[0] == '.' && hfsbi_temp_pid(hfsb_cstr(entry->name)))
+        return false;
+    if (n && entry->path.len > n && entry->path.ptr[n] == '/' &&
+        hfsb_str_starts(entry->path, s->store))
+        return false;
+    return hfsbi_root_scanner_covers(s, entry->path);
+}
+
+/* Sets s->store if the store is in the root. */
+static void hfsbi_root_scanner_find_store(hfsbi_root_scanner *s,
+                                          char                real[PATH_MAX]) {
+    hfsb_str root = hfsb_buf_str(&s->how->place->real_root), path;
+    s->store = hfsb_str_make("", 0);
+    if (!realpath(s->how->store->path.ptr, real)) return;
+    path = hfsb_cstr(real);
+    if (root.len == 1) root.len = 0; /* "/" */
+    if (hfsb_str_starts(path, root) && path.len > root.len &&
+        path.ptr[root.len] == '/')
+        s->store = hfsb_str_slice(path, root.len + 1, path.len);
+}
+
+/* Makes room for `count` items of the last scan. Without memory the scan makes
+   it later, or fails. */
+static void hfsbi_root_scanner_reserve(hfsbi_root_scanner *s, size_t count) {
+    const hfsbi_root_scan *last = s->how->last;
+    hfsbi_item            *items;
+    hfsbi_scan_free(s->out);
+    if (count == 0) return;
+    items = (hfsbi_item *)hfsbi_array_grow(&s->out->alloc, NULL, &s->out->cap,
+                                           count + 16, sizeof *items);
+    if (items) s->out->items = items;
+    if (hfsb_buf_reserve(&s->out->names, (last->names.len / last->count + 1) *
+                                             count) != HFSB_OK)
+        hfsb_buf_free(&s->out->names);
+}
+
+/* Scans one part, or all. */
+static hfsb_status hfsbi_root_scanner_run(hfsbi_root_scanner *s) {
+    hfsbi_finder *f = &s->finder;
+    hfsb_status   st;
+    memset(f, 0, sizeof *f);
+    s->failed = s->opened = 0;
+    s->missed = false;
+    s->bytes = 0;
+    f->place = s->how->place;
+    f->alloc = s->out->alloc;
+    f->flags = HFSBI_FIND_SORTED | HFSBI_FIND_IGNORED;
+    if (s->how->ignored) f->flags |= HFSBI_FIND_ALL;
+    f->until = hfsb_clock_ms() + HFSBI_SCAN_MS;
+    f->visit = hfsbi_root_scanner_visit;
+    f->wants = hfsbi_root_scanner_wants;
+    f->user = s;
+    st = hfsbi_finder_open(f, hfsb_root_path(s->how->place), s->err);
+    if (st == HFSB_OK) st = hfsbi_finder_run(f, s->err);
+    if (st == HFSB_OK) hfsbi_root_scanner_look(s);
+    if (st == HFSB_OK && f->end != HFSBI_WALK_COMPLETE)
+        st = hfsbi_fail(s->err, HFSB_LIMIT, 0,
+                        "it takes more than %d s to look at all files",
+                        HFSBI_SCAN_MS / 1000);
+    if (st == HFSB_OK && s->missed)
+        st =
+            hfsbi_fail(s->err, HFSB_IO, 0, "some files cannot be looked at:%s",
+                       f->notes.len ? f->notes.ptr : "");
+    hfsbi_finder_close(f);
+    return st;
+}
+
+static hfsb_status hfsbi_root_scanner_run_all(hfsbi_root_scanner *s,
+                                              bool                dry) {
+    hfsbi_root_scanner_reserve(s, s->how->last->count);
+    s->at = 0;
+    s->dry = dry;
+    return hfsbi_root_scanner_run(s);
+}
+
+/* ---- scanning in parts ---- */
+
+typedef struct hfsbi_scan_part {
+    hfsbi_root_scanner scanner;
+    hfsbi_root_scan    out;
+    hfsb_err           err;
+    hfsb_status        status;
+    pthread_t          thread;
+    bool               started;
+} hfsbi_scan_part;
+
+static void *hfsbi_scan_part_run(void *user) {
+    hfsbi_scan_part *part = (hfsbi_scan_part *)user;
+    part->status = hfsbi_root_scanner_run(&part->scanner);
+    return NULL;
+}
+
+/* Prepares part i of n. The first has room for all of them. */
+static void hfsbi_scan_part_init(hfsbi_scan_part          *part,
+                                 const hfsbi_root_scanner *all, size_t i,
+                                 size_t n, pthread_mutex_t *lock) {
+    const hfsbi_root_scan *last = all->how->last;
+    size_t              at = last->count / n * i, end = last->count / n + at;
+    hfsbi_root_scanner *s = &part->scanner;
+    memset(part, 0, sizeof *part);
+    hfsbi_scan_init(&part->out, &all->out->alloc);
+    *s = *all;
+    s->out = &part->out;
+    s->err = &part->err;
+    s->lock = lock;
+    s->at = at;
+    if (i > 0) s->from = hfsbi_item_path(last, &last->items[at]);
+    if (i + 1 < n) s->to = hfsbi_item_path(last, &last->items[end]);
+    hfsbi_root_scanner_reserve(s, i ? end - at : last->count);
+}
+
+/* Appends the items of a later part; false without memory. */
+static bool hfsbi_scan_append(hfsbi_root_scan       *scan,
+                              const hfsbi_root_scan *more) {
+    hfsbi_item *items = (hfsbi_item *)hfsbi_array_grow(
+        &scan->alloc, scan->items, &scan->cap, scan->count + more->count,
+        sizeof *items);
+    uint32_t names = (uint32_t)scan->names.len;
+    size_t   i;
+    if (!items) return false;
+    scan->items = items;
+    if (hfsb_buf_append(&scan->names, hfsb_buf_str(&more->names)) != HFSB_OK)
+        return false;
+    items += scan->count;
+    for (i = 0; i < more->count; i++) {
+        items[i] = more->items[i];
+        items[i].path += names;
+        if (items[i].kind == HFSBI_ITEM_LINK) items[i].target += names;
+    }
+    scan->count += more->count;
+    return true;
+}
+
+/* Joins the parts to a scan in s->out. HFSB_OK; HFSB_LIMIT with *s->err; or
+   another failure, after which the scan of all decides. */
+static hfsb_status hfsbi_scan_parts_join(const hfsbi_root_scanner *s,
+                                         hfsbi_scan_part *parts, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        if (parts[i].status == HFSB_OK) continue;
+        if (s->err && parts[i].status == HFSB_LIMIT) *s->err = parts[i].err;
+        return parts[i].status;
+    }
+    for (i = 1; i < n; i++)
+        if (!hfsbi_scan_append(&parts[0].out, &parts[i].out))
+            return HFSB_NOMEM;
+    if (parts[0].out.count > s->how->max_files)
+        return hfsbi_root_scanner_many(s);
+    *s->out = parts[0].out;
+    hfsbi_scan_init(&parts[0].out, &s->out->alloc);
+    return HFSB_OK;
+}
+
+/* Scans in n parts. A part whose thread cannot be started is scanned here. */
+static hfsb_status hfsbi_scan_run_parts(const hfsbi_root_scanner *s,
+                                        size_t                    n) {
+    hfsbi_scan_part parts[HFSBI_SCAN_PARTS];
+    pthread_mutex_t lock;
+    hfsb_status     st;
+    size_t          i;
+    (void)pthread_mutex_init(&lock, NULL);
+    hfsbi_scan_free(s->out);
+    for (i = 0; i < n; i++) hfsbi_scan_part_init(&parts[i], s, i, n, &lock);
+    for (i = 1; i < n; i++)
+        parts[i].started =
+            hfsbi_thread_start(&parts[i].thread, HFSBI_SCAN_STACK,
+                               hfsbi_scan_part_run, &parts[i]) == 0;
+    for (i = 0; i < n; i++)
+        if (!parts[i].started) (void)hfsbi_scan_part_run(&parts[i]);
+    for (i = 1; i < n; i++)
+        if (parts[i].started) (void)pthread_join(parts[i].thread, NULL);
+    st = hfsbi_scan_parts_join(s, parts, n);
+    for (i = 0; i < n; i++) hfsbi_scan_free(&parts[i].out);
+    (void)pthread_mutex_destroy(&lock);
+    return st;
+}
+
+/* How many parts a scan is made in. The hook for memory need not be usable
+   from threads that the caller did not start. */
+static size_t hfsbi_scan_count_parts(const hfsbi_root_scanner *s) {
+    size_t n = s->out->alloc.fn ? 1 : s->how->last->count / HFSBI_SCAN_PART;
+    return n < HFSBI_SCAN_PARTS ? n : (size_t)HFSBI_SCAN_PARTS;
+}
+
+/* The first scan looks before it stores: a root that is too large costs no
+   disk. A part fails where it would need items of another, as those of an
+   unreadable folder: then all is scanned at once. */
+HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
+                                    hfsbi_root_scan *out, hfsb_err *err) {
+    hfsbi_root_scanner s;
+    char               real[PATH_MAX];
+    hfsb_status        st = HFSB_OK;
+    memset(&s, 0, sizeof s);
+    s.how = how;
+    s.out = out;
+    s.err = err;
+    hfsbi_root_scanner_find_store(&s, real);
+    if (how->last->count == 0) st = hfsbi_root_scanner_run_all(&s, true);
+    if (st == HFSB_OK) {
+        size_t n = hfsbi_scan_count_parts(&s);
+        if (n > 1) st = hfsbi_scan_run_parts(&s, n);
+        if (n <= 1 || (st != HFSB_OK && st != HFSB_LIMIT))
+            st = hfsbi_root_scanner_run_all(&s, false);
+    }
+    if (st == HFSB_OK && !hfsbi_scan_find_twins(out)) st = HFSB_NOMEM;
+    if (st == HFSB_NOMEM) hfsbi_fail_status(err, st, "Checkpoint");
+    if (st != HFSB_OK) hfsbi_scan_free(out);
+    return st;
+}
+
+/* ---- comparing ---- */
+
+HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
+                              const hfsbi_root_scan *y, const hfsbi_item *b) {
+    if (!a || !b) return a == b;
+    if (a->kind != b->kind) return false;
+    if (a->kind == HFSBI_ITEM_OTHER) return true;
+    if (a->kind == HFSBI_ITEM_LINK)
+        return hfsb_str_equal(hfsbi_item_target(x, a),
+                              hfsbi_item_target(y, b));
+    if (a->mode != b->mode) return false;
+    if (a->kind == HFSBI_ITEM_FOLDER) return true;
+    if (!hfsb_str_equal(hfsbi_item_path(x, &x->items[a->first]),
+                        hfsbi_item_path(y, &y->items[b->first])))
+        return false;
+    if ((a->flags & b->flags) & HFSBI_ITEM_STORED)
+        return memcmp(a->digest, b->digest, sizeof a->digest) == 0;
+    return a->size == b->size && a->changed == b->changed &&
+           a->identity == b->identity;
+}
+
+/* One side of a comparison. */
+typedef struct hfsbi_scan_side {
+    const hfsbi_root_scan *scan;
+    size_t                 at;
+} hfsbi_scan_side;
+
+static const hfsbi_item *hfsbi_scan_side_item(const hfsbi_scan_side *s) {
+    return s->at < s->scan->count ? &s->scan->items[s->at] : NULL;
+}
+
+/* Skips what is beneath the folder. */
+static void hfsbi_scan_side_skip(hfsbi_scan_side *s, hfsb_str folder) {
+    const hfsbi_item *item;
+    while ((item = hfsbi_scan_side_item(s)) != NULL) {
+        hfsb_str path = hfsbi_item_path(s->scan, item);
+        if (path.len <= folder.len || path.ptr[folder.len] != '/' ||
+            !hfsb_str_starts(path, folder))
+            return;
+        s->at++;
+    }
+}
+
+static bool hfsbi_item_hides(const hfsbi_item *item) {
+    return item && (item->kind == HFSBI_ITEM_IGNORED ||
+                    (item->flags & HFSBI_ITEM_OPAQUE));
+}
+
+/* Takes the next path of both sides. False at the end. */
+static bool hfsbi_scan_sides_next(hfsbi_scan_side *x, hfsbi_scan_side *y,
+                                  const hfsbi_item **a, const hfsbi_item **b) {
+    int order;
+    *a = hfsbi_scan_side_item(x);
+    *b = hfsbi_scan_side_item(y);
+    if (!*a && !*b) return false;
+    order = !*a   ? 1
+            : !*b ? -1
+                  : hfsbi_compare_paths(hfsbi_item_path(x->scan, *a),
+                                        hfsbi_item_path(y->scan, *b));
+    if (order > 0) *a = NULL;
+    else x->at++;
+    if (order < 0) *b = NULL;
+    else y->at++;
+    return true;
+}
+
+HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
+                                     const hfsbi_root_scan *after,
+                                     hfsbi_diff_fn fn, void *user) {
+    hfsbi_scan_side   x, y;
+    const hfsbi_item *a, *b;
+    hfsb_status       st = HFSB_OK;
+    x.scan = before;
+    y.scan = after;
+    x.at = y.at = 0;
+    while (st == HFSB_OK && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
+        bool ignored = (a && a->kind == HFSBI_ITEM_IGNORED) ||
+                       (b && b->kind == HFSBI_ITEM_IGNORED);
+        if (hfsbi_item_hides(a) || hfsbi_item_hides(b)) {
+            hfsb_str path =
+                a ? hfsbi_item_path(before, a) : hfsbi_item_path(after, b);
+            hfsbi_scan_side_skip(&x, path);
+            hfsbi_scan_side_skip(&y, path);
+        }
+        if (ignored || hfsbi_item_same(before, a, after, b)) continue;
+        st = fn(user, a, b);
+    }
+    return st;
+}
+
+static hfsb_status hfsbi_diff_add(void *user, const hfsbi_item *was,
+                                  const hfsbi_item *is) {
+    hfsbi_diff_count *n = (hfsbi_diff_count *)user;
+    if (!was) n->created++;
+    else if (!is) n->deleted++;
+    else n->changed++;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsbi_diff_count hfsbi_scan_count(const hfsbi_root_scan *before,
+                                           const hfsbi_root_scan *after) {
+    hfsbi_diff_count n = HFSB_INIT;
+    (void)hfsbi_scan_diff(before, after, hfsbi_diff_add, &n);
+    return n;
+}
+
+/* ---- the file of a checkpoint ---- */
+
+static const char hfsbi_checkpoint_magic[16] = "hfsb-checkpnt1\n";
+
+enum { HFSBI_CHECKPOINT_FILE = 40 }; /* bytes of its name, with NUL */
+
+static void hfsbi_checkpoint_file(uint64_t number,
+                                  char     name[HFSBI_CHECKPOINT_FILE]) {
+    (void)snprintf(name, HFSBI_CHECKPOINT_FILE, "checkpoints/%08llu",
+                   (unsigned long long)number);
+}
+
+/* True when the files of two checkpoints need not tell the items apart. */
+static bool hfsbi_item_equal(const hfsbi_root_scan *x, const hfsbi_item *a,
+                             const hfsbi_root_scan *y, const hfsbi_item *b) {
+    return a->flags == b->flags && a->identity == b->identity &&
+           a->changed == b->changed && a->touched == b->touched &&
+           a->uid == b->uid && a->gid == b->gid && hfsbi_item_same(x, a, y, b);
+}
+
+/* Collects what the base lacks; false without memory. */
+static bool hfsbi_delta_make(const hfsbi_root_scan *base,
+                             const hfsbi_root_scan *scan,
+                             hfsbi_root_scan       *delta) {
+    hfsbi_scan_side   x, y;
+    const hfsbi_item *a, *b;
+    bool              ok = true;
+    x.scan = base;
+    y.scan = scan;
+    x.at = y.at = 0;
+    while (ok && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
+        if (a && b && hfsbi_item_equal(base, a, scan, b)) continue;
+        if (b) {
+            ok = hfsbi_scan_copy(delta, scan, b);
+        } else {
+            ok = hfsbi_scan_add(delta, hfsbi_item_path(base, a)) != NULL;
+        }
+    }
+    return ok;
+}
+
+HFSBI_FN int hfsbi_checkpoint_write(hfsbi_store *store, hfsbi_checkpoint *head,
+                                    const hfsbi_root_scan *scan,
+                                    const hfsbi_root_scan *base) {
+    const hfsbi_root_scan *from = scan;
+    hfsbi_root_scan        delta;
+    char                   name[HFSBI_CHECKPOINT_FILE];
+    hfsb_str               parts[3];
+    int                    code = 0;
+    hfsbi_scan_init(&delta, &scan->alloc);
+    if (base && !hfsbi_delta_make(base, scan, &delta)) code = ENOMEM;
+    if (base && delta.count < scan->count / 4) from = &delta;
+    else head->base = 0;
+    memcpy(head->magic, hfsbi_checkpoint_magic, sizeof head->magic);
+    head->count = from->count;
+    head->names = from->names.len;
+    parts[0] = hfsb_str_make((const char *)head, sizeof *head);
+    parts[1] = hfsb_str_make((const char *)from->items,
+                             from->count * sizeof *from->items);
+    parts[2] = hfsb_buf_str(&from->names);
+    hfsbi_checkpoint_file(head->number, name);
+    if (code == 0) code = hfsbi_store_write(store, name, parts, 3);
+    if (code == 0) store->bytes += parts[0].len + parts[1].len + parts[2].len;
+    hfsbi_scan_free(&delta);
+    return code;
+}
+
+/* True when a name lies in the names and ends in NUL. */
+static bool hfsbi_name_fits(const hfsbi_root_scan *scan, uint32_t at,
+                            uint32_t len) {
+    return at < scan->names.len && len < scan->names.len - at &&
+           scan->names.ptr[at + len] == '\0' &&
+           memchr(scan->names.ptr + at, '\0', len) == NULL;
+}
+
+/* True for a path that is relative and has no "." or "..". */
+static bool hfsbi_name_is_path(hfsb_str path) {
+    hfsb_str part;
+    if (path.len == 0) return false;
+    while (hfsbi_list_next(&path, '/', &part))
+        if (part.len == 0 || hfsb_str_equal(part, HFSB_LIT(".")) ||
+            hfsb_str_equal(part, HFSB_LIT("..")))
+            return false;
+    return true;
+}
+
+/* The file may be damaged, or made by somebody. */
+static bool hfsbi_scan_is_valid(const hfsbi_root_scan *scan) {
+    size_t i;
+    for (i = 0; i < scan->count; i++) {
+        const hfsbi_item *item = &scan->items[i];
+        hfsb_str          path;
+        if (item->kind > HFSBI_ITEM_IGNORED || item->mode > 07777 ||
+            !hfsbi_name_fits(scan, item->path, item->path_len) ||
+            (item->kind == HFSBI_ITEM_LINK &&
+             !hfsbi_name_fits(scan, item->target, item->target_len)))
+            return false;
+        path = hfsbi_item_path(scan, item);
+        if (!hfsbi_name_is_path(path)) return false;
+        if (i &&
+            hfsbi_compare_paths(hfsbi_item_path(scan, item - 1), path) >= 0)
+            return false;
+    }
+    return true;
+}
+
+/* Takes items and names out of the text of a file. */
+static int hfsbi_scan_parse(const hfsbi_checkpoint *head, hfsb_str text,
+                            hfsbi_root_scan *scan) {
+    size_t bytes;
+    if (head->count > text.len / sizeof(hfsbi_item)) return EINVAL;
+    bytes = (size_t)head->count * sizeof(hfsbi_item);
+    if (text.len - sizeof *head < bytes ||
+        text.len - sizeof *head - bytes != head->names)
+        return EINVAL;
+    if (head->count == 0) return 0;
+    scan->items = (hfsbi_item *)hfsbi_array(&scan->alloc, (size_t)head->count,
+                                            sizeof *scan->items);
+    if (!scan->items) return ENOMEM;
+    scan->cap = scan->count = (size_t)head->count;
+    memcpy(scan->items, text.ptr + sizeof *head, bytes);
+    if (hfsb_buf_append(
+            &scan->names,
+            hfsb_str_slice(text, sizeof *head + bytes, text.len)) != HFSB_OK)
+        return ENOMEM;
+    return hfsbi_scan_is_valid(scan) ? 0 : EINVAL;
+}
+
+/* A text of a file that may be damaged becomes empty unless it is UTF-8. */
+static void hfsbi_label_check(char *text, size_t size) {
+    text[size - 1] = '\0';
+    if (hfsb_utf8_validate(hfsb_cstr(text)) != strlen(text)) text[0] = '\0';
+}
+
+static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
+                                 hfsbi_checkpoint *head,
+                                 hfsbi_root_scan  *scan) {
+    hfsb_buf text = HFSB_INIT;
+    char     name[HFSBI_CHECKPOINT_FILE];
+    int      code;
+    text.alloc = store->alloc;
+    hfsbi_checkpoint_file(number, name);
+    code = hfsbi_store_read(store, name, &text);
+    if (code == 0 && text.len < sizeof *head) code = EINVAL;
+    if (code == 0) memcpy(head, text.ptr, sizeof *head);
+    if (code == 0 && (memcmp(head->magic, hfsbi_checkpoint_magic,
+                             sizeof head->magic) != 0 ||
+                      head->number != number))
+        code = EINVAL;
+    if (code == 0) {
+        hfsbi_label_check(head->name, sizeof head->name);
+        hfsbi_label_check(head->by, sizeof head->by);
+    }
+    if (code == 0 && scan)
+        code = hfsbi_scan_parse(head, hfsb_buf_str(&text), scan);
+    hfsb_buf_free(&text);
+    return code;
+}
+
+/* Applies a delta to its base; false without memory. */
+static bool hfsbi_delta_apply(const hfsbi_root_scan *base,
+                              const hfsbi_root_scan *delta,
+                              hfsbi_root_scan       *out) {
+    hfsbi_scan_side   x, y;
+    const hfsbi_item *a, *b;
+    bool              ok = true;
+    x.scan = base;
+    y.scan = delta;
+    x.at = y.at = 0;
+    while (ok && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
+        if (b && b->kind == HFSBI_ITEM_GONE) continue;
+        ok =
+            b ? hfsbi_scan_copy(out, delta, b) : hfsbi_scan_copy(out, base, a);
+    }
+    return ok;
+}
+
+HFSBI_FN int hfsbi_checkpoint_read(const hfsbi_store *store, uint64_t number,
+                                   hfsbi_checkpoint *head,
+                                   hfsbi_root_scan  *scan) {
+    hfsbi_checkpoint from;
+    hfsbi_root_scan  base, delta;
+    int              code = hfsbi_checkpoint_load(store, number, head, scan);
+    if (code == 0 && scan && head->base) {
+        delta = *scan;
+        hfsbi_scan_init(scan, &delta.alloc);
+        hfsbi_scan_init(&base, &delta.alloc);
+        code = hfsbi_checkpoint_load(store, head->base, &from, &base);
+        if (code == 0 && from.base) code = EINVAL;
+        if (code == 0 && !hfsbi_delta_apply(&base, &delta, scan))
+            code = ENOMEM;
+        hfsbi_scan_free(&base);
+        hfsbi_scan_free(&delta);
+    }
+    if (code == 0 && scan && !hfsbi_scan_find_twins(scan)) code = ENOMEM;
+    if (code != 0 && scan) hfsbi_scan_free(scan);
+    return code;
+}
+
+HFSBI_FN int hfsbi_checkpoint_digests(const hfsbi_store *store,
+                                      uint64_t number, hfsbi_checkpoint *head,
+                                      hfsb_buf *out) {
+    hfsbi_root_scan scan;
+    size_t          i;
+    int             code;
+    hfsbi_scan_init(&scan, &store->alloc);
+    code = hfsbi_checkpoint_load(store, number, head, &scan);
+    for (i = 0; code == 0 && i < scan.count; i++)
+        if (scan.items[i].flags & HFSBI_ITEM_STORED)
+            hfsb_buf_append(out,
+                            hfsb_str_make((const char *)scan.items[i].digest,
+                                          HFSB_SHA256_SIZE));
+    hfsbi_scan_free(&scan);
+    return code == 0 && out->status != HFSB_OK ? ENOMEM : code;
+}
+
+HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number) {
+    char name[HFSBI_CHECKPOINT_FILE];
+    hfsbi_checkpoint_file(number, name);
+    return hfsbi_store_remove(store, name);
+}
+
+/* ---- src/history/restore.c ---- */
+/* restore.c - bring a root from one state to another.
+
+   The plan is the difference between two scans. It is carried out so that each
+   step finds what it needs:
+
+       1. remove what is in the way, what is in a folder before the folder
+       2. make folders, then put files and symlinks, in the order of paths
+       3. remove folders that were not empty before
+       4. set the modes of folders, which may forbid any change
+
+   Each path goes from the old state to the new one in one step (os room), so
+   whoever dies in between leaves a mixture of whole files, and the same plan
+   made again does the rest. A folder that forbids a change, and is ours, gets
+   the permission for it; step 4 takes that back.
+
+   Files that were one file with several names (hard links) become one again:
+   the first name gets the content, the others are linked to it.
+
+   A file whose content is not stored is never lost: one that was renamed is
+   renamed back, any other is left as it is unless `force` is set.
+
+   `known` is the state that this program has left. A path that has another
+   state now was changed by somebody else; so was a path in a step of the
+   history that no tool made. It is kept if nothing but such changes would be
+   taken back; otherwise it is a conflict, which the caller must settle before
+   it runs the plan. After an interrupted restore a path that is gone, or a
+   folder with another mode, is not somebody else's. */
+enum { HFSBI_RESTORE_NOTES = 20 }; /* lines */
+
+/* ---- the plan ---- */
+
+/* True when path is `folder` or beneath it; everything is beneath "". */
+static bool hfsbi_is_beneath(hfsb_str path, hfsb_str folder) {
+    if (folder.len == 0) return true;
+    return hfsb_str_starts(path, folder) &&
+           (path.len == folder.len || path.ptr[folder.len] == '/');
+}
+
+static hfsb_str hfsbi_repair_path(const hfsbi_restore *r,
+                                  const hfsbi_repair  *x) {
+    return x->goal ? hfsbi_item_path(r->goal, x->goal)
+                   : hfsbi_item_path(r->now, x->now);
+}
+
+/* True for the path to restore, what is beneath it, and missing folders above
+   it. */
+static bool hfsbi_plan_wants(const hfsbi_restore *r, const hfsbi_repair *x) {
+    hfsb_str path = hfsbi_repair_path(r, x);
+    return hfsbi_is_beneath(path, r->path) ||
+           (!x->now && hfsbi_is_beneath(r->path, path));
+}
+
+/* A fingerprint of the state of a path: what hfsbi_item_same() compares. 0: it
+   is not there. */
+static uint64_t hfsbi_item_print(const hfsbi_root_scan *scan,
+                                 const hfsbi_item      *item) {
+    char               text[120] = "";
+    unsigned long long hash;
+    if (!item) return 0;
+    if (item->kind == HFSBI_ITEM_FILE && !(item->flags & HFSBI_ITEM_STORED))
+        (void)snprintf(text, sizeof text, " %llu %lld %llu",
+                       (unsigned long long)item->size,
+                       (long long)item->changed,
+                       (unsigned long long)item->identity);
+    hash = hfsb_fnv(hfsb_cstr(text));
+    (void)snprintf(text, sizeof text, "%u %u", item->kind,
+                   item->kind == HFSBI_ITEM_LINK ? 0u : item->mode);
+    hash = hfsb_fnv_add(hash, hfsb_cstr(text));
+    if (item->kind == HFSBI_ITEM_LINK)
+        return hfsb_fnv_add(hash, hfsbi_item_target(scan, item));
+    if (item->kind != HFSBI_ITEM_FILE) return hash;
+    if (item->flags & HFSBI_ITEM_STORED)
+        hash = hfsb_fnv_add(hash, hfsb_str_make((const char *)item->digest,
+                                                sizeof item->digest));
+    return hfsb_fnv_add(hash,
+                        hfsbi_item_path(scan, &scan->items[item->first]));
+}
+
+static hfsb_status hfsbi_plan_add(void *user, const hfsbi_item *was,
+                                  const hfsbi_item *is) {
+    hfsbi_restore *r = (hfsbi_restore *)user;
+    hfsbi_repair  *x = (hfsbi_repair *)hfsbi_array_grow(
+         &r->alloc, r->repairs, &r->cap, r->count + 1, sizeof *x);
+    if (!x) return HFSB_NOMEM;
+    r->repairs = x;
+    x += r->count++;
+    x->now = was;
+    x->goal = is;
+    x->from = NULL;
+    x->author = HFSBI_AUTHOR_TOOL;
+    x->before = 0;
+    x->state = hfsbi_plan_wants(r, x) ? HFSBI_REPAIR_TODO : HFSBI_REPAIR_LEFT;
+    return HFSB_OK;
+}
+
+/* True when only the permission bits of a file differ. */
+static bool hfsbi_repair_is_mode(const hfsbi_restore *r,
+                                 const hfsbi_repair  *x) {
+    const hfsbi_item *a = x->now, *b = x->goal;
+    if (!a || a->kind != b->kind) return false;
+    if (a->flags & b->flags & HFSBI_ITEM_STORED) {
+        if (memcmp(a->digest, b->digest, sizeof a->digest) != 0) return false;
+    } else if (a->identity != b->identity || a->size != b->size ||
+               a->changed != b->changed) {
+        return false;
+    }
+    return hfsb_str_equal(hfsbi_item_path(r->now, &r->now->items[a->first]),
+                          hfsbi_item_path(r->goal, &r->goal->items[b->first]));
+}
+
+/* The states of a path are looked at backwards. If the one after a step of
+   others is the one before the next such step, no tool changed it between. */
+static void hfsbi_plan_trace(hfsbi_restore *r, hfsbi_repair *x,
+                             const hfsbi_root_scan *before,
+                             const hfsbi_root_scan *after,
+                             hfsbi_author           author) {
+    hfsb_str          path = hfsbi_repair_path(r, x);
+    const hfsbi_item *a = hfsbi_scan_find(before, path);
+    const hfsbi_item *b = hfsbi_scan_find(after, path);
+    uint64_t          last = x->before;
+    if (hfsbi_item_same(before, a, after, b)) return;
+    if (x->author == HFSBI_AUTHOR_TOOL)
+        last = hfsbi_item_print(r->known, hfsbi_scan_find(r->known, path));
+    if (author != HFSBI_AUTHOR_OTHER || x->author == HFSBI_AUTHOR_UNKNOWN ||
+        hfsbi_item_print(after, b) != last)
+        x->author = HFSBI_AUTHOR_UNKNOWN;
+    else x->author = HFSBI_AUTHOR_OTHER;
+    x->before = hfsbi_item_print(before, a);
+}
+
+HFSBI_FN void hfsbi_restore_trace(void *user, const hfsbi_root_scan *before,
+                                  const hfsbi_root_scan *after,
+                                  hfsbi_author           author) {
+    hfsbi_restore *r = (hfsbi_restore *)user;
+    size_t         i;
+    for (i = 0; i < r->count; i++)
+        if (r->repairs[i].state == HFSBI_REPAIR_TODO)
+            hfsbi_plan_trace(r, &r->repairs[i], before, after, author);
+}
+
+/* True when others alone have changed the path since the goal. `was` is its
+   item in `known`. */
+static bool hfsbi_plan_is_others(const hfsbi_restore *r, const hfsbi_repair *x,
+                                 const hfsbi_item *was) {
+    if (x->author == HFSBI_AUTHOR_TOOL)
+        return hfsbi_item_same(r->known, was, r->goal, x->goal);
+    return x->author == HFSBI_AUTHOR_OTHER &&
+           x->before == hfsbi_item_print(r->goal, x->goal);
+}
+
+/* Leaves a path that somebody else has changed, or notes the conflict. */
+static hfsb_status hfsbi_plan_spare(hfsbi_restore *r, hfsbi_repair *x) {
+    hfsb_str          path = hfsbi_repair_path(r, x);
+    const hfsbi_item *was = hfsbi_scan_find(r->known, path);
+    if (x->author == HFSBI_AUTHOR_TOOL) {
+        if (hfsbi_item_same(r->known, was, r->now, x->now)) return HFSB_OK;
+        if (r->resumed &&
+            (!x->now || (x->goal && x->now->kind == x->goal->kind &&
+                         x->now->kind == HFSBI_ITEM_FOLDER)))
+            return HFSB_OK; /* it was on its way */
+    }
+    if (hfsbi_plan_is_others(r, x, was)) {
+        x->state = HFSBI_REPAIR_LEFT;
+        r->kept++;
+        return HFSB_OK;
+    }
+    if (r->conflict_count++ >= HFSBI_RESTORE_NOTES) return HFSB_OK;
+    hfsbi_put_shown(&r->conflicts, path);
+    return hfsb_buf_append_byte(&r->conflicts, '\n');
+}
+
+/* True for a file whose content is not stored. */
+static bool hfsbi_item_is_bare(const hfsbi_item *item) {
+    return item && item->kind == HFSBI_ITEM_FILE &&
+           !(item->flags & HFSBI_ITEM_STORED);
+}
+
+/* Returns the repair of a file that is at another path now, or NULL. */
+static hfsbi_repair *hfsbi_plan_find_moved(hfsbi_restore    *r,
+                                           const hfsbi_item *now) {
+    size_t i;
+    for (i = 0; i < r->count; i++) {
+        hfsbi_repair *y = &r->repairs[i];
+        if (!y->now && !y->from && hfsbi_item_is_bare(y->goal) &&
+            y->state == HFSBI_REPAIR_TODO &&
+            y->goal->identity == now->identity && y->goal->size == now->size &&
+            y->goal->changed == now->changed)
+            return y;
+    }
+    return NULL;
+}
+
+static void hfsbi_restore_note(hfsbi_restore *r, const char *text) {
+    if (r->failed++ < HFSBI_RESTORE_NOTES)
+        hfsb_buf_printf(&r->notes, "%s\n", text);
+}
+
+/* Sees to a file whose content would be lost. */
+static void hfsbi_plan_bare(hfsbi_restore *r, hfsbi_repair *x) {
+    hfsbi_repair *y = x->goal ? NULL : hfsbi_plan_find_moved(r, x->now);
+    hfsb_err      err;
+    if (y) y->from = x->now;
+    if (y) x->state = HFSBI_REPAIR_DONE;
+    if (y || r->force || (x->goal && hfsbi_repair_is_mode(r, x))) return;
+    x->state = HFSBI_REPAIR_LEFT;
+    hfsbi_file_fail(&err, HFSB_REFUSED,
+                    "Left as it is, because its content is not stored",
+                    hfsbi_repair_path(r, x));
+    hfsbi_restore_note(r, err.msg);
+}
+
+HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r) {
+    hfsb_status st;
+    size_t      i;
+    r->conflicts.alloc = r->notes.alloc = r->loosened.alloc = r->alloc;
+    st = hfsbi_scan_diff(r->now, r->goal, hfsbi_plan_add, r);
+    for (i = 0; st == HFSB_OK && i < r->count; i++)
+        if (r->repairs[i].state == HFSBI_REPAIR_TODO &&
+            hfsbi_item_is_bare(r->repairs[i].now))
+            hfsbi_plan_bare(r, &r->repairs[i]);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_restore_spare(hfsbi_restore *r) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; r->known && st == HFSB_OK && i < r->count; i++)
+        if (r->repairs[i].state == HFSBI_REPAIR_TODO)
+            st = hfsbi_plan_spare(r, &r->repairs[i]);
+    return st;
+}
+
+HFSBI_FN bool hfsbi_restore_missed(const hfsbi_restore *r, hfsb_str path) {
+    const hfsbi_item *item;
+    while (path.len) {
+        item = hfsbi_scan_find(r->now, path);
+        if (item && (item->kind == HFSBI_ITEM_IGNORED ||
+                     (item->flags & HFSBI_ITEM_OPAQUE)))
+            return true;
+        while (path.len && path.ptr[path.len - 1] != '/') path.len--;
+        if (path.len) path.len--;
+    }
+    return false;
+}
+
+HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r) {
+    hfsbi_array_free(&r->alloc, r->repairs, r->cap, sizeof *r->repairs);
+    hfsb_buf_free(&r->conflicts);
+    hfsb_buf_free(&r->notes);
+    hfsb_buf_free(&r->loosened);
+}
+
+/* ---- one step ---- */
+
+/* Appends the absolute path: relative ones begin in the working directory. */
+static hfsb_str hfsbi_restore_at(const hfsbi_restore *r, hfsb_str path,
+                                 hfsb_buf *out) {
+    hfsb_buf_truncate(out, 0);
+    if (hfsb_path_join(hfsb_root_path(r->place), path, out) != HFSB_OK)
+        hfsb_buf_truncate(out, 0); /* an empty path is refused */
+    return hfsb_buf_str(out);
+}
+
+/* Gives us the permission to change what is in the folder of path; false when
+   that cannot help. */
+static bool hfsbi_restore_loosen(hfsbi_restore *r, hfsb_str path,
+                                 hfsb_buf *at) {
+    hfsb_file_info info;
+    hfsb_str       folder;
+    while (path.len && path.ptr[path.len - 1] != '/') path.len--;
+    if (path.len == 0) return false; /* the root stays as it is */
+    path.len--;
+    folder = hfsbi_restore_at(r, path, at);
+    if (hfsb_file_stat(r->place, folder, &info, NULL) != HFSB_OK ||
+        info.type != HFSB_FILE_DIRECTORY || (info.mode & 0700u) == 0700u)
+        return false;
+    if (hfsbi_path_set_mode(r->place, folder, info.mode | 0700u, false,
+                            NULL) !=
+        HFSB_OK)
+        return false;
+    hfsb_buf_append(&r->loosened, path);
+    hfsb_buf_append_byte(&r->loosened, '\0');
+    return true;
+}
+
+static bool hfsbi_is_expected(const void *user, const struct stat *st) {
+    const hfsbi_item *item = (const hfsbi_item *)user;
+    return item ? st && hfsbi_item_is(item, st) : !st;
+}
+
+/* What a step may replace: what the scan has seen. What was made since then is
+   in no checkpoint. */
+static hfsbi_expect hfsbi_restore_expect(const hfsbi_restore *r,
+                                         const hfsbi_item    *item) {
+    hfsbi_expect expect = HFSB_INIT;
+    if (!r->force) expect.fn = hfsbi_is_expected;
+    expect.user = item;
+    return expect;
+}
+
+typedef hfsb_status (*hfsbi_step_fn)(hfsbi_restore *r, const hfsbi_repair *x,
+                                     hfsb_str at, hfsb_err *err);
+
+/* Takes a step, again with more permissions if they are missing. With `later`
+   a folder that is not empty stays to do. */
+static bool hfsbi_restore_step(hfsbi_restore *r, hfsbi_repair *x,
+                               hfsbi_step_fn fn, bool later) {
+    hfsb_str    path = hfsbi_repair_path(r, x);
+    hfsb_buf    at = HFSB_INIT;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    at.alloc = r->alloc;
+    st = fn(r, x, hfsbi_restore_at(r, path, &at), &err);
+    if (st == HFSB_DENIED && hfsbi_restore_loosen(r, path, &at))
+        st = fn(r, x, hfsbi_restore_at(r, path, &at), &err);
+    hfsb_buf_free(&at);
+    if (st == HFSB_OK) return true;
+    if (st == HFSB_EXISTS && later) return false;
+    x->state = HFSBI_REPAIR_LEFT;
+    if (st == HFSB_EXISTS && !x->goal) {
+        r->held++;
+        return false;
+    }
+    hfsbi_restore_note(r, err.msg[0] ? err.msg : hfsb_status_text(st));
+    return false;
+}
+
+/* ---- 1 and 3. removing ---- */
+
+/* True when nothing can be put here before this is removed. */
+static bool hfsbi_repair_removes(const hfsbi_repair *x) {
+    if (!x->now) return false;
+    if (!x->goal) return true;
+    return x->now->kind != x->goal->kind &&
+           (x->now->kind == HFSBI_ITEM_FOLDER ||
+            x->goal->kind == HFSBI_ITEM_FOLDER);
+}
+
+static hfsb_status hfsbi_step_remove(hfsbi_restore *r, const hfsbi_repair *x,
+                                     hfsb_str at, hfsb_err *err) {
+    return hfsbi_path_remove(r->place, at, x->now->kind == HFSBI_ITEM_FOLDER,
+                             hfsbi_restore_expect(r, x->now), err);
+}
+
+/* A folder that is not empty yet may be when all files are in their places:
+   the last pass removes it. If it is not even then, it has files that are
+   ignored, or kept. */
+static void hfsbi_restore_remove(hfsbi_restore *r, bool last) {
+    size_t i = r->count;
+    while (i-- > 0) {
+        hfsbi_repair *x = &r->repairs[i];
+        if (x->state != HFSBI_REPAIR_TODO || !hfsbi_repair_removes(x) ||
+            (last && x->goal) ||
+            !hfsbi_restore_step(r, x, hfsbi_step_remove, !last) || x->goal)
+            continue;
+        x->state = HFSBI_REPAIR_DONE;
+        r->done.deleted++;
+    }
+}
+
+/* ---- 2. putting ---- */
+
+/* True when the first name of a file is, or has become, what it shall be. */
+static bool hfsbi_repair_has_first(const hfsbi_restore *r,
+                                   const hfsbi_item    *first) {
+    hfsb_str path = hfsbi_item_path(r->goal, first);
+    size_t   low = 0, high = r->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int    order =
+            hfsbi_compare_paths(hfsbi_repair_path(r, &r->repairs[mid]), path);
+        if (order == 0) return r->repairs[mid].state == HFSBI_REPAIR_DONE;
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return true;
+}
+
+/* Begins what replaces the path. */
+static void hfsbi_step_begin(const hfsbi_restore *r, const hfsbi_repair *x,
+                             hfsbi_put *put) {
+    memset(put, 0, sizeof *put);
+    put->content = -1;
+    put->expect =
+        hfsbi_restore_expect(r, hfsbi_repair_removes(x) ? NULL : x->now);
+}
+
+/* Links the path to the first name of its file. */
+static hfsb_status hfsbi_step_link(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    const hfsbi_item *first = &r->goal->items[x->goal->first];
+    hfsb_buf          to = HFSB_INIT;
+    hfsbi_put         put;
+    hfsb_status       st;
+    if (first == x->goal || !hfsbi_repair_has_first(r, first))
+        return HFSB_NOT_FOUND;
+    hfsbi_step_begin(r, x, &put);
+    to.alloc = r->alloc;
+    put.link_to = hfsbi_restore_at(r, hfsbi_item_path(r->goal, first), &to);
+    st = hfsbi_path_replace(r->place, at, &put, err);
+    hfsb_buf_free(&to);
+    return st;
+}
+
+static hfsb_status hfsbi_step_content(hfsbi_restore *r, const hfsbi_repair *x,
+                                      hfsb_str at, hfsb_err *err) {
+    const hfsbi_item *goal = x->goal;
+    hfsbi_put         put;
+    hfsb_status       st;
+    if (!(goal->flags & HFSBI_ITEM_STORED))
+        return hfsbi_file_fail(err, HFSB_NOT_FOUND,
+                               "Not stored (too large or not readable)", at);
+    hfsbi_step_begin(r, x, &put);
+    put.content = hfsbi_store_get(r->store, goal->digest);
+    if (put.content < 0)
+        return hfsbi_file_fail(err, HFSB_NOT_FOUND,
+                               "The stored copy is missing", at);
+    put.digest = goal->digest;
+    put.mode = goal->mode;
+    put.uid = (uid_t)goal->uid;
+    put.gid = (gid_t)goal->gid;
+    st = hfsbi_path_replace(r->place, at, &put, err);
+    hfsbi_close(&put.content);
+    return st;
+}
+
+/* Renames a file back, and gives it its mode. */
+static hfsb_status hfsbi_step_move(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    hfsb_buf    from = HFSB_INIT;
+    hfsb_status st;
+    from.alloc = r->alloc;
+    st = hfsbi_path_move(
+        r->place, hfsbi_restore_at(r, hfsbi_item_path(r->now, x->from), &from),
+        at, HFSBI_MOVE_DIRECT, err);
+    hfsb_buf_free(&from);
+    if (st == HFSB_OK)
+        st = hfsbi_path_set_mode(r->place, at, x->goal->mode, false, err);
+    return st;
+}
+
+static hfsb_status hfsbi_step_file(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    if (x->from) return hfsbi_step_move(r, x, at, err);
+    if (hfsbi_repair_is_mode(r, x))
+        return hfsbi_path_set_mode(r->place, at, x->goal->mode, false, err);
+    if (hfsbi_step_link(r, x, at, err) == HFSB_OK) return HFSB_OK;
+    return hfsbi_step_content(r, x, at, err);
+}
+
+static hfsb_status hfsbi_step_put(hfsbi_restore *r, const hfsbi_repair *x,
+                                  hfsb_str at, hfsb_err *err) {
+    hfsbi_put put;
+    switch (x->goal->kind) {
+    case HFSBI_ITEM_FOLDER: return hfsbi_path_put_folder(r->place, at, err);
+    case HFSBI_ITEM_FILE: return hfsbi_step_file(r, x, at, err);
+    case HFSBI_ITEM_LINK:
+        hfsbi_step_begin(r, x, &put);
+        put.symlink = hfsbi_item_target(r->goal, x->goal);
+        return hfsbi_path_replace(r->place, at, &put, err);
+    default:
+        return hfsbi_file_fail(err, HFSB_NOT_REGULAR,
+                               "Devices, FIFOs and sockets are not restored",
+                               at);
+    }
+}
+
+static void hfsbi_restore_put(hfsbi_restore *r) {
+    size_t i;
+    for (i = 0; i < r->count; i++) {
+        hfsbi_repair *x = &r->repairs[i];
+        if (x->state != HFSBI_REPAIR_TODO || !x->goal ||
+            !hfsbi_restore_step(r, x, hfsbi_step_put, false))
+            continue;
+        x->state = HFSBI_REPAIR_DONE;
+        if (x->now) r->done.changed++;
+        else r->done.created++;
+    }
+}
+
+/* ---- 4. modes of folders ---- */
+
+static hfsb_status hfsbi_step_mode(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    return hfsbi_path_set_mode(r->place, at, x->goal->mode, false, err);
+}
+
+/* Takes back permissions that were given for the work, in reverse order. */
+static void hfsbi_restore_tighten(hfsbi_restore *r) {
+    hfsb_buf at = HFSB_INIT;
+    size_t   end = r->loosened.len;
+    at.alloc = r->alloc;
+    while (r->loosened.status == HFSB_OK && end > 0) {
+        size_t            begin = end - 1;
+        hfsb_str          path;
+        const hfsbi_item *item;
+        while (begin > 0 && r->loosened.ptr[begin - 1]) begin--;
+        path = hfsb_str_make(r->loosened.ptr + begin, end - 1 - begin);
+        item = hfsbi_scan_find(r->goal, path);
+        if (!item) item = hfsbi_scan_find(r->now, path);
+        if (item && item->kind == HFSBI_ITEM_FOLDER)
+            (void)hfsbi_path_set_mode(r->place, hfsbi_restore_at(r, path, &at),
+                                      item->mode, false, NULL);
+        end = begin;
+    }
+    hfsb_buf_free(&at);
+}
+
+HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r) {
+    size_t i;
+    hfsbi_restore_remove(r, false);
+    hfsbi_restore_put(r);
+    hfsbi_restore_remove(r, true);
+    for (i = r->count; i-- > 0;) {
+        hfsbi_repair *x = &r->repairs[i];
+        if (x->state == HFSBI_REPAIR_DONE && x->goal &&
+            x->goal->kind == HFSBI_ITEM_FOLDER)
+            (void)hfsbi_restore_step(r, x, hfsbi_step_mode, false);
+    }
+    hfsbi_restore_tighten(r);
+}
+
+/* ---- src/history/history.c ---- */
+/* history.c - when checkpoints are taken, and which are kept.
+
+   A checkpoint is a numbered state of the root. It is taken before the first
+   of some changes by tools, before each command, and after both:
+
+       before() --> tool or command --> changed() --> after()
+          |                                              |
+          +-- what others did meanwhile                  +-- what it did
+
+   so that the history tells both apart. A scan that finds nothing changed
+   makes no checkpoint. Calls that overlap, or follow each other at once, share
+   one. Between changed() and after() a checkpoint is owed: whoever scans first
+   takes it.
+
+   Each checkpoint knows its parent, the state before it; `at` is the one that
+   the root was last equal to. An undo goes to the parent and moves `at` there,
+   so the next one goes further back, and what follows branches off:
+
+       1 <- 2 <- 3 <- 4        undo, undo: at 2; a change: 5, parent 2
+
+   A checkpoint knows its author too. What a person did is not a step that an
+   undo takes back, and stays when it takes back the steps around it.
+
+   Several processes may use one store: its lock is held during a scan, and
+   whoever gets it reads first what the others have added.
+
+   Limits never fail a call. Old checkpoints are dropped when the store is too
+   large, except the first, the one where the session began, and `at`. If that
+   does not help, or there are too many files, checkpoints stop, and one note
+   says so. */
+enum {
+    HFSBI_HISTORY_TURN_MS = 1000, /* changes this close share a checkpoint */
+    HFSBI_HISTORY_FILES = 50000,
+    HFSBI_HISTORY_COUNT = 500 /* checkpoints kept */
+};
+
+#define HFSBI_HISTORY_BYTES (512ull << 20)
+
+/* ---- stopping ---- */
+
+static void hfsbi_history_stop(hfsbi_history *h, const char *why) {
+    size_t n = hfsbi_utf8_floor(hfsb_cstr(why), sizeof h->stopped - 1);
+    pthread_mutex_lock(&h->brief);
+    if (!h->stopped[0]) memcpy(h->stopped, why, n); /* zeros follow */
+    pthread_mutex_unlock(&h->brief);
+}
+
+static bool hfsbi_history_is_stopped(hfsbi_history *h) {
+    bool stopped;
+    pthread_mutex_lock(&h->brief);
+    stopped = h->stopped[0] != '\0';
+    pthread_mutex_unlock(&h->brief);
+    return stopped;
+}
+
+HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes) {
+    pthread_mutex_lock(&h->brief);
+    if (h->stopped[0] && !h->noted) {
+        h->noted = true;
+        hfsb_buf_printf(notes, "\n(no more checkpoints, undo ends here: %s)",
+                        h->stopped);
+    }
+    pthread_mutex_unlock(&h->brief);
+}
+
+/* ---- open and close ---- */
+
+HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
+                                        const hfsb_root            *place,
+                                        const hfsb_alloc           *alloc,
+                                        hfsbi_history **out, hfsb_err *err) {
+    const char    *dir = opts->dir;
+    hfsb_err       why;
+    hfsbi_history *h;
+    int            code;
+    if (place->root_fd < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "Checkpoints need a root directory.");
+    h = (hfsbi_history *)hfsbi_array(alloc, 1, sizeof *h);
+    *out = h;
+    if (!h) return hfsbi_fail_status(err, HFSB_NOMEM, "Checkpoints");
+    memset(h, 0, sizeof *h);
+    h->place = place;
+    h->alloc = *alloc;
+    h->ignored = opts->ignored;
+    h->max_files =
+        opts->max_files ? opts->max_files : (size_t)HFSBI_HISTORY_FILES;
+    h->max_bytes = opts->max_bytes ? opts->max_bytes : HFSBI_HISTORY_BYTES;
+    h->scanned = -HFSBI_HISTORY_TURN_MS;
+    (void)pthread_mutex_init(&h->lock, NULL);
+    (void)pthread_mutex_init(&h->brief, NULL);
+    hfsbi_scan_init(&h->last, alloc);
+    code = hfsbi_store_open(&h->store, dir, hfsb_buf_str(&place->real_root),
+                            alloc);
+    if (code == 0) return HFSB_OK;
+    hfsbi_fail_os(&why, code, "Checkpoints cannot be stored in %s",
+                  h->store.path.len ? h->store.path.ptr : dir);
+    if (*dir && err) *err = why;
+    if (*dir || code == ENOMEM) return why.code;
+    hfsbi_history_stop(h, why.msg);
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_history_close(hfsbi_history *history) {
+    hfsb_alloc alloc;
+    if (!history) return;
+    alloc = history->alloc;
+    hfsbi_scan_free(&history->last);
+    hfsbi_store_close(&history->store);
+    (void)pthread_mutex_destroy(&history->lock);
+    (void)pthread_mutex_destroy(&history->brief);
+    hfsbi_array_free(&alloc, history, 1, sizeof *history);
+}
+
+/* ---- in the store ---- */
+
+/* Fails with the message for an errno of the store. */
+static hfsb_status hfsbi_history_fail(hfsbi_history *h, int code,
+                                      hfsb_err *err) {
+    if (code == EINVAL)
+        return hfsbi_fail(err, HFSB_IO, 0,
+                          "A checkpoint in %s is damaged: remove that folder "
+                          "to begin again.",
+                          h->store.path.ptr);
+    if (code == EWOULDBLOCK)
+        return hfsbi_fail(err, HFSB_BUSY, 0,
+                          "Another program works on the checkpoints: try "
+                          "again.");
+    return hfsbi_fail_os(err, code, "Checkpoints in %s", h->store.path.ptr);
+}
+
+/* Reads the checkpoint `at` unless it is the last scan. */
+static int hfsbi_history_load(hfsbi_history *h) {
+    hfsbi_checkpoint head;
+    int              code;
+    if (h->at == h->state.at) return 0;
+    hfsbi_scan_free(&h->last);
+    h->at = 0;
+    if (h->state.at == 0) return 0;
+    code = hfsbi_checkpoint_read(&h->store, h->state.at, &head, &h->last);
+    if (code == ENOENT || code == EINVAL) { /* removed, or damaged by a crash
+                                               of the machine: begin again */
+        h->state.at = 0;
+        return 0;
+    }
+    if (code != 0) return code;
+    h->at = h->state.at;
+    h->base = head.base;
+    return 0;
+}
+
+HFSBI_FN hfsb_status hfsbi_history_enter(hfsbi_history *h, hfsb_err *err) {
+    int code;
+    pthread_mutex_lock(&h->lock);
+    if (hfsbi_history_is_stopped(h))
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "Checkpoints have stopped: %s.", h->stopped);
+    code = hfsbi_store_lock(&h->store);
+    if (code == 0) code = hfsbi_store_read_state(&h->store, &h->state);
+    if (code == 0) code = hfsbi_history_load(h);
+    return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
+}
+
+HFSBI_FN void hfsbi_history_leave(hfsbi_history *h) {
+    if (h->store.lock >= 0) hfsbi_store_unlock(&h->store);
+    pthread_mutex_unlock(&h->lock);
+}
+
+HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err) {
+    int code = hfsbi_store_write_state(&h->store, &h->state);
+    return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
+}
+
+/* The largest number in the list that is at most `number`, or 0. */
+static uint64_t hfsbi_numbers_floor(const uint64_t *list, size_t count,
+                                    uint64_t number) {
+    while (count && list[count - 1] > number) count--;
+    return count ? list[count - 1] : 0;
+}
+
+HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number) {
+    uint64_t *list, found = 0;
+    size_t    count, cap;
+    if (hfsbi_store_list(&h->store, &list, &count, &cap) == 0)
+        found = hfsbi_numbers_floor(list, count, number);
+    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
+    return found;
+}
+
+/* Reads the head of a checkpoint; zeros when that fails. Parents are older: a
+   damaged file must not lead in a circle. */
+static void hfsbi_history_head(const hfsbi_history *h, uint64_t number,
+                               hfsbi_checkpoint *head) {
+    if (hfsbi_checkpoint_read(&h->store, number, head, NULL) != 0)
+        memset(head, 0, sizeof *head);
+    if (head->parent >= number) head->parent = 0;
+}
+
+HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history *h) {
+    uint64_t        *list, at = h->state.at;
+    size_t           count, cap;
+    hfsbi_checkpoint head;
+    if (hfsbi_store_list(&h->store, &list, &count, &cap) != 0) at = 0;
+    for (head.author = HFSBI_AUTHOR_OTHER;
+         at && head.author != HFSBI_AUTHOR_TOOL;) {
+        hfsbi_history_head(h, at, &head);
+        at = hfsbi_numbers_floor(list, count, head.parent);
+    }
+    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
+    return at;
+}
+
+/* Calls fn for one step of others. */
+static int hfsbi_history_show(hfsbi_history *h, const hfsbi_checkpoint *step,
+                              hfsbi_trace_fn fn, void *user) {
+    hfsbi_root_scan  before, after;
+    hfsbi_checkpoint head;
+    int              code;
+    hfsbi_scan_init(&before, &h->alloc);
+    hfsbi_scan_init(&after, &h->alloc);
+    code = hfsbi_checkpoint_read(&h->store, step->parent, &head, &before);
+    if (code == 0)
+        code = hfsbi_checkpoint_read(&h->store, step->number, &head, &after);
+    if (code == 0) fn(user, &before, &after, (hfsbi_author)step->author);
+    hfsbi_scan_free(&before);
+    hfsbi_scan_free(&after);
+    return code;
+}
+
+/* Parents have smaller numbers, so the larger of two is never where both
+   branches meet. A step whose parent was dropped counts as that of a tool. */
+HFSBI_FN int hfsbi_history_trace(hfsbi_history *h, uint64_t to,
+                                 hfsbi_trace_fn fn, void *user) {
+    uint64_t        *list, at = h->state.at, next;
+    size_t           count, cap;
+    hfsbi_checkpoint head;
+    int code = hfsbi_store_list(&h->store, &list, &count, &cap);
+    while (code == 0 && at != to) {
+        hfsbi_history_head(h, at > to ? at : to, &head);
+        next = hfsbi_numbers_floor(list, count, head.parent);
+        if (at > to && head.author != HFSBI_AUTHOR_TOOL && next &&
+            next == head.parent)
+            code = hfsbi_history_show(h, &head, fn, user);
+        if (at > to) at = next;
+        else to = next;
+    }
+    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_history_scan(hfsbi_history *h, hfsbi_root_scan *now,
+                                        hfsb_err *err) {
+    hfsbi_scan_how how = HFSB_INIT;
+    how.place = h->place;
+    how.store = &h->store;
+    how.last = &h->last;
+    how.ignored = h->ignored;
+    how.max_files = h->max_files;
+    how.max_bytes = h->max_bytes;
+    return hfsbi_scan_run(&how, now, err);
+}
+
+/* ---- pruning ---- */
+
+typedef struct hfsbi_prune {
+    hfsbi_history    *h;
+    uint64_t         *list; /* of checkpoints */
+    hfsbi_checkpoint *heads;
+    size_t            count, cap;
+    hfsb_buf          digests; /* of the objects in use, sorted */
+} hfsbi_prune;
+
+/* True for a checkpoint that stays, or on which one that stays is based. */
+static bool hfsbi_prune_keeps(const hfsbi_prune *p, size_t i) {
+    const hfsbi_store_state *state = &p->h->state;
+    uint64_t                 number = p->list[i];
+    size_t                   k;
+    if (i == 0 || number == state->at || number == state->baseline ||
+        number == state->undo_to || number == p->h->base ||
+        number == p->h->baseline || number == p->h->before)
+        return true;
+    for (k = 0; k < p->count; k++)
+        if (p->list[k] && p->heads[k].base == number) return true;
+    return false;
+}
+
+static int hfsbi_compare_digests(const void *a, const void *b) {
+    return memcmp(a, b, HFSB_SHA256_SIZE);
+}
+
+static bool hfsbi_prune_has(void *user, const unsigned char *digest) {
+    const hfsbi_prune *p = (const hfsbi_prune *)user;
+    size_t             low = 0, high = p->digests.len / HFSB_SHA256_SIZE;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int    order = memcmp(p->digests.ptr + mid * HFSB_SHA256_SIZE, digest,
+                              HFSB_SHA256_SIZE);
+        if (order == 0) return true;
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return false;
+}
+
+/* Removes the older half of what may go, then the objects not in use. */
+static int hfsbi_prune_run(hfsbi_prune *p) {
+    size_t i, left = 0;
+    int    code = 0;
+    for (i = 0; i < p->count; i++) left += !hfsbi_prune_keeps(p, i);
+    left = (left + 1) / 2;
+    for (i = 0; code == 0 && i < p->count && left; i++) {
+        if (hfsbi_prune_keeps(p, i)) continue;
+        code = hfsbi_checkpoint_remove(&p->h->store, p->list[i]);
+        p->list[i] = 0;
+        left--;
+    }
+    hfsb_buf_truncate(&p->digests, 0);
+    for (i = 0; code == 0 && i < p->count; i++)
+        if (p->list[i] && p->heads[i].number)
+            code = hfsbi_checkpoint_digests(&p->h->store, p->list[i],
+                                            &p->heads[i], &p->digests);
+    if (code != 0) return code;
+    hfsbi_sort(p->digests.ptr, p->digests.len / HFSB_SHA256_SIZE,
+               HFSB_SHA256_SIZE, hfsbi_compare_digests);
+    return hfsbi_store_sweep(&p->h->store, hfsbi_prune_has, p);
+}
+
+static int hfsbi_prune_open(hfsbi_prune *p, hfsbi_history *h) {
+    size_t i;
+    int    code;
+    memset(p, 0, sizeof *p);
+    p->h = h;
+    p->digests.alloc = h->alloc;
+    code = hfsbi_store_list(&h->store, &p->list, &p->count, &p->cap);
+    if (code != 0) return code;
+    p->heads =
+        (hfsbi_checkpoint *)hfsbi_array(&h->alloc, p->count, sizeof *p->heads);
+    if (!p->heads) return ENOMEM;
+    for (i = 0; code == 0 && i < p->count; i++) {
+        code = hfsbi_checkpoint_read(&h->store, p->list[i], &p->heads[i],
+                                     NULL);
+        if (code != EINVAL) continue;
+        memset(&p->heads[i], 0, sizeof p->heads[i]); /* damaged */
+        code = 0;
+    }
+    return code;
+}
+
+/* Keeps the store within its limits; stops when that is not possible. */
+static int hfsbi_history_prune(hfsbi_history *h) {
+    hfsbi_prune p;
+    char        why[80];
+    int         code = hfsbi_store_count(&h->store);
+    if (code != 0 || (h->store.bytes <= h->max_bytes &&
+                      h->state.at % HFSBI_HISTORY_COUNT != 0))
+        return code;
+    code = hfsbi_prune_open(&p, h);
+    if (code == 0 &&
+        (h->store.bytes > h->max_bytes || p.count > HFSBI_HISTORY_COUNT))
+        code = hfsbi_prune_run(&p);
+    hfsbi_array_free(&h->alloc, p.heads, p.count, sizeof *p.heads);
+    hfsbi_array_free(&h->alloc, p.list, p.cap, sizeof *p.list);
+    hfsb_buf_free(&p.digests);
+    if (code != 0 || h->store.bytes <= h->max_bytes) return code;
+    (void)snprintf(why, sizeof why,
+                   "their store is over its limit of %llu "
+                   "MiB",
+                   h->max_bytes >> 20);
+    hfsbi_history_stop(h, why);
+    return 0;
+}
+
+/* ---- adding a checkpoint ---- */
+
+/* Copies text as one line of UTF-8 that fits. */
+static void hfsbi_label_set(char *to, size_t size, hfsb_str text,
+                            const hfsb_alloc *alloc) {
+    hfsb_buf line = HFSB_INIT;
+    size_t   n;
+    line.alloc = *alloc;
+    text = hfsb_str_slice(text, 0, hfsbi_utf8_floor(text, size));
+    hfsbi_put_shown(&line, text);
+    n = hfsbi_utf8_floor(hfsb_buf_str(&line), size - 1);
+    memset(to, 0, size);
+    if (line.status == HFSB_OK && n) memcpy(to, line.ptr, n);
+    hfsb_buf_free(&line);
+}
+
+/* The number of the next checkpoint. Without a list it is not known: it might
+   replace another. */
+static int hfsbi_history_next(const hfsbi_history *h, uint64_t *number) {
+    uint64_t *list;
+    size_t    count, cap;
+    int       code = hfsbi_store_list(&h->store, &list, &count, &cap);
+    *number = count ? list[count - 1] + 1 : 1;
+    if (*number <= h->state.at) *number = h->state.at + 1;
+    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
+    return code;
+}
+
+static int hfsbi_history_write(hfsbi_history *h, hfsbi_checkpoint *head,
+                               const hfsbi_root_scan *now) {
+    uint64_t         from = h->base ? h->base : h->at;
+    hfsbi_checkpoint at;
+    hfsbi_root_scan  base;
+    int              code = from ? 0 : ENOENT;
+    hfsbi_scan_init(&base, &h->alloc);
+    if (code == 0) code = hfsbi_checkpoint_read(&h->store, from, &at, &base);
+    head->base = code == 0 ? from : 0;
+    code =
+        hfsbi_checkpoint_write(&h->store, head, now, code == 0 ? &base : NULL);
+    hfsbi_scan_free(&base);
+    return code;
+}
+
+static void hfsbi_history_set_last(hfsbi_history *h, hfsbi_root_scan *now) {
+    hfsbi_root_scan old = h->last;
+    h->last = *now;
+    *now = old;
+    hfsbi_scan_free(now);
+}
+
+HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
+                                       const hfsbi_origin *from,
+                                       hfsb_err           *err) {
+    hfsbi_checkpoint head;
+    hfsbi_diff_count n = hfsbi_scan_count(&h->last, now);
+    int              code;
+    if (h->at && !from->name.len && !from->parent && !n.created &&
+        !n.changed && !n.deleted) {
+        hfsbi_history_set_last(h, now);
+        return hfsbi_ok(err);
+    }
+    memset(&head, 0, sizeof head);
+    code = hfsbi_history_next(h, &head.number);
+    if (code != 0) return hfsbi_history_fail(h, code, err);
+    head.parent = from->parent ? *from->parent : h->at;
+    head.author = (uint32_t)from->author;
+    head.when = hfsbi_time_ns() / 1000000000;
+    if (h->at) head.diff = n;
+    hfsbi_label_set(head.name, sizeof head.name, from->name, &h->alloc);
+    hfsbi_label_set(head.by, sizeof head.by, hfsb_cstr(from->by), &h->alloc);
+    code = hfsbi_history_write(h, &head, now);
+    if (code == 0) {
+        hfsbi_history_set_last(h, now);
+        h->at = h->state.at = head.number;
+        h->base = head.base;
+        code = hfsbi_store_write_state(&h->store, &h->state);
+    }
+    if (code == 0) code = hfsbi_history_prune(h);
+    return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
+}
+
+/* Moves out the label of the checkpoint that is owed; false if none is. */
+static bool hfsbi_history_settle(hfsbi_history *h,
+                                 char           by[HFSBI_CHECKPOINT_BY]) {
+    bool owed;
+    pthread_mutex_lock(&h->brief);
+    owed = h->owed;
+    h->owed = false;
+    if (owed) memcpy(by, h->by, HFSBI_CHECKPOINT_BY);
+    pthread_mutex_unlock(&h->brief);
+    return owed;
+}
+
+HFSBI_FN hfsbi_author hfsbi_history_stranger(hfsbi_history *h) {
+    bool busy;
+    pthread_mutex_lock(&h->brief);
+    busy = h->busy > 0;
+    pthread_mutex_unlock(&h->brief);
+    return busy ? HFSBI_AUTHOR_UNKNOWN : HFSBI_AUTHOR_OTHER;
+}
+
+/* The first scan of this object begins a session. */
+static hfsb_status hfsbi_history_begin(hfsbi_history *h, hfsb_err *err) {
+    if (h->began) return HFSB_OK;
+    h->began = true;
+    h->baseline = h->state.baseline = h->state.at;
+    return hfsbi_history_save(h, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
+                                        hfsb_err *err) {
+    char            by[HFSBI_CHECKPOINT_BY] = "other changes";
+    hfsbi_origin    from = HFSB_INIT;
+    uint64_t        undo_to = h->state.undo_to;
+    hfsbi_root_scan now;
+    hfsb_status     st;
+    from.name = name;
+    from.by = by;
+    from.author = hfsbi_history_stranger(h);
+    if (undo_to)
+        (void)snprintf(by, sizeof by, "interrupted undo to %llu",
+                       (unsigned long long)undo_to);
+    if (hfsbi_history_settle(h, by) || undo_to)
+        from.author = HFSBI_AUTHOR_TOOL;
+    else if (!h->state.at) from.by = "start";
+    h->state.undo_to = 0; /* a later undo is another one */
+    hfsbi_scan_init(&now, &h->alloc);
+    st = hfsbi_history_scan(h, &now, err);
+    if (st == HFSB_OK) st = hfsbi_history_add(h, &now, &from, err);
+    if (st == HFSB_OK && undo_to) st = hfsbi_history_save(h, err);
+    hfsbi_scan_free(&now);
+    pthread_mutex_lock(&h->brief);
+    h->scanned = hfsb_clock_ms();
+    pthread_mutex_unlock(&h->brief);
+    return st;
+}
+
+static bool hfsbi_history_owes(hfsbi_history *h) {
+    bool owed;
+    pthread_mutex_lock(&h->brief);
+    owed = h->owed;
+    pthread_mutex_unlock(&h->brief);
+    return owed;
+}
+
+HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err) {
+    if (h->state.at && !hfsbi_history_owes(h)) return hfsbi_ok(err);
+    return hfsbi_history_take(h, HFSB_LIT(""), err);
+}
+
+/* ---- for calls ---- */
+
+/* Takes a checkpoint; stops when there can be no other. */
+static void hfsbi_history_try(hfsbi_history *h, bool owed) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st = hfsbi_history_enter(h, &err);
+    if (st == HFSB_OK && (!owed || hfsbi_history_owes(h))) {
+        st = hfsbi_history_take(h, HFSB_LIT(""), &err);
+        if (st == HFSB_OK && !owed) st = hfsbi_history_begin(h, &err);
+    }
+    hfsbi_history_leave(h);
+    if (st == HFSB_LIMIT || st == HFSB_FULL || st == HFSB_IO ||
+        st == HFSB_DENIED)
+        hfsbi_history_stop(h, err.msg);
+}
+
+HFSBI_FN void hfsbi_history_before(hfsbi_history *h) {
+    bool fresh;
+    pthread_mutex_lock(&h->brief);
+    fresh = h->stopped[0] ||
+            (!h->owed && hfsb_clock_ms() - h->scanned < HFSBI_HISTORY_TURN_MS);
+    pthread_mutex_unlock(&h->brief);
+    if (!fresh) hfsbi_history_try(h, false);
+}
+
+HFSBI_FN void hfsbi_history_busy(hfsbi_history *h, bool begins) {
+    pthread_mutex_lock(&h->brief);
+    if (begins) h->busy++;
+    else h->busy--;
+    pthread_mutex_unlock(&h->brief);
+}
+
+HFSBI_FN void hfsbi_history_changed(hfsbi_history *h, const char *tool,
+                                    hfsb_str what) {
+    pthread_mutex_lock(&h->brief);
+    h->owed = true;
+    (void)snprintf(h->by, sizeof h->by, "%s%s%.*s", tool, what.len ? " " : "",
+                   (int)(what.len < sizeof h->by ? what.len : sizeof h->by),
+                   what.ptr ? what.ptr : "");
+    pthread_mutex_unlock(&h->brief);
+}
+
+HFSBI_FN void hfsbi_history_after(hfsbi_history *h) {
+    if (!hfsbi_history_is_stopped(h)) hfsbi_history_try(h, true);
+}
+
+/* after() as a task of the loop, which frees itself. */
+typedef struct hfsbi_history_task {
+    hfsbi_task     task; /* first: its functions cast it back */
+    hfsbi_history *h;
+    hfsb_alloc     alloc;
+} hfsbi_history_task;
+
+static void hfsbi_history_run(hfsbi_task *task) {
+    hfsbi_history_after(((hfsbi_history_task *)(void *)task)->h);
+}
+
+static void hfsbi_history_ran(hfsbi_task *task) {
+    hfsbi_history_task *t = (hfsbi_history_task *)(void *)task;
+    hfsb_alloc          alloc = t->alloc;
+    hfsbi_array_free(&alloc, t, 1, sizeof *t);
+}
+
+HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop) {
+    hfsbi_history_task *t =
+        loop ? (hfsbi_history_task *)hfsbi_array(&h->alloc, 1, sizeof *t)
+             : NULL;
+    if (!t) {
+        hfsbi_history_after(h);
+        return;
+    }
+    memset(t, 0, sizeof *t);
+    t->h = h;
+    t->alloc = h->alloc;
+    t->task.run = hfsbi_history_run;
+    t->task.done = hfsbi_history_ran;
+    hfsbi_loop_work(loop, &t->task);
+}
+
 /* ---- src/tools/tools_private.h ---- */
 /* tools_private.h - what the files of the tools share.
 
        args.c     reads the arguments of a call into a tool's struct
        table.c    lists the tools and writes their definitions
-       check.c    warns about a file that was just written
-       python.c   ... if it is Python: runs the helper process
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
@@ -33675,10 +44218,6 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
        search.c   what glob, grep and list share: pages, notes
        grep.c     grep: searches the lines of files
        plan.c     the todo plan of an agent: plan_tool, reminders
-       store.c    the folder that holds the checkpoints of a root
-       scan.c     the state of a root: scanned, compared, stored
-       restore.c  brings a root from one state to another
-       history.c  when checkpoints are taken, and which are kept
        undo.c     checkpoint, checkpoints, undo, changes
 
    read.c, edit_lines.c, patch.c, glob.c and list.c offer a tool and nothing
@@ -33993,10 +44532,15 @@ HFSBI_FN unsigned long long hfsbi_journal_add(hfsb_journal      *journal,
 HFSBI_FN void hfsbi_journal_hide_env(hfsb_journal      *journal,
                                      const char *const *env);
 
+/* Appends the folder of the journal's file, if it has one, to a list of
+   places. */
+HFSBI_FN void hfsbi_journal_place(const hfsb_journal *journal,
+                                  hfsb_buf           *places);
+
 /* Who hears of new events; part of its owner. fn is called in any thread,
    under the lock of the journal, once after each hfsbi_journal_listen(). */
 typedef struct hfsbi_journal_ear {
-    struct hfsbi_journal_ear *next; /* private */
+    struct hfsbi_journal_ear *next;   /* private */
     bool                      called; /* private */
     void (*fn)(struct hfsbi_journal_ear *ear);
 } hfsbi_journal_ear;
@@ -34023,155 +44567,6 @@ HFSBI_FN void hfsbi_journal_visit(
     bool (*fn)(void *user, unsigned long long seq, hfsb_str line), void *user,
     hfsb_journal_page *page);
 
-/* ==== check.c: warnings after a write ==================================== */
-
-/* Built-in checks cover the syntax of Python, keyword arguments that a Python
-   callable does not take, training scripts that push nothing to the Hub, JSON,
-   and the syntax of sh, bash and dash scripts. The findings of other programs
-   are cached by content. */
-
-#define HFSBI_CHECK_MEMORY 64 /* contents in the cache */
-#define HFSBI_CHECK_PROGRAM \
-    ((size_t)1024 * 1024) /* longest content that a
-                                                     program checks */
-
-/* The cached warnings for one content. */
-typedef struct hfsbi_check_seen {
-    unsigned char      digest[HFSB_SHA256_SIZE];
-    char              *text; /* the warnings, each line ends in LF */
-    size_t             len;
-    unsigned long long used; /* `clock` at the last use; 0: free */
-} hfsbi_check_seen;
-
-typedef struct hfsbi_py_check hfsbi_py_check; /* see python.c */
-
-/* The helper process for Python files. */
-typedef struct hfsbi_python {
-    hfsbi_loop     *loop;  /* NULL until the first check; opened under the lock
-                             of the checker; its own lock protects the rest */
-    hfsb_proc      *proc;  /* NULL: none runs */
-    hfsb_buf        piece; /* its output after the last line */
-    size_t          taken; /* bytes of the answer that arrives */
-    hfsbi_py_check *checks; /* oldest first */
-} hfsbi_python;
-
-typedef struct hfsbi_checker {
-    hfsb_tools_check  *checks; /* the caller's */
-    size_t             count;
-    hfsb_buf           suffixes;    /* of `checks`, each ends in NUL */
-    const char *const *env;         /* of the programs; not copied (NULL: that
-                                      of this process) */
-    const hfsb_root   *place;       /* where the tools write; not copied (NULL:
-                                      the current directory) */
-    bool               no_imports;  /* Python modules are not imported */
-    long long          timeout_ms;  /* for one program */
-    long long          patience_ms; /* that a call waits for a Python check,
-                                      before the next call shows its warnings
-                                      (0: until it ends) */
-    bool               late_by_path; /* ... if it is about the same file */
-    hfsbi_python       python;
-    hfsb_alloc         alloc;
-    pthread_mutex_t    lock;    /* protects what follows; held briefly */
-    hfsb_confine      *confine; /* of the programs; opened at first need */
-    unsigned long long clock;
-    hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
-} hfsbi_checker;
-
-/* Opens a checker with copies of the caller's checks. NULL without memory. */
-HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
-                                           size_t                  count,
-                                           const hfsb_alloc       *alloc);
-/* No run may be under way. NULL is allowed. */
-HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
-
-/* Appends to *warnings one line, with LF, for each finding about content, the
-   text of the file at path. Never fails: a check that cannot run reports
-   nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   cancel (may be NULL) is set; for Python, patience_ms at most. Several
-   threads may run it at once; working memory comes from warnings->alloc. */
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
-                                const hfsb_cancel *cancel, hfsb_str path,
-                                hfsb_str content, hfsb_buf *warnings);
-
-/* The file at path may be written soon: starts what its check needs, if the
-   reply to that write will not wait for it. */
-HFSBI_FN void hfsbi_checker_expect(hfsbi_checker *checker, hfsb_str path);
-
-/* Returns "sh", "bash" or "dash" when the first line of content makes it a
-   script for that shell, else NULL. */
-HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
-
-/* Appends a heading and the lines of warnings to an output, or nothing when
-   there are none or memory is short. path names the file when the output is
-   not that of its write (empty: it is). */
-HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines);
-
-/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
-   without memory. */
-HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text);
-
-/* The digest of a program's name and the content it checks. */
-HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
-                                 unsigned char digest[HFSB_SHA256_SIZE]);
-/* Appends the cached warnings to *lines; false if there is no entry. */
-HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
-                                 const unsigned char digest[HFSB_SHA256_SIZE],
-                                 hfsb_buf           *lines);
-/* Caches the warnings for a digest. */
-HFSBI_FN void
-hfsbi_check_remember(hfsbi_checker      *checker,
-                     const unsigned char digest[HFSB_SHA256_SIZE],
-                     hfsb_str            text);
-
-enum { HFSBI_FENCE_DIRS = 2 * HFSBI_ROOTS + 1 };
-
-/* The directories that the tools write to, before and after realpath(). Points
-   into itself and into the root: do not copy. */
-typedef struct hfsbi_fence {
-    const char *dirs[HFSBI_FENCE_DIRS]; /* ends in NULL; only NULL: nothing is
-                                           fenced */
-    char        given[PATH_MAX], real[PATH_MAX]; /* without a root */
-} hfsbi_fence;
-
-/* A program outside the fence, and an environment that mentions nothing inside
-   it. */
-typedef struct hfsbi_outer_program {
-    char         path[PATH_MAX];
-    const char **env; /* ends in NULL */
-    size_t       count;
-    hfsb_buf     search; /* its PATH */
-    hfsbi_fence  fence;
-    hfsb_alloc   alloc;
-} hfsbi_outer_program;
-
-/* The confinement of the programs that check: nothing to write, no network.
-   NULL where the system has no means for it. */
-HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker);
-
-/* Searches PATH for a program. False if it is not found, or without
-   memory; then there is nothing to free. */
-HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
-                               hfsbi_outer_program *program);
-HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
-
-/* ==== python.c: the helper for Python files ============================== */
-
-/* Appends the warnings about content to *lines, as hfsbi_checker_run() does.
-   With patience_ms, warnings that come later are kept for
-   hfsbi_python_late(). */
-HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
-                                 const hfsb_cancel *cancel, hfsb_str path,
-                                 hfsb_str content, hfsb_buf *lines);
-/* Starts the helper unless it runs. */
-HFSBI_FN void hfsbi_python_expect(hfsbi_checker *checker);
-/* Appends the warnings that came late, as hfsbi_check_put() does, and forgets
-   them; those about a file that has changed since are dropped. With
-   late_by_path only those about the file at path. Does not wait. */
-HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_str path,
-                                hfsb_buf *out);
-/* Ends the helper. */
-HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker);
-
 /* ==== job.c: commands ==================================================== */
 
 /*             a place is free           the command ends
@@ -34195,8 +44590,8 @@ enum {
    calls reach the jobs of all. Protected by the lock of the loop. */
 typedef struct hfsbi_tools_group {
     hfsbi_loop   *loop;
-    hfsb_tools   *first;    /* newest first */
-    hfsb_tools   *overseer; /* or NULL */
+    hfsb_tools   *first;                    /* newest first */
+    hfsb_tools   *overseer;                 /* or NULL */
     size_t        jobs[HFSBI_JOB_DONE + 1]; /* by state */
     size_t        scanning;                 /* of those that wait: they have a
                                                place */
@@ -34248,7 +44643,9 @@ typedef struct hfsbi_job {
     bool               result_held; /* the result was not dropped */
     bool               killed;      /* someone asked to end it */
     hfsbi_guard       *guard;       /* what it must not plant; NULL: none */
-    hfsb_buf           notes;       /* what the guard found */
+    hfsb_buf           notes;       /* of the guard and of confinement; each
+                                       begins with a line feed */
+    unsigned long long kills;       /* hfsbi_confine_kills() at the start */
     unsigned long long shown;   /* record.bytes when bash_output last looked */
     unsigned long long read_to; /* offset after the last page shown */
     unsigned long long owner;   /* of the call that added it */
@@ -34665,15 +45062,13 @@ HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
 HFSBI_FN void hfsbi_file_change_free(hfsbi_file_change *c);
 
 /* ==== tools.c: the object ================================================ */
-typedef struct hfsbi_drain   hfsbi_drain;   /* see job.c */
-typedef struct hfsbi_history hfsbi_history; /* see history.c */
+typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
 
 /* The environment of commands. */
 typedef struct hfsbi_tools_env {
     hfsb_buf     text; /* "NAME=value", each ends in NUL */
     const char **list; /* the same as a list that ends in NULL */
     size_t       count;
-    bool         borrowed; /* list belongs to another object */
 } hfsbi_tools_env;
 
 enum {
@@ -34708,24 +45103,24 @@ typedef struct hfsbi_tools_left {
 struct hfsb_tools {
     /* constant after open */
     hfsb_alloc         alloc;
-    hfsb_root         *place;          /* root and working directory */
-    bool               place_borrowed; /* it belongs to another object */
+    hfsb_root         *place;   /* root and working directory */
     hfsbi_checker     *checker; /* NULL: no checks; has a lock of its own */
     bool               session, no_keeper;
     hfsbi_seen         seen; /* files read or written; has a lock of its own */
     hfsbi_history     *history; /* NULL: no checkpoints; has locks of its
                                    own */
-    bool               history_borrowed; /* it belongs to another object */
     hfsb_buf           shell;
     hfsbi_tools_env    env;
-    hfsb_confine      *confine;          /* of commands */
-    bool               confine_borrowed; /* it belongs to another object */
+    hfsb_confine      *confine; /* of commands */
+    bool               borrows; /* place, history, env and confine belong to
+                                   another object */
     hfsbi_tools_limits limits;
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
     char               who[80];    /* calls, for the journal */
     hfsbi_loop        *loop;
     bool               own_loop; /* else that of a server */
+    bool               walled;   /* its work on files is, see hfsbi_task */
     hfsbi_tools_group *group;
     hfsbi_tools_group  alone; /* the group of an object with its own loop */
 
@@ -34745,8 +45140,10 @@ struct hfsb_tools {
 };
 
 /* hfsb_tools_open() in the group of a server, whose loop drives the object; the
-   group must outlive it. NULL: a loop of its own. */
+   group must outlive it. NULL: a loop of its own. like: see
+   hfsbi_tools_open_like(), NULL: none. */
 HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
+                                         const hfsb_tools      *like,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err);
 
@@ -34770,6 +45167,11 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
    Call it before the first call. */
 HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
                                      bool runs);
+
+/* Calls fn(user), in a thread that is not walled: for what is not bound to the
+   roots, such as programs and functions of the host. Waits for it. */
+HFSBI_FN void hfsbi_tools_outside(hfsb_tools *tools, void (*fn)(void *user),
+                                  void       *user);
 
 /* hfsb_tools_close() without grace: running commands are killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
@@ -34966,319 +45368,6 @@ typedef struct hfsbi_hits {
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
                                     unsigned long long size);
-
-/* ==== store.c: the folder of checkpoints ================================= */
-
-/* The state that outlives a process, in the file "state". */
-typedef struct hfsbi_store_state {
-    uint64_t at;       /* the checkpoint that the root was last equal to */
-    uint64_t baseline; /* ... when the last session began */
-    uint64_t undo_to;  /* an undo to it has begun and not ended; 0: none */
-    char     undo_path[PATH_MAX]; /* ... of this path alone, or "" */
-} hfsbi_store_state;
-
-/* The store of one root. Functions that return int return 0 or an errno. */
-typedef struct hfsbi_store {
-    int                dir, lock; /* descriptors; -1: not open */
-    hfsb_buf           path;      /* of the folder */
-    unsigned long long bytes;     /* of all files in it, once counted */
-    bool               counted;
-    unsigned long      temps; /* made so far */
-    hfsb_buf           block; /* of a small file on its way */
-    hfsb_alloc         alloc;
-} hfsbi_store;
-
-/* Opens, or makes, the store of a root: a folder in `base`, or if that is
-   empty in $XDG_STATE_HOME/hfsb/undo or ~/.local/state/hfsb/undo. Close it in
-   either case. */
-HFSBI_FN int  hfsbi_store_open(hfsbi_store *store, const char *base,
-                               hfsb_str root, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_store_close(hfsbi_store *store);
-
-/* One process or object works in the store at a time. EWOULDBLOCK when
-   another one does for long. */
-HFSBI_FN int  hfsbi_store_lock(hfsbi_store *store);
-HFSBI_FN void hfsbi_store_unlock(hfsbi_store *store);
-
-/* Stores the content of an open file unless it is there. EFBIG past max
-   bytes. */
-HFSBI_FN int hfsbi_store_put(hfsbi_store *store, int fd,
-                             unsigned long long max,
-                             unsigned char      digest[HFSB_SHA256_SIZE]);
-/* A descriptor of that content, or -1 with errno. */
-HFSBI_FN int hfsbi_store_get(const hfsbi_store  *store,
-                             const unsigned char digest[HFSB_SHA256_SIZE]);
-
-/* Replaces a file of the store. */
-HFSBI_FN int hfsbi_store_write(hfsbi_store *store, const char *name,
-                               const hfsb_str *parts, size_t count);
-/* Appends a file of the store. */
-HFSBI_FN int hfsbi_store_read(const hfsbi_store *store, const char *name,
-                              hfsb_buf *out);
-HFSBI_FN int hfsbi_store_remove(hfsbi_store *store, const char *name);
-
-/* A missing or invalid file reads as all zero. */
-HFSBI_FN int hfsbi_store_read_state(const hfsbi_store *store,
-                                    hfsbi_store_state *state);
-HFSBI_FN int hfsbi_store_write_state(hfsbi_store             *store,
-                                     const hfsbi_store_state *state);
-
-/* The numbers of all checkpoints, in order; free the array with
-   hfsbi_array_free(alloc, *list, *cap, sizeof **list). */
-HFSBI_FN int hfsbi_store_list(const hfsbi_store *store, uint64_t **list,
-                              size_t *count, size_t *cap);
-/* Counts the bytes of the store, unless that is known. */
-HFSBI_FN int hfsbi_store_count(hfsbi_store *store);
-/* Removes the objects that keep() does not want, and files of processes that
-   died. */
-HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
-                               bool (*keep)(void                *user,
-                                            const unsigned char *digest),
-                               void *user);
-
-/* ==== scan.c: the state of a root ======================================== */
-
-typedef enum hfsbi_item_kind {
-    HFSBI_ITEM_GONE, /* in a file: the base of the checkpoint has it */
-    HFSBI_ITEM_FILE,
-    HFSBI_ITEM_FOLDER,
-    HFSBI_ITEM_LINK,
-    HFSBI_ITEM_OTHER,  /* a device, FIFO or socket: never touched */
-    HFSBI_ITEM_IGNORED /* left out, with all beneath it */
-} hfsbi_item_kind;
-
-enum {
-    HFSBI_ITEM_STORED = 1, /* a file whose content is in the store */
-    HFSBI_ITEM_RACY = 2,   /* it may have changed since without a trace */
-    HFSBI_ITEM_OPAQUE = 4, /* a folder that could not be read */
-    HFSBI_ITEM_LINKED = 8  /* a file with several hard links */
-};
-
-/* One path. The files of the store contain it as it is: they are for this
-   machine. */
-typedef struct hfsbi_item {
-    uint64_t      identity; /* of device and inode */
-    uint64_t      size;
-    int64_t       changed, touched;   /* mtime and ctime, ns since 1970 */
-    uint32_t      path, path_len;     /* in the names of its scan */
-    uint32_t      target, target_len; /* of a symlink; the same */
-    uint32_t      uid, gid;
-    uint32_t      first; /* the first item that is the same file */
-    uint16_t      mode;  /* permission bits */
-    unsigned char kind, flags;
-    unsigned char digest[HFSB_SHA256_SIZE];
-} hfsbi_item;
-
-/* All paths beneath a root, each folder before what is in it. */
-typedef struct hfsbi_root_scan {
-    hfsbi_item *items;
-    size_t      count, cap;
-    hfsb_buf    names; /* each followed by NUL */
-    hfsb_alloc  alloc;
-} hfsbi_root_scan;
-
-HFSBI_FN void hfsbi_scan_init(hfsbi_root_scan *scan, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_scan_free(hfsbi_root_scan *scan);
-HFSBI_FN hfsb_str hfsbi_item_path(const hfsbi_root_scan *scan,
-                                  const hfsbi_item      *item);
-HFSBI_FN hfsb_str hfsbi_item_target(const hfsbi_root_scan *scan,
-                                    const hfsbi_item      *item);
-/* The order of scans: "/" sorts before every other byte. */
-HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b);
-/* Returns the item of a path, or NULL. */
-HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
-                                           hfsb_str               path);
-
-/* True when both items, each of its scan, have the same content, mode, target
-   and hard links; or are NULL. */
-HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
-                              const hfsbi_root_scan *y, const hfsbi_item *b);
-
-/* How to scan. */
-typedef struct hfsbi_scan_how {
-    const hfsb_root       *place;
-    hfsbi_store           *store;
-    const hfsbi_root_scan *last;  /* what is unchanged since is not read */
-    bool               ignored;   /* include what .gitignore names, and .git */
-    size_t             max_files; /* paths */
-    unsigned long long max_bytes; /* of the store */
-} hfsbi_scan_how;
-
-/* Scans the root, and stores the content of files that have changed. HFSB_OK;
-   HFSB_LIMIT with *err when there is too much; or the failure. */
-HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
-                                    hfsbi_root_scan *out, hfsb_err *err);
-
-/* Calls fn for each path that differs, in order; `was` or `is` is NULL for one
-   that is not there. What one of them leaves out is no difference. The first
-   status that is not HFSB_OK ends it. */
-typedef hfsb_status (*hfsbi_diff_fn)(void *user, const hfsbi_item *was,
-                                     const hfsbi_item *is);
-HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
-                                     const hfsbi_root_scan *after,
-                                     hfsbi_diff_fn fn, void *user);
-
-typedef struct hfsbi_diff_count {
-    uint32_t created, changed, deleted;
-} hfsbi_diff_count;
-HFSBI_FN hfsbi_diff_count hfsbi_scan_count(const hfsbi_root_scan *before,
-                                           const hfsbi_root_scan *after);
-
-enum { HFSBI_CHECKPOINT_NAME = 64, HFSBI_CHECKPOINT_BY = 120 };
-
-/* The head of a checkpoint's file; the items and the names follow. */
-typedef struct hfsbi_checkpoint {
-    char             magic[16];
-    uint64_t         number;
-    uint64_t         parent; /* the state before it; 0: none */
-    uint64_t         base;   /* the items are the differences from this
-                                checkpoint; 0: they are all */
-    int64_t          when;   /* seconds since 1970 */
-    uint64_t         count, names;
-    hfsbi_diff_count diff; /* from the parent */
-    uint32_t         padding;
-    char             name[HFSBI_CHECKPOINT_NAME]; /* the caller's, or "" */
-    char             by[HFSBI_CHECKPOINT_BY];     /* what made the state */
-} hfsbi_checkpoint;
-
-/* Writes a checkpoint. base NULL: with all items. */
-HFSBI_FN int hfsbi_checkpoint_write(hfsbi_store *store, hfsbi_checkpoint *head,
-                                    const hfsbi_root_scan *scan,
-                                    const hfsbi_root_scan *base);
-/* Reads one; scan (NULL: the head alone) is empty. EINVAL when its file is
-   damaged. */
-HFSBI_FN int hfsbi_checkpoint_read(const hfsbi_store *store, uint64_t number,
-                                   hfsbi_checkpoint *head,
-                                   hfsbi_root_scan  *scan);
-
-/* Appends the digests of all objects that the file of a checkpoint refers
-   to. */
-HFSBI_FN int hfsbi_checkpoint_digests(const hfsbi_store *store,
-                                      uint64_t number, hfsbi_checkpoint *head,
-                                      hfsb_buf *out);
-HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number);
-
-/* ==== restore.c: from one state to another =============================== */
-
-typedef enum hfsbi_repair_state {
-    HFSBI_REPAIR_TODO,
-    HFSBI_REPAIR_DONE,
-    HFSBI_REPAIR_LEFT /* as it is */
-} hfsbi_repair_state;
-
-/* One path that differs. */
-typedef struct hfsbi_repair {
-    const hfsbi_item  *now, *goal; /* NULL: not there */
-    const hfsbi_item  *from;       /* its file has this path now (NULL: it
-                                      must be made) */
-    hfsbi_repair_state state;
-} hfsbi_repair;
-
-typedef struct hfsbi_restore {
-    const hfsb_root       *place;
-    const hfsbi_store     *store;
-    const hfsbi_root_scan *now, *goal;
-    const hfsbi_root_scan *known; /* what differs from it in `now` is somebody
-                                 else's, and is kept (NULL: nothing is) */
-    bool                   force; /* also lose content that is not stored */
-    bool                   resumed; /* an earlier one was interrupted */
-    hfsb_str               path;    /* only this and what is beneath it (empty:
-                                 all) */
-    hfsb_alloc             alloc;
-    /* the plan */
-    hfsbi_repair *repairs; /* in the order of their paths */
-    size_t        count, cap;
-    hfsb_buf      conflicts; /* what somebody else has changed and would be
-                                lost: a line for each path */
-    size_t        conflict_count, kept;
-    /* the outcome */
-    hfsbi_diff_count done;
-    size_t           failed;
-    hfsb_buf         notes;    /* on failures: a line for each */
-    hfsb_buf         loosened; /* folders that got permissions for the work,
-                                  each path ends in NUL */
-} hfsbi_restore;
-
-/* Makes the plan and changes nothing. The members above it are set, the others
-   zero. HFSB_OK or HFSB_NOMEM; free it in either case. */
-HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r);
-/* Carries it out as far as possible, and notes what is not. */
-HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r);
-HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r);
-
-/* ==== history.c: when checkpoints are taken ============================== */
-
-/* The checkpoints of a root. Several tools objects and threads may share
-   one. */
-struct hfsbi_history {
-    const hfsb_root   *place;
-    bool               ignored; /* include what .gitignore names, and .git */
-    size_t             max_files;
-    unsigned long long max_bytes;
-    hfsb_alloc         alloc;
-
-    pthread_mutex_t   lock; /* held during a scan; protects: */
-    hfsbi_store       store;
-    hfsbi_store_state state; /* as in the store, while its lock is held */
-    hfsbi_root_scan   last;  /* the last scan; equal to ... */
-    uint64_t          at;    /* ... this checkpoint; 0: empty */
-    uint64_t          base;  /* of it; 0: itself */
-    bool              began; /* the first checkpoint here was taken */
-
-    pthread_mutex_t brief; /* held for a moment; protects: */
-    bool            owed; /* a change was made and no checkpoint taken since */
-    char            by[HFSBI_CHECKPOINT_BY]; /* what made the change */
-    long long       scanned;                 /* hfsb_clock_ms() after the last
-                                                checkpoint */
-    bool            noted;                   /* the reason was shown */
-    char            stopped[256]; /* why no more are taken; "": they are */
-};
-
-/* Opens the checkpoints of the first root, as opts say. A failure that is not
-   the caller's leaves them stopped. HFSB_OK; HFSB_ARG, HFSB_IO, HFSB_NOMEM
-   with *err. */
-HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_tools_opts *opts,
-                                        const hfsb_root       *place,
-                                        hfsbi_history **out, hfsb_err *err);
-HFSBI_FN void        hfsbi_history_close(hfsbi_history *history);
-
-/* Before a change by a tool or a command: takes a checkpoint, unless that was
-   done a moment ago. May block. Never fails. */
-HFSBI_FN void hfsbi_history_before(hfsbi_history *h);
-/* After it: what is found changed was done by `tool`, with this path or
-   command. Does not block. */
-HFSBI_FN void hfsbi_history_changed(hfsbi_history *h, const char *tool,
-                                    hfsb_str what);
-/* Takes the checkpoint that a change has left to take. May block. */
-HFSBI_FN void hfsbi_history_after(hfsbi_history *h);
-/* The same in a thread of the loop, or here if it has none. */
-HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop);
-/* Appends a note, once, when checkpoints have stopped. */
-HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes);
-
-/* For the tools: enter locks the history and its store and brings `state` and
-   `last` up to date; leave follows in either case. HFSB_OK; or the failure,
-   also HFSB_REFUSED when checkpoints have stopped. */
-HFSBI_FN hfsb_status hfsbi_history_enter(hfsbi_history *h, hfsb_err *err);
-HFSBI_FN void        hfsbi_history_leave(hfsbi_history *h);
-/* Scans the root, from `last` on. Entered. */
-HFSBI_FN hfsb_status hfsbi_history_scan(hfsbi_history *h, hfsbi_root_scan *now,
-                                        hfsb_err *err);
-/* Makes the scan, which is emptied, the last one, and a checkpoint if it
-   differs from the last, or has a name or a parent. Entered. */
-HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
-                                       hfsb_str name, const char *by,
-                                       const uint64_t *parent, hfsb_err *err);
-/* Scans, and adds the scan. */
-HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
-                                        hfsb_err *err);
-/* The same if a checkpoint is owed, or none was taken yet. */
-HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err);
-/* Writes h->state. */
-HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
-/* The largest number of a checkpoint that is kept and at most `number`, or
-   0. */
-HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number);
 
 /* ==== plan.c: the todo plan of an agent; its owner locks it ============== */
 
@@ -35916,9 +46005,10 @@ struct hfsb_journal {
     hfsb_alloc           alloc;
     pthread_mutex_t      lock;
     char                 run[9];
-    char                 stamp[40]; /* the time, up to its milliseconds that of
-                                       second stamp_at */
-    long long          stamp_at;
+    char                 stamp[64]; /* run and time, of second stamp_at up to
+                                       the milliseconds */
+    size_t               stamp_len; /* 0: none yet */
+    long long            stamp_at;
     unsigned long long   seq;  /* of the newest event */
     hfsbi_journal_entry *ring; /* `max` of them, oldest at `first` */
     size_t               first, count, max;
@@ -36116,75 +46206,75 @@ HFSBI_FN void hfsbi_brief_path(hfsb_journal *j, hfsbi_brief *brief,
 
 /* ---- an event as a line ---- */
 
-/* The parts are put together without printf(), which would take longer than
-   the rest. */
+/* Each call pays for this, so a line is put together from few pieces, and
+   without printf(), which would take longer than the rest. */
 
-static void hfsbi_event_key(hfsb_buf *out, const char *key) {
-    hfsb_buf_append(out, HFSB_LIT(",\""));
-    hfsb_buf_append(out, hfsb_cstr(key));
-    hfsb_buf_append(out, HFSB_LIT("\":"));
-}
+#define HFSBI_KEY(name) HFSB_LIT(",\"" name "\":")
 
-static void hfsbi_event_int(hfsb_buf *out, const char *key, long long value) {
-    char digits[32];
-    hfsbi_event_key(out, key);
-    hfsb_buf_append(
-        out, hfsb_str_make(digits, hfsbi_number_write_int(value, digits)));
+static void hfsbi_event_int(hfsb_buf *out, hfsb_str key, long long value) {
+    char text[64]; /* keys have less than 32 bytes */
+    memcpy(text, key.ptr, key.len);
+    key.len += hfsbi_number_write_int(value, text + key.len);
+    hfsb_buf_append(out, hfsb_str_make(text, key.len));
 }
 
 static void hfsbi_event_text(const hfsb_journal *j, hfsb_buf *out,
-                             const char *key, hfsb_str text, size_t max) {
+                             hfsb_str key, hfsb_str text, size_t max) {
     char space[HFSBI_HIDE_SPACE];
     if (!text.len) return;
-    hfsbi_event_key(out, key);
+    hfsb_buf_append(out, key);
     hfsbi_json_put_quoted(out, hfsbi_journal_hide(j, text, max, space));
 }
 
 /* Puts a text of a brief, which has no secrets any more. */
-static void hfsbi_event_plain(hfsb_buf *out, const char *key, hfsb_str text) {
+static void hfsbi_event_plain(hfsb_buf *out, hfsb_str key, hfsb_str text) {
     if (!text.len) return;
-    hfsbi_event_key(out, key);
+    hfsb_buf_append(out, key);
     hfsbi_json_put_quoted(out, text);
 }
 
-/* Writes the time of day once a second, and the milliseconds each time. */
+/* Puts run and time. The time of day is written once a second, the
+   milliseconds each time. */
 static void hfsbi_event_time(hfsb_journal *j) {
-    long long now = hfsbi_wall_ns() / 1000000, second = now / 1000;
+    long long now = hfsbi_time_ns() / 1000000, second = now / 1000;
     unsigned  ms = (unsigned)(now % 1000);
-    if (!j->stamp[0] || second != j->stamp_at) {
+    char     *digits;
+    if (!j->stamp_len || second != j->stamp_at) {
         hfsbi_date d = hfsbi_date_of(second);
-        (void)snprintf(j->stamp, sizeof j->stamp,
-                       "%04u-%02u-%02uT%02u:%02u:%02u.000Z", d.year % 10000,
-                       d.month % 100, d.day % 100, d.hour % 100,
-                       d.minute % 100, d.second % 100);
+        j->stamp_len = (size_t)snprintf(
+            j->stamp, sizeof j->stamp,
+            ",\"run\":\"%.8s\",\"time\":\"%04u-%02u-%02uT%02u:%02u:%02u"
+            ".000Z\"",
+            j->run, d.year % 10000, d.month % 100, d.day % 100, d.hour % 100,
+            d.minute % 100, d.second % 100);
         j->stamp_at = second;
     }
-    j->stamp[20] = (char)('0' + ms / 100);
-    j->stamp[21] = (char)('0' + ms / 10 % 10);
-    j->stamp[22] = (char)('0' + ms % 10);
-    hfsbi_event_plain(&j->line, "time", hfsb_cstr(j->stamp));
+    digits = j->stamp + j->stamp_len - sizeof "000Z\"" + 1;
+    digits[0] = (char)('0' + ms / 100);
+    digits[1] = (char)('0' + ms / 10 % 10);
+    digits[2] = (char)('0' + ms % 10);
+    hfsb_buf_append(&j->line, hfsb_str_make(j->stamp, j->stamp_len));
 }
 
 static void hfsbi_event_head(hfsb_journal *j, const hfsbi_event *e) {
     hfsb_buf *out = &j->line;
-    hfsbi_event_int(out, "seq", (long long)j->seq);
-    out->ptr[0] = '{'; /* not a comma */
-    hfsbi_event_int(out, "call", (long long)(e->call ? e->call : j->seq));
-    hfsbi_event_plain(out, "run", hfsb_cstr(j->run));
+    hfsbi_event_int(out, HFSB_LIT("{\"seq\":"), (long long)j->seq);
+    hfsbi_event_int(out, HFSBI_KEY("call"),
+                    (long long)(e->call ? e->call : j->seq));
     hfsbi_event_time(j);
-    hfsbi_event_plain(out, "who", hfsb_cstr(e->who));
-    hfsbi_event_plain(out, "tool", hfsb_cstr(e->tool));
-    hfsbi_event_plain(out, "state",
-                      hfsb_cstr(e->result                ? "done"
-                                : e->job && !e->job->pid ? "waiting"
-                                                         : "running"));
+    hfsbi_event_plain(out, HFSBI_KEY("who"), hfsb_cstr(e->who));
+    hfsbi_event_plain(out, HFSBI_KEY("tool"), hfsb_cstr(e->tool));
+    hfsb_buf_append(out, e->result ? HFSB_LIT(",\"state\":\"done\"")
+                         : e->job && !e->job->pid
+                             ? HFSB_LIT(",\"state\":\"waiting\"")
+                             : HFSB_LIT(",\"state\":\"running\""));
 }
 
 static void hfsbi_event_brief(hfsb_buf *out, const hfsbi_brief *b) {
     hfsb_str all = hfsb_buf_str(&b->text), rest;
     rest = hfsb_str_slice(all, b->command, all.len);
-    hfsbi_event_plain(out, "path", hfsb_str_slice(all, 0, b->path));
-    hfsbi_event_plain(out, "command",
+    hfsbi_event_plain(out, HFSBI_KEY("path"), hfsb_str_slice(all, 0, b->path));
+    hfsbi_event_plain(out, HFSBI_KEY("command"),
                       hfsb_str_slice(all, b->path, b->command));
     if (rest.len <= 2) return; /* {} */
     hfsb_buf_append(out, HFSB_LIT(",\"arguments\":"));
@@ -36196,22 +46286,22 @@ static void hfsbi_event_end(hfsb_journal *j, const hfsbi_job *job) {
     hfsb_buf *out = &j->line;
     size_t    i;
     if (job->end.end == HFSB_PROC_EXITED)
-        hfsbi_event_int(out, "exit_code", job->end.exit_code);
+        hfsbi_event_int(out, HFSBI_KEY("exit_code"), job->end.exit_code);
     if (job->end.end == HFSB_PROC_SIGNALED)
-        hfsbi_event_int(out, "signal", job->end.signal);
+        hfsbi_event_int(out, HFSBI_KEY("signal"), job->end.signal);
     if (job->end.timed_out)
-        hfsb_buf_append(out, HFSB_LIT(",\"timed_out\":"
-                                      "true"));
+        hfsb_buf_append(out, HFSB_LIT(",\"timed_out\":true"));
     if (job->killed) hfsb_buf_append(out, HFSB_LIT(",\"killed\":true"));
     if (job->end.peak_bytes) {
-        hfsbi_event_int(out, "cpu_ms", job->end.cpu_ms);
-        hfsbi_event_int(out, "peak_bytes", (long long)job->end.peak_bytes);
+        hfsbi_event_int(out, HFSBI_KEY("cpu_ms"), job->end.cpu_ms);
+        hfsbi_event_int(out, HFSBI_KEY("peak_bytes"),
+                        (long long)job->end.peak_bytes);
     }
     for (i = 0; i < job->left_count; i++) {
         hfsb_buf_printf(out, "%s{\"pid\":%ld", i ? "," : ",\"left_running\":[",
                         job->left[i].pid);
-        hfsbi_event_text(j, out, "command", hfsb_cstr(job->left[i].command),
-                         HFSBI_BRIEF_TEXT);
+        hfsbi_event_text(j, out, HFSBI_KEY("command"),
+                         hfsb_cstr(job->left[i].command), HFSBI_BRIEF_TEXT);
         hfsb_buf_append_byte(out, '}');
     }
     if (i) hfsb_buf_append_byte(out, ']');
@@ -36231,10 +46321,11 @@ static void hfsbi_event_diff(hfsb_journal *j, const hfsb_tool_result *result) {
         added += line.len && line.ptr[0] == '+';
         removed += line.len && line.ptr[0] == '-';
     }
-    hfsbi_event_int(&j->line, "added", (long long)added);
-    hfsbi_event_int(&j->line, "removed", (long long)removed);
+    hfsbi_event_int(&j->line, HFSBI_KEY("added"), (long long)added);
+    hfsbi_event_int(&j->line, HFSBI_KEY("removed"), (long long)removed);
     if (diff.len <= HFSBI_EVENT_DIFF)
-        hfsbi_event_text(j, &j->line, "diff", diff, HFSBI_EVENT_DIFF);
+        hfsbi_event_text(j, &j->line, HFSBI_KEY("diff"), diff,
+                         HFSBI_EVENT_DIFF);
 }
 
 /* Writes the event to j->line. */
@@ -36253,21 +46344,39 @@ static void hfsbi_journal_format(hfsb_journal *j, const hfsbi_event *e) {
                                  ? HFSB_LIT(",\"success\":true")
                                  : HFSB_LIT(",\"success\":false"));
         if (!e->result->success)
-            hfsbi_event_text(j, out, "error", hfsb_buf_str(&e->result->error),
+            hfsbi_event_text(j, out, HFSBI_KEY("error"),
+                             hfsb_buf_str(&e->result->error),
                              HFSBI_EVENT_ERROR);
         if (e->job) hfsbi_event_end(j, e->job);
-        hfsbi_event_int(out, "duration_ms", e->duration_ms);
-        hfsbi_event_int(out, "output_bytes", (long long)e->output_bytes);
+        hfsbi_event_int(out, HFSBI_KEY("duration_ms"), e->duration_ms);
+        hfsbi_event_int(out, HFSBI_KEY("output_bytes"),
+                        (long long)e->output_bytes);
         hfsbi_event_diff(j, e->result);
     }
     if (e->job || e->job_id)
-        hfsbi_event_plain(out, "job",
+        hfsbi_event_plain(out, HFSBI_KEY("job"),
                           hfsb_cstr(e->job ? e->job->id : e->job_id));
-    if (e->job && e->job->pid) hfsbi_event_int(out, "pid", e->job->pid);
+    if (e->job && e->job->pid)
+        hfsbi_event_int(out, HFSBI_KEY("pid"), e->job->pid);
     hfsb_buf_append_byte(out, '}');
 }
 
 /* ---- the file ---- */
+
+/* Makes the name of a new file last, as its lines will. */
+static void hfsbi_journal_file_sync_name(const hfsbi_journal_file *f) {
+    hfsb_buf dir = HFSB_INIT;
+    size_t   len = f->path.len;
+    int      fd;
+    dir.alloc = f->path.alloc;
+    while (len && f->path.ptr[len - 1] != '/') len--;
+    if (hfsb_buf_printf(&dir, "%.*s.", (int)len, f->path.ptr) != HFSB_OK)
+        return;
+    fd = hfsbi_openat(AT_FDCWD, dir.ptr, O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0) (void)hfsbi_sync(fd);
+    hfsbi_close(&fd);
+    hfsb_buf_free(&dir);
+}
 
 /* Opens the file at its end. 0 or an errno; -1: it is not a regular file. */
 static int hfsbi_journal_file_open(hfsbi_journal_file *f) {
@@ -36286,6 +46395,7 @@ static int hfsbi_journal_file_open(hfsbi_journal_file *f) {
     f->size = (unsigned long long)f->st.st_size;
     if (f->size && pread(f->fd, &last, 1, f->st.st_size - 1) != 1) last = ' ';
     f->torn = last != '\n';
+    if (f->sync && !f->size) hfsbi_journal_file_sync_name(f);
     f->looked = hfsb_clock_ms();
     return 0;
 }
@@ -36375,7 +46485,6 @@ static int hfsbi_journal_file_line(hfsb_journal *j) {
 static void hfsbi_journal_save(hfsb_journal *j) {
     hfsb_err err = HFSB_INIT;
     int      code;
-    if (!j->file.path.len) return;
     code = j->line.status == HFSB_OK ? hfsbi_journal_file_line(j) : ENOMEM;
     if (code == 0) return;
     j->file.lost++;
@@ -36507,7 +46616,7 @@ HFSBI_FN unsigned long long hfsbi_journal_add(hfsb_journal      *j,
         if (j->on_event) hfsbi_journal_tell(j, event);
         hfsb_buf_append_byte(&j->line, '\n');
     }
-    hfsbi_journal_save(j);
+    if (j->file.path.len) hfsbi_journal_save(j);
     for (ear = j->ears; ear; ear = ear->next) {
         if (ear->called) continue;
         ear->called = true;
@@ -36539,6 +46648,21 @@ HFSBI_FN void hfsbi_journal_unlisten(hfsb_journal      *journal,
         continue;
     if (*link) *link = ear->next;
     (void)pthread_mutex_unlock(&journal->lock);
+}
+
+HFSBI_FN void hfsbi_journal_place(const hfsb_journal *journal,
+                                  hfsb_buf           *places) {
+    hfsb_str path = hfsb_buf_str(&journal->file.path);
+    int      folder = (int)(path.len - hfsb_path_base(path).len);
+    hfsb_buf dir = HFSB_INIT;
+    char     real[PATH_MAX];
+    if (!path.len) return;
+    dir.alloc = journal->alloc;
+    if (hfsb_buf_printf(&dir, "%.*s.", folder, path.ptr) != HFSB_OK)
+        places->status = HFSB_NOMEM;
+    else if (realpath(dir.ptr, real))
+        (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, real);
+    hfsb_buf_free(&dir);
 }
 
 HFSBI_FN hfsbi_journal_figures hfsbi_journal_count(hfsb_journal *journal) {
@@ -36624,1313 +46748,6 @@ void hfsb_journal_close(hfsb_journal *j) {
     hfsb_buf_free(&j->file.path);
     (void)pthread_mutex_destroy(&j->lock);
     hfsbi_array_free(&alloc, j, 1, sizeof *j);
-}
-
-/* ---- src/tools/check.c ---- */
-/* check.c - warnings about a file that was just written.
-
-   A caller's check for the suffix replaces the built-in checks. Built in are
-   JSON (parsed here), Python (python.c) and shell scripts (the shell of the
-   shebang runs with -n):
-
-       content --> remembered? --yes----------------------> warnings
-                       | no
-                       +--> fence --> program --> lines --> warnings
-                                                    +-----> remember
-
-   A checker remembers the warnings of the last contents by their digest, since
-   programs are slow. Incomplete answers, of a program that was killed or
-   without memory, are shown but not remembered.
-
-   What always holds: a check never fails a write, and no check runs a program
-   or module from the directory that the tools write to, the fence. The lock
-   guards only the memory and is never held while a program runs. */
-#define HFSBI_CHECK_TIMEOUT_MS 10000                      /* of one program */
-#define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
-#define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)        /* of one program */
-#define HFSBI_CHECK_LINE       400 /* characters of a warning */
-
-HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
-    size_t   mark = lines->len;
-    hfsb_err line;
-    hfsbi_ok(&line);
-    hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
-    hfsb_buf_append(lines, hfsb_cstr(line.msg));
-    hfsb_buf_append_byte(lines, '\n');
-    return hfsb_buf_finish(lines, mark) == HFSB_OK;
-}
-
-/* ---- the fence ----
-
-   A check runs after every write, even where commands are not offered, so it
-   must not run a file that a write could have created. The fence is the
-   directories that the tools write to: the roots, or without a root the
-   working directory. A working directory beneath the root is inside the fence
-   anyway.
-
-   A program is taken from the first directory of PATH that is outside the
-   fence, before and after resolving symlinks. The bin/python3 of a virtual
-   environment is often a symlink to /usr/bin, but Python loads the packages
-   next to the link, so the unresolved path counts as well. The directory is
-   resolved before the program runs; the last component is not, since busybox
-   and the shims of version managers depend on the name they are called by.
-   The program's environment mentions nothing inside the fence either: a shim
-   searches PATH again, and the loader reads LD_LIBRARY_PATH. */
-
-/* Sets the fence from a root (NULL: the current directory). False if the
-   directory cannot be resolved. */
-static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
-    hfsb_str work = hfsb_root_work_dir(place);
-    size_t   n = 0;
-    memset(fence, 0, sizeof *fence);
-    for (; hfsb_root_path(place).len; place = hfsb_root_next(place)) {
-        fence->dirs[n++] = place->root.ptr;
-        fence->dirs[n++] = place->real_root.ptr;
-    }
-    if (n) return true;
-    if (work.len >= sizeof fence->given) return false;
-    if (work.len) memcpy(fence->given, work.ptr, work.len);
-    else if (!getcwd(fence->given, sizeof fence->given)) return false;
-    if (!realpath(fence->given, fence->real)) return false;
-    /* "/" as working directory is no project: a fence there would forbid all
-       programs. */
-    if (strcmp(fence->real, "/") == 0) return true;
-    fence->dirs[0] = fence->given;
-    fence->dirs[1] = fence->real;
-    return true;
-}
-
-/* True if path is the fence or beneath it. */
-static bool hfsbi_fence_holds(const hfsbi_fence *fence, const char *path) {
-    const char *const *dir;
-    for (dir = fence->dirs; *dir; dir++) {
-        size_t n = strlen(*dir);
-        if (n > 0 && (*dir)[n - 1] == '/') n--;
-        if (strncmp(path, *dir, n) == 0 && (!path[n] || path[n] == '/'))
-            return true;
-    }
-    return false;
-}
-
-/* True if the fence is in the library directories of a program, /usr/lib or
-   /usr/lib64 for /usr/bin/python3. Python loads modules from there before the
-   helper can restrict sys.path. */
-static bool hfsbi_fence_in_libraries(const hfsbi_fence *fence,
-                                     const char        *program) {
-    const char *const *dir;
-    const char        *end = strrchr(program, '/');
-    size_t             n = end ? (size_t)(end - program) : 0;
-    while (n > 0 && program[n - 1] != '/') n--; /* keep "/usr/" */
-    for (dir = fence->dirs; *dir; dir++)
-        if (strncmp(*dir, program, n) == 0 && strncmp(*dir + n, "lib", 3) == 0)
-            return true;
-    return false;
-}
-
-/* ---- finding a program ---- */
-
-/* Resolves a directory of PATH. False if it is inside the fence, is relative,
-   or contains a colon once resolved. */
-static bool hfsbi_fence_dir(const hfsbi_fence *fence, hfsb_str dir,
-                            char real[PATH_MAX]) {
-    char text[PATH_MAX];
-    if (dir.len == 0 || dir.ptr[0] != '/' || dir.len >= sizeof text)
-        return false;
-    memcpy(text, dir.ptr, dir.len);
-    text[dir.len] = '\0';
-    return realpath(text, real) && !strchr(real, ':') &&
-           !hfsbi_fence_holds(fence, text) && !hfsbi_fence_holds(fence, real);
-}
-
-/* Writes the path of the program `name` in dir; false if it cannot be run, or
-   must not. */
-static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
-                                const char *name, char program[PATH_MAX]) {
-    char        real[PATH_MAX];
-    struct stat st;
-    int         n = snprintf(program, PATH_MAX, "%s/%s", dir, name);
-    return n > 0 && n < PATH_MAX && realpath(program, real) &&
-           stat(real, &st) == 0 && S_ISREG(st.st_mode) &&
-           access(real, X_OK) == 0 && !hfsbi_fence_holds(fence, real) &&
-           !hfsbi_fence_in_libraries(fence, real);
-}
-
-/* Searches PATH for the program `name`, and appends "PATH=" to *path with the
-   directories outside the fence. False if not found, or without memory. */
-static bool hfsbi_fence_search(const hfsbi_fence *fence,
-                               const char *const *env, const char *name,
-                               hfsb_buf *path, char program[PATH_MAX]) {
-    hfsb_str rest = HFSB_LIT("/bin:/usr/bin");
-    size_t   mark = path->len;
-    bool     found = false, more = true, any = false;
-    char     real[PATH_MAX];
-    while (env && *env && strncmp(*env, "PATH=", 5) != 0) env++;
-    if (env && *env) rest = hfsb_cstr(*env + 5);
-    hfsb_buf_append(path, HFSB_LIT("PATH="));
-    while (more) {
-        size_t   end = hfsb_str_find_byte(rest, ':');
-        hfsb_str dir = hfsb_str_slice(rest, 0, end);
-        more = end != HFSB_NPOS;
-        if (more) rest = hfsb_str_slice(rest, end + 1, rest.len);
-        if (!hfsbi_fence_dir(fence, dir, real)) continue;
-        if (any) hfsb_buf_append_byte(path, ':');
-        hfsb_buf_append(path, hfsb_cstr(real));
-        any = true;
-        found = found || hfsbi_fence_program(fence, real, name, program);
-    }
-    return hfsb_buf_finish(path, mark) == HFSB_OK && found;
-}
-
-/* ---- environment of a program ---- */
-
-/* True if a variable contains a path inside the fence. */
-static bool hfsbi_fence_in_text(const hfsbi_fence *fence, const char *text) {
-    const char *const *dir;
-    const char        *at;
-    for (dir = fence->dirs; *dir; dir++)
-        for (at = strstr(text, *dir); at; at = strstr(at + 1, *dir))
-            if (strchr("/:", at[strlen(*dir)])) return true; /* or NUL */
-    return false;
-}
-
-/* Fills list with path, which replaces PATH, and the variables of env that
-   mention nothing inside the fence. Ends it with NULL. */
-static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
-                            const char *path, const char **list) {
-    *list++ = path;
-    for (; env && *env; env++)
-        if (strncmp(*env, "PATH=", 5) != 0 &&
-            !hfsbi_fence_in_text(fence, *env))
-            *list++ = *env;
-    *list = NULL;
-}
-
-/* ---- a program to run ---- */
-
-HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
-                               hfsbi_outer_program *program) {
-    const char *const *env =
-        checker->env ? checker->env : (const char *const *)environ;
-    memset(program, 0, sizeof *program);
-    program->alloc = program->search.alloc = checker->alloc;
-    program->count = 2; /* PATH and the end */
-    while (env && env[program->count - 2]) program->count++;
-    program->env = (const char **)hfsbi_array(&checker->alloc, program->count,
-                                              sizeof *program->env);
-    if (program->env && hfsbi_fence_init(&program->fence, checker->place) &&
-        hfsbi_fence_search(&program->fence, env, name, &program->search,
-                           program->path)) {
-        hfsbi_fence_env(&program->fence, env, program->search.ptr,
-                        program->env);
-        return true;
-    }
-    hfsbi_outer_free(program);
-    return false;
-}
-
-HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker) {
-    hfsb_confine_opts opts = HFSB_INIT;
-    hfsbi_confine_how how = HFSB_INIT;
-    opts.level = HFSB_CONFINE_WRITE;
-    opts.if_possible = true;
-    opts.net = "off";
-    opts.alloc = checker->alloc;
-    how.bare = true;
-    (void)pthread_mutex_lock(&checker->lock);
-    if (!checker->confine)
-        (void)hfsbi_confine_open(&opts, &how, &checker->confine, NULL);
-    (void)pthread_mutex_unlock(&checker->lock);
-    return checker->confine;
-}
-
-HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program) {
-    hfsbi_array_free(&program->alloc, (void *)program->env, program->count,
-                     sizeof *program->env);
-    hfsb_buf_free(&program->search);
-}
-
-/* ---- shell scripts ---- */
-
-static bool hfsbi_check_has(hfsb_str content, const char *word) {
-    return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
-}
-
-/* Removes the next word from *line and returns it; empty at the end. */
-static hfsb_str hfsbi_shebang_word(hfsb_str *line) {
-    hfsb_str rest = hfsbi_trim(*line), word;
-    size_t   n = 0;
-    while (n < rest.len && !hfsbi_is_blank(rest.ptr[n])) n++;
-    word = hfsb_str_slice(rest, 0, n);
-    *line = hfsb_str_slice(rest, n, rest.len);
-    return word;
-}
-
-HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content) {
-    static const char *const shells[] = {"sh", "bash", "dash"};
-    hfsb_str                 line, word;
-    size_t                   i;
-    if (!hfsb_str_starts(content, HFSB_LIT("#!"))) return NULL;
-    if (!hfsb_text_line(&content, &line, NULL)) return NULL;
-    line = hfsb_str_slice(line, 2, line.len);
-    word = hfsbi_shebang_word(&line);
-    if (hfsb_str_equal(hfsb_path_base(word), HFSB_LIT("env"))) do
-            word = hfsbi_shebang_word(&line); /* past options and variables */
-        while (hfsb_str_starts(word, HFSB_LIT("-")) ||
-               hfsb_str_find_byte(word, '=') != HFSB_NPOS);
-    word = hfsb_path_base(word);
-    for (i = 0; i < sizeof shells / sizeof *shells; i++)
-        if (hfsb_str_equal(word, hfsb_cstr(shells[i]))) return shells[i];
-    return NULL;
-}
-
-/* The script on standard input, as a file argument: without one, bash omits
-   line numbers. */
-#define HFSBI_SHELL_FILE "/dev/stdin"
-
-/* s without a prefix, ignoring case; prefix is in lower case. */
-static hfsb_str hfsbi_shell_strip(hfsb_str s, const char *prefix) {
-    size_t i;
-    for (i = 0; prefix[i]; i++)
-        if (i >= s.len || hfsbi_lower(s.ptr[i]) != prefix[i]) return s;
-    return hfsb_str_slice(s, i, s.len);
-}
-
-/* Parses a message of a shell, in any language; false if line is not one:
-       /dev/stdin: line 3: ...   bash, busybox
-       /dev/stdin: 3: ...        dash
-       /dev/stdin[3]: ...        ksh                                      */
-static bool hfsbi_shell_message(hfsb_str line, hfsb_str *number,
-                                hfsb_str *message) {
-    size_t from = sizeof HFSBI_SHELL_FILE - 1, to, colon;
-    size_t limit = from + 24; /* room for the word "line" */
-    if (!hfsb_str_starts(line, HFSB_LIT(HFSBI_SHELL_FILE))) return false;
-    while (from < line.len && from < limit && !hfsbi_is_digit(line.ptr[from]))
-        from++;
-    to = from;
-    while (to < line.len && hfsbi_is_digit(line.ptr[to])) to++;
-    *number = hfsb_str_slice(line, from, to);
-    *message = hfsb_str_slice(line, to, line.len);
-    colon = hfsb_str_find_byte(*message, ':');
-    if (number->len == 0 || colon > 1) return false;
-    *message = hfsbi_trim(hfsb_str_slice(*message, colon + 1, message->len));
-    return message->len > 0;
-}
-
-/* Appends the warning for one message of the shell. bash prints "warning" for
-   a here-document without end. False without memory. */
-static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
-                             hfsb_buf *lines) {
-    hfsb_buf text = HFSB_INIT;
-    hfsb_str plain = hfsbi_shell_strip(message, "warning: ");
-    bool     kept;
-    text.alloc = lines->alloc;
-    kept = hfsb_buf_printf(&text, "Shell syntax %s at line %.*s: ",
-                           plain.len < message.len ? "warning" : "error",
-                           (int)number.len, number.ptr) == HFSB_OK;
-    plain = hfsbi_shell_strip(plain, "syntax error");
-    plain = hfsbi_trim(hfsbi_shell_strip(plain, ":"));
-    kept = kept && hfsb_buf_append(&text, plain) == HFSB_OK &&
-           hfsbi_check_warn(lines, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    return kept;
-}
-
-/* Runs the shell `name` with -n on content, and appends what it prints to
-   *out. True if it exited by itself and *out is complete; otherwise *out
-   contains the start. */
-static bool hfsbi_shell_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
-                            const char *name, hfsb_str content,
-                            hfsb_buf *out) {
-    hfsbi_outer_program shell;
-    hfsb_proc_opts      opts = HFSB_INIT;
-    hfsb_proc_result    result;
-    const char         *argv[6];
-    size_t              n = 0;
-    bool                ended;
-    if (!hfsbi_outer_find(checker, name, &shell)) return false;
-    argv[n++] = shell.path;
-    if (strcmp(name, "bash") == 0 && hfsbi_check_has(content, "extglob")) {
-        argv[n++] = "-O"; /* -n does not run the script's own shopt */
-        argv[n++] = "extglob";
-    }
-    argv[n++] = "-n";
-    argv[n++] = HFSBI_SHELL_FILE;
-    argv[n] = NULL;
-    opts.argv = argv;
-    opts.work_dir = "/"; /* not inside the fence */
-    opts.env = shell.env;
-    opts.confine = hfsbi_checker_confine(checker);
-    opts.input = content;
-    opts.timeout_ms = checker->timeout_ms;
-    opts.grace_ms = -1;
-    opts.no_keeper = true;
-    opts.cancel = cancel;
-    opts.alloc = out->alloc;
-    ended = hfsb_proc_run(&opts, NULL, out, &result, NULL) == HFSB_OK &&
-            result.end == HFSB_PROC_EXITED && !result.timed_out &&
-            !result.incomplete && result.stderr_bytes == out->len;
-    hfsbi_outer_free(&shell);
-    return ended;
-}
-
-/* Appends the first syntax error that the shell `name` reports for content.
-   True if the answer is complete and can be remembered. */
-static bool hfsbi_check_shell(hfsbi_checker     *checker,
-                              const hfsb_cancel *cancel, const char *name,
-                              hfsb_str content, hfsb_buf *lines) {
-    hfsb_buf out = HFSB_INIT;
-    hfsb_str text, line, number, message;
-    bool     ended, found = false;
-    out.alloc = lines->alloc;
-    out.max = HFSBI_CHECK_OUTPUT;
-    ended = hfsbi_shell_run(checker, cancel, name, content, &out);
-    text = hfsb_buf_str(&out);
-    while (!found && hfsb_text_line(&text, &line, NULL))
-        found = hfsbi_shell_message(line, &number, &message);
-    if (found) ended = hfsbi_shell_warn(number, message, lines) && ended;
-    hfsb_buf_free(&out);
-    return ended;
-}
-
-/* ---- remembered warnings ---- */
-
-HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
-                                 unsigned char digest[HFSB_SHA256_SIZE]) {
-    hfsb_sha256 sha;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, hfsb_str_make(program, strlen(program) + 1));
-    hfsb_sha256_write(&sha, content);
-    hfsb_sha256_finish(&sha, digest);
-}
-
-/* The entry for digest, or NULL. Call with the lock held. */
-static hfsbi_check_seen *
-hfsbi_check_find(hfsbi_checker      *checker,
-                 const unsigned char digest[HFSB_SHA256_SIZE]) {
-    size_t i;
-    for (i = 0; i < HFSBI_CHECK_MEMORY; i++) {
-        hfsbi_check_seen *seen = &checker->seen[i];
-        if (seen->used &&
-            memcmp(seen->digest, digest, sizeof seen->digest) == 0)
-            return seen;
-    }
-    return NULL;
-}
-
-HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
-                                 const unsigned char digest[HFSB_SHA256_SIZE],
-                                 hfsb_buf           *lines) {
-    hfsbi_check_seen *seen;
-    hfsb_str          text;
-    (void)pthread_mutex_lock(&checker->lock);
-    seen = hfsbi_check_find(checker, digest);
-    if (seen) {
-        seen->used = ++checker->clock;
-        text = hfsb_str_make(seen->text, seen->len);
-        (void)!hfsb_buf_append(lines, text); /* no memory: no warning */
-    }
-    (void)pthread_mutex_unlock(&checker->lock);
-    return seen != NULL;
-}
-
-/* Replaces the least recently used entry. Without memory nothing changes.
-   Call with the lock held. */
-static void hfsbi_check_store(hfsbi_checker      *checker,
-                              const unsigned char digest[HFSB_SHA256_SIZE],
-                              hfsb_str            text) {
-    hfsbi_check_seen *oldest = checker->seen;
-    char             *copy = hfsbi_cstr_copy(&checker->alloc, text);
-    size_t            i;
-    if (!copy) return;
-    for (i = 1; i < HFSBI_CHECK_MEMORY; i++)
-        if (checker->seen[i].used < oldest->used) oldest = &checker->seen[i];
-    if (oldest->used)
-        hfsbi_array_free(&checker->alloc, oldest->text, oldest->len + 1, 1);
-    memcpy(oldest->digest, digest, sizeof oldest->digest);
-    oldest->text = copy;
-    oldest->len = text.len;
-    oldest->used = ++checker->clock;
-}
-
-HFSBI_FN void
-hfsbi_check_remember(hfsbi_checker      *checker,
-                     const unsigned char digest[HFSB_SHA256_SIZE],
-                     hfsb_str            text) {
-    (void)pthread_mutex_lock(&checker->lock);
-    if (!hfsbi_check_find(checker, digest)) /* no other thread was faster */
-        hfsbi_check_store(checker, digest, text);
-    (void)pthread_mutex_unlock(&checker->lock);
-}
-
-/* Appends the warnings of a shell about content, remembered or new. */
-static void hfsbi_check_script(hfsbi_checker     *checker,
-                               const hfsb_cancel *cancel, const char *shell,
-                               hfsb_str content, hfsb_buf *lines) {
-    unsigned char digest[HFSB_SHA256_SIZE];
-    if (content.len > HFSBI_CHECK_PROGRAM) return;
-    hfsbi_check_digest(shell, content, digest);
-    if (hfsbi_check_recall(checker, digest, lines)) return;
-    if (hfsbi_check_shell(checker, cancel, shell, content, lines))
-        hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
-}
-
-/* ---- built-in checks ---- */
-
-/* Warns about a training script that does not push its model to the Hub: the
-   model is lost with the machine. */
-static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
-    if (!hfsbi_check_has(content, "TrainingArguments") &&
-        !hfsbi_check_has(content, "SFTConfig") &&
-        !hfsbi_check_has(content, "DPOConfig") &&
-        !hfsbi_check_has(content, "GRPOConfig"))
-        return;
-    if (!hfsbi_check_has(content, "push_to_hub"))
-        (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
-                                               "'push_to_hub' found"));
-    if (!hfsbi_check_has(content, "hub_model_id"))
-        (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
-                                               "'hub_model_id' found"));
-}
-
-/* True for files whose programs allow comments in JSON. */
-static bool hfsbi_check_allows_comments(hfsb_str path) {
-    static const char *const starts[] = {"tsconfig.", "jsconfig.",
-                                         "devcontainer.", ".eslintrc."};
-    hfsb_str                 base = hfsb_path_base(path), dir;
-    size_t                   i;
-    for (i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (hfsb_str_starts(base, hfsb_cstr(starts[i]))) return true;
-    if (base.len == path.len) return false;
-    dir = hfsb_path_base(hfsb_str_slice(path, 0, path.len - base.len - 1));
-    return hfsb_str_equal(dir, HFSB_LIT(".vscode"));
-}
-
-static void hfsbi_check_json(hfsb_str path, hfsb_str content,
-                             hfsb_buf *lines) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_err      err;
-    if (content.len > HFSBI_CHECK_JSON || hfsbi_check_allows_comments(path))
-        return;
-    doc.alloc = text.alloc = lines->alloc;
-    /* The message starts with line and column. Other failures, nesting too
-       deep or no memory, are not errors of the file. */
-    if (hfsb_json_parse(content, NULL, &doc, &err) == HFSB_SYNTAX &&
-        hfsb_buf_printf(&text, "JSON error at %s", err.msg) == HFSB_OK)
-        (void)hfsbi_check_warn(lines, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-}
-
-/* ---- the checker ---- */
-
-static bool hfsbi_check_has_suffix(hfsb_str path, hfsb_str suffix) {
-    hfsb_str base = hfsb_path_base(path);
-    return base.len > suffix.len && hfsb_str_ends(base, suffix);
-}
-
-/* Moves lines to *warnings until one does not fit, and empties *lines. */
-static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
-    hfsb_str text = hfsb_buf_str(lines), line;
-    while (hfsb_text_line(&text, &line, NULL)) {
-        size_t mark = warnings->len;
-        if (line.len == 0) continue;
-        hfsb_buf_append(warnings, line);
-        hfsb_buf_append_byte(warnings, '\n');
-        if (hfsb_buf_finish(warnings, mark) != HFSB_OK) break;
-    }
-    hfsb_buf_truncate(lines, 0);
-}
-
-/* Copies the caller's checks with their suffixes; false without memory. */
-static bool hfsbi_checker_copy(hfsbi_checker          *checker,
-                               const hfsb_tools_check *checks, size_t count) {
-    const char *suffix;
-    size_t      i;
-    checker->checks = (hfsb_tools_check *)hfsbi_array(&checker->alloc, count,
-                                                      sizeof *checker->checks);
-    if (!checker->checks) return false;
-    checker->count = count;
-    for (i = 0; i < count; i++) {
-        suffix = checks[i].suffix ? checks[i].suffix : "";
-        if (hfsb_buf_append(&checker->suffixes,
-                            hfsb_str_make(suffix, strlen(suffix) + 1)) !=
-            HFSB_OK)
-            return false;
-    }
-    suffix = checker->suffixes.ptr; /* no longer grows */
-    for (i = 0; i < count; i++) {
-        checker->checks[i] = checks[i];
-        checker->checks[i].suffix = suffix;
-        suffix += strlen(suffix) + 1;
-    }
-    return true;
-}
-
-HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
-                                           size_t                  count,
-                                           const hfsb_alloc       *alloc) {
-    hfsb_alloc     none = HFSB_INIT;
-    hfsbi_checker *checker;
-    if (!alloc) alloc = &none;
-    checker = (hfsbi_checker *)hfsbi_array(alloc, 1, sizeof *checker);
-    if (!checker) return NULL;
-    memset(checker, 0, sizeof *checker);
-    checker->alloc = checker->suffixes.alloc = *alloc;
-    checker->python.piece.alloc = *alloc;
-    checker->timeout_ms = HFSBI_CHECK_TIMEOUT_MS;
-    if (pthread_mutex_init(&checker->lock, NULL) != 0) {
-        hfsbi_array_free(alloc, checker, 1, sizeof *checker);
-        return NULL;
-    }
-    if (count == 0 || hfsbi_checker_copy(checker, checks, count))
-        return checker;
-    hfsbi_checker_close(checker);
-    return NULL;
-}
-
-HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
-    hfsb_alloc alloc;
-    size_t     i;
-    if (!checker) return;
-    alloc = checker->alloc;
-    hfsbi_python_close(checker);
-    for (i = 0; i < HFSBI_CHECK_MEMORY; i++)
-        if (checker->seen[i].used)
-            hfsbi_array_free(&alloc, checker->seen[i].text,
-                             checker->seen[i].len + 1, 1);
-    hfsbi_array_free(&alloc, checker->checks, checker->count,
-                     sizeof *checker->checks);
-    hfsb_buf_free(&checker->suffixes);
-    hfsb_confine_close(checker->confine);
-    (void)pthread_mutex_destroy(&checker->lock);
-    hfsbi_array_free(&alloc, checker, 1, sizeof *checker);
-}
-
-/* Runs the built-in checks; *lines is empty before and after. */
-static void hfsbi_check_built_in(hfsbi_checker     *checker,
-                                 const hfsb_cancel *cancel, hfsb_str path,
-                                 hfsb_str content, hfsb_buf *lines,
-                                 hfsb_buf *warnings) {
-    const char *shell = hfsbi_check_shell_of(content);
-    if (hfsbi_check_has_suffix(path, HFSB_LIT(".py"))) {
-        hfsbi_python_check(checker, cancel, path, content, lines);
-        if (!hfsb_str_starts(hfsb_buf_str(lines),
-                             HFSB_LIT("Python syntax error")))
-            hfsbi_check_training(content, lines);
-    }
-    if (hfsbi_check_has_suffix(path, HFSB_LIT(".json")))
-        hfsbi_check_json(path, content, lines);
-    hfsbi_check_move(lines, warnings);
-    if (shell) hfsbi_check_script(checker, cancel, shell, content, lines);
-    hfsbi_check_move(lines, warnings);
-}
-
-/* Returns the caller's check for the file, or NULL: the built-in ones run. */
-static const hfsb_tools_check *hfsbi_checker_find(const hfsbi_checker *checker,
-                                                  hfsb_str             path) {
-    size_t i;
-    for (i = 0; i < checker->count; i++)
-        if (hfsbi_check_has_suffix(path, hfsb_cstr(checker->checks[i].suffix)))
-            return &checker->checks[i];
-    return NULL;
-}
-
-HFSBI_FN void hfsbi_checker_expect(hfsbi_checker *checker, hfsb_str path) {
-    if (checker->patience_ms &&
-        hfsbi_check_has_suffix(path, HFSB_LIT(".py")) &&
-        !hfsbi_checker_find(checker, path))
-        hfsbi_python_expect(checker);
-}
-
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
-                                const hfsb_cancel *cancel, hfsb_str path,
-                                hfsb_str content, hfsb_buf *warnings) {
-    const hfsb_tools_check *check = hfsbi_checker_find(checker, path);
-    hfsb_buf                lines = HFSB_INIT;
-    lines.alloc = warnings->alloc;
-    if (!check) {
-        hfsbi_check_built_in(checker, cancel, path, content, &lines, warnings);
-    } else if (check->fn) {
-        if (check->fn(check->user, path, content, &lines) != HFSB_OK)
-            hfsb_buf_truncate(&lines, 0);
-        hfsbi_check_move(&lines, warnings);
-    }
-    hfsb_buf_free(&lines);
-}
-
-HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines) {
-    size_t   mark = out->len;
-    hfsb_str line;
-    if (lines.len == 0) return;
-    hfsb_buf_append(out, HFSB_LIT("\n\nValidation warnings"));
-    if (path.len)
-        hfsb_buf_printf(out, " for %.*s, written before", (int)path.len,
-                        path.ptr);
-    hfsb_buf_append_byte(out, ':');
-    while (hfsb_text_line(&lines, &line, NULL)) {
-        hfsb_buf_append(out, HFSB_LIT("\n  ! "));
-        hfsb_buf_append(out, line);
-    }
-    (void)!hfsb_buf_finish(out, mark);
-}
-
-/* ---- src/tools/python.c ---- */
-/* python.c - checks Python files in a helper process.
-
-   Starting python3 takes longer than everything else about a write, so one
-   helper process serves all checks of a checker:
-
-       C: "{bytes}\n" content --> helper --> fork: parses, imports, inspects
-       C: warnings, "." or "-" <-- helper <-- warnings, signatures
-
-   The helper answers in the order of the requests, and forks for each, because
-   inspecting a callable means importing its module, which may do anything:
-   print, exit, fork, hang, close descriptors. "." ends a complete answer, "-"
-   an incomplete one. The helper keeps the signatures that its children found,
-   so a module is imported once, not once per write.
-
-       none --needed soon--> runs --60 s idle, 1000 checks, or a fault--> none
-
-   A check has a state of its own:
-
-       ASKED --"."--> WHOLE        ASKED --"-", helper ended--> PARTIAL
-
-   In a session and in a server the call waits 50 ms for the answer. A later
-   answer goes with the next reply of the session. In a server without
-   sessions, where the next reply may be for another client, it goes with the
-   next one about the same file. It is dropped if the file has changed by then.
-   The helper starts with the first call about a Python file, usually a read,
-   so that answers are seldom late. Anywhere else, as in a program that ends
-   after one call, nobody would get a late answer: the call waits until the
-   check ends.
-
-   The helper is an event of a loop that belongs to the checker and is turned
-   by the threads that wait. Nobody turns it between calls, not even in a
-   server, so the helper limits its idle time by itself. The loop's lock
-   protects everything here. */
-enum {
-    HFSBI_PYTHON_OUTPUT = 64 * 1024, /* bytes of an answer */
-    HFSBI_PYTHON_LATE = 64           /* checks whose answer may come late */
-};
-
-/* ---- the helper ---- */
-
-/* The program for python3, 3.8 or later, in two parts because of the length of
-   literals. Its arguments are the second part, the seconds that a check may
-   take, "imports" or "syntax", and the directories of the fence.
-
-   In the child that checks a file:
-   - warnings are written at once to a private descriptor; 0, 1 and 2 are
-     /dev/null;
-   - functions needed later are bound before the first import;
-   - a forked copy of the child exits at its first warning;
-   - at the end the child kills its process group, so no process survives and
-     no thread or exit handler is waited for.
-   Only modules of names that are called with keywords are imported.
-
-   No module inside the fence is imported. Python starts with -S, without the
-   module `site`, which would run the .pth files and the sitecustomize of every
-   package directory. The helper adds these directories itself, for the imports
-   alone, and without .pth files. It checks each file that an import finds: a
-   package directory outside the fence may contain a symlink into the fence, or
-   the fence itself. */
-static const char hfsbi_python_helper[] =
-    "import os, sys\n"
-    "server, limit, mode, *fence = sys.argv[1:]\n"
-    "del sys.argv[1:]\n"
-    "\n"
-    "def fenced(path):\n"
-    "    return any((p + '/').startswith(d + '/')\n"
-    "               for p in (path, os.path.realpath(path)) for d in fence)\n"
-    "\n"
-    "def usable(paths):\n"
-    "    return [p for p in paths if os.path.isabs(p) and not fenced(p)]\n"
-    "\n"
-    "sys.path[:] = usable(sys.path)\n"
-    "import ast, importlib, inspect, io, select, signal, site, time\n"
-    "import tokenize\n"
-    "from importlib.machinery import PathFinder\n"
-    "\n"
-    "requests = os.fdopen(os.dup(0), 'rb')\n"
-    "answers = os.fdopen(os.dup(1), 'wb')\n"
-    "null = os.open(os.devnull, os.O_RDWR)\n"
-    "for fd in (0, 1, 2):\n"
-    "    os.dup2(null, fd)\n"
-    "try:\n" /* a module that crashes leaves no core file in "/" */
-    "    import resource\n"
-    "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
-    "except Exception:\n"
-    "    pass\n"
-    "\n"
-    "def tell(line, write=os.write, getpid=os.getpid, leave=os._exit):\n"
-    "    if getpid() != me:\n"
-    "        leave(1)\n"
-    "    line = ' '.join(line.splitlines()) + '\\n'\n"
-    "    write(out, line.encode('utf-8', 'backslashreplace'))\n"
-    "\n"
-    "def fault(line, message):\n"
-    "    tell('Python syntax error at line %d: %s' % (line, message))\n"
-    "\n"
-    "def line_of(offset):\n"
-    "    return source.count(b'\\n', 0, offset) + 1\n"
-    "\n"
-    /* The tree, or None if the file is not valid Python. Only compile()
-       detects errors such as `return` outside a function. */
-    "def parse():\n"
-    "    null = source.find(b'\\0')\n"
-    "    if null >= 0:\n"
-    "        return fault(line_of(null),\n"
-    "                     'source code string cannot contain null bytes')\n"
-    "    lines = io.BytesIO(source).readline\n"
-    "    try:\n"
-    "        text = source.decode(tokenize.detect_encoding(lines)[0])\n"
-    "        tree = ast.parse(text)\n"
-    "        compile(tree, 'file', 'exec', 0, True)\n"
-    "        return tree\n"
-    "    except SyntaxError as e:\n"
-    "        fault(e.lineno or 1, e.msg)\n"
-    "    except UnicodeDecodeError as e:\n"
-    "        fault(line_of(e.start), '(unicode error) %s' % e)\n"
-    "\n"
-    /* The origin of each imported name: (module, name in it), or None for
-       relative imports, which are not checked. */
-    "def imports(tree):\n"
-    "    names = {}\n"
-    "    for node in ast.walk(tree):\n"
-    "        if isinstance(node, ast.Import):\n"
-    "            for a in node.names:\n"
-    "                names[a.asname or a.name] = (a.name, None)\n"
-    "        elif isinstance(node, ast.ImportFrom):\n"
-    "            for a in node.names:\n"
-    "                names[a.asname or a.name] = (\n"
-    "                    None if node.level else (node.module, a.name))\n"
-    "    return names\n"
-    "\n"
-    /* Finds only modules whose files are outside the fence. */
-    "class Finder(PathFinder):\n"
-    "    @classmethod\n"
-    "    def find_spec(cls, name, path=None, target=None):\n"
-    "        spec = super().find_spec(name, path, target)\n"
-    "        return None if spec and fenced(spec.origin or '') else spec\n"
-    "\n"
-    /* Does the work of `site` except for .pth files. Before 3.14 `site` also
-       sets the prefix of a virtual environment. */
-    "def add_packages():\n"
-    "    home = os.path.dirname(os.path.dirname(sys.executable))\n"
-    "    prefixes = [sys.base_prefix, sys.base_exec_prefix]\n"
-    "    try:\n"
-    "        with open(home + '/pyvenv.cfg', 'rb') as f:\n"
-    "            config = b''.join(f.read().lower().split())\n"
-    "        if b'include-system-site-packages=true' not in config:\n"
-    "            prefixes = []\n"
-    "        prefixes.insert(0, home)\n"
-    "        sys.prefix = sys.exec_prefix = home\n"
-    "    except OSError:\n"
-    "        pass\n"
-    "    sys.path += usable(site.getsitepackages(prefixes))\n"
-    "    sys.meta_path.remove(PathFinder)\n"
-    "    sys.meta_path.append(Finder)\n"
-    "\n"
-    "def changed(path):\n"
-    "    try:\n"
-    "        return os.stat(path).st_mtime_ns\n"
-    "    except (OSError, TypeError):\n"
-    "        return None\n"
-    "\n"
-    /* (module, name): the names of the parameters, or None if any keyword may
-       be valid; the module's file, and when that had changed. A reinstalled
-       module is imported again. */
-    "known = {}\n"
-    "\n"
-    "def parameters(module, name):\n"
-    "    taken, path, when = known.get((module, name), (None, None, 0))\n"
-    "    if when == changed(path):\n"
-    "        return taken\n"
-    "    taken = path = None\n"
-    "    try:\n"
-    "        found = importlib.import_module(module)\n"
-    "        path = getattr(found, '__file__', None)\n"
-    "        if name:\n"
-    "            found = getattr(found, name)\n"
-    "        taken = inspect.signature(found).parameters\n"
-    "        taken = (None if any(p.kind == p.VAR_KEYWORD\n"
-    "                             for p in taken.values()) else "
-    "tuple(taken))\n"
-    "        when = changed(path)\n"
-    "        tell('=' + repr((module, name, (taken, path, when))))\n"
-    "    except BaseException:\n"
-    "        taken = None\n"
-    "    known[module, name] = (taken, path, changed(path))\n"
-    "    return taken\n"
-    "\n"
-    "exec(server)\n";
-
-static const char hfsbi_python_server[] =
-    "def check(tree):\n"
-    "    names = imports(tree)\n"
-    "    for node in ast.walk(tree):\n"
-    "        if not isinstance(node, ast.Call):\n"
-    "            continue\n"
-    "        f = node.func\n"
-    "        called = getattr(f, 'id', None) or getattr(f, 'attr', None)\n"
-    "        keywords = [k.arg for k in node.keywords]\n"
-    "        if not keywords or None in keywords or not names.get(called):\n"
-    "            continue\n"
-    "        module, name = names[called]\n"
-    "        taken = parameters(module, name)\n"
-    "        for k in keywords:\n"
-    "            if taken is not None and k not in taken:\n"
-    "                tell('Invalid kwarg: %s(%s=...) at line %d -- not "
-    "accept'\n"
-    "                     'ed by %s.%s()' % (called, k, node.lineno, module,\n"
-    "                                        name or called))\n"
-    "\n"
-    "def run(end=os.killpg):\n"
-    "    try:\n"
-    "        tree = parse()\n"
-    "        if tree and mode == 'imports':\n"
-    "            check(tree)\n"
-    "        tell('.')\n"
-    "    finally:\n"
-    "        end(0, 9)\n"
-    "\n"
-    /* What the child writes, until it ends or its time is over. */
-    "def collect(pipe):\n"
-    "    text, stop = b'\\n', time.monotonic() + float(limit)\n"
-    "    while not text.endswith(b'\\n.\\n') and len(text) < 65536:\n"
-    "        left = max(0, stop - time.monotonic())\n"
-    "        if not select.select([pipe], [], [], left)[0]:\n"
-    "            break\n"
-    "        piece = os.read(pipe, 65536)\n"
-    "        if not piece:\n"
-    "            break\n"
-    "        text += piece\n"
-    "    return text.split(b'\\n')[1:-1]\n"
-    "\n"
-    "def attempt(function, *args):\n"
-    "    try:\n"
-    "        function(*args)\n"
-    "    except OSError:\n"
-    "        pass\n"
-    "\n"
-    "def learn(line):\n"
-    "    try:\n"
-    "        module, name, found = ast.literal_eval(line[1:].decode())\n"
-    "        known[module, name] = found\n"
-    "    except Exception:\n"
-    "        pass\n"
-    "\n"
-    "if mode == 'imports':\n"
-    "    add_packages()\n"
-    "for i in range(1000):\n" /* then its memory is freed by a new helper */
-    "    signal.alarm(60)\n"  /* ends an idle helper */
-    "    size = requests.readline()\n"
-    "    signal.alarm(0)\n"
-    "    if not size:\n"
-    "        break\n"
-    "    source = requests.read(int(size))\n"
-    "    pipe, out = os.pipe()\n"
-    "    child = os.fork()\n"
-    "    if child == 0:\n"
-    "        for fd in (pipe, requests.fileno(), answers.fileno()):\n"
-    "            os.close(fd)\n"
-    "        attempt(os.setpgid, 0, 0)\n"
-    "        me = os.getpid()\n"
-    "        run()\n"
-    "    os.close(out)\n"
-    "    attempt(os.setpgid, child, child)\n"
-    "    lines = collect(pipe)\n"
-    "    attempt(os.killpg, child, 9)\n"
-    "    attempt(os.kill, child, 9)\n"
-    "    os.waitpid(child, 0)\n"
-    "    os.close(pipe)\n"
-    "    whole = b'.' in lines\n"
-    "    for line in lines[:lines.index(b'.')] if whole else lines:\n"
-    "        if line.startswith(b'='):\n"
-    "            learn(line)\n"
-    "        else:\n"
-    "            answers.write(line + b'\\n')\n"
-    "    answers.write(b'.\\n' if whole else b'-\\n')\n"
-    "    answers.flush()\n";
-
-/* ---- checks ---- */
-
-typedef enum hfsbi_py_state {
-    HFSBI_PY_ASKED,
-    HFSBI_PY_WHOLE,
-    HFSBI_PY_PARTIAL
-} hfsbi_py_state;
-
-/* What becomes of the answer. */
-typedef enum hfsbi_py_reader {
-    HFSBI_PY_WAITS, /* a thread waits for it and frees the check */
-    HFSBI_PY_LATER, /* the next reply shows it */
-    HFSBI_PY_NOBODY
-} hfsbi_py_reader;
-
-struct hfsbi_py_check {
-    struct hfsbi_py_check *next;
-    hfsbi_py_state         state;
-    hfsbi_py_reader        reader;
-    bool                   fresh; /* the helper was started for this check */
-    bool                   lost;  /* a warning did not fit into memory */
-    long long              until; /* the helper is stuck if ASKED by then */
-    unsigned char          digest[HFSB_SHA256_SIZE]; /* for the cache */
-    hfsb_buf               path, lines;
-};
-
-/* Returns the check that the helper answers now, or NULL. */
-static hfsbi_py_check *hfsbi_py_current(const hfsbi_python *py) {
-    hfsbi_py_check *check = py->checks;
-    while (check && check->state != HFSBI_PY_ASKED) check = check->next;
-    return check;
-}
-
-static void hfsbi_py_free(hfsbi_checker *checker, hfsbi_py_check *check) {
-    hfsbi_py_check **link = &checker->python.checks;
-    while (*link && *link != check) link = &(*link)->next;
-    if (*link) *link = check->next;
-    hfsb_buf_free(&check->path);
-    hfsb_buf_free(&check->lines);
-    hfsbi_array_free(&checker->alloc, check, 1, sizeof *check);
-}
-
-static void hfsbi_py_answer(hfsbi_checker *checker, hfsbi_py_check *check,
-                            bool whole) {
-    whole = whole && !check->lost;
-    checker->python.taken = 0;
-    check->state = whole ? HFSBI_PY_WHOLE : HFSBI_PY_PARTIAL;
-    if (whole)
-        hfsbi_check_remember(checker, check->digest,
-                             hfsb_buf_str(&check->lines));
-    if (check->reader == HFSBI_PY_NOBODY ||
-        (check->reader == HFSBI_PY_LATER && check->lines.len == 0))
-        hfsbi_py_free(checker, check);
-}
-
-/* Takes one line of the helper. python3 may print others; they are ignored. */
-static void hfsbi_py_take_line(hfsbi_checker *checker, hfsb_str line) {
-    hfsbi_py_check *check = hfsbi_py_current(&checker->python);
-    if (!check) return;
-    if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
-    if (hfsb_str_equal(line, HFSB_LIT(".")))
-        hfsbi_py_answer(checker, check, true);
-    else if (hfsb_str_equal(line, HFSB_LIT("-")))
-        hfsbi_py_answer(checker, check, false);
-    else if (hfsb_str_starts(line, HFSB_LIT("Python syntax error at line ")) ||
-             hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: ")))
-        check->lost = !hfsbi_check_warn(&check->lines, line) || check->lost;
-}
-
-/* ---- the helper's process ---- */
-
-/* Ends the helper; checks without an answer keep the warnings so far. */
-static void hfsbi_py_stop(hfsbi_checker *checker) {
-    hfsbi_python   *py = &checker->python;
-    hfsbi_py_check *check;
-    hfsb_proc      *proc = py->proc;
-    py->proc = NULL;
-    if (proc) hfsbi_proc_detach(proc);
-    hfsb_proc_close(proc);
-    hfsb_buf_free(&py->piece);
-    while ((check = hfsbi_py_current(py)) != NULL)
-        hfsbi_py_answer(checker, check, false);
-}
-
-/* Splits the output into lines. After an answer that is too long, or without
-   memory, hfsbi_py_on_change() stops the helper. */
-static void hfsbi_py_on_output(void *user, hfsb_proc_stream stream,
-                               hfsb_str bytes) {
-    hfsbi_checker *checker = (hfsbi_checker *)user;
-    hfsbi_python  *py = &checker->python;
-    size_t         end;
-    if (stream != HFSB_PROC_STDOUT) return;
-    while (py->taken <= HFSBI_PYTHON_OUTPUT && bytes.len) {
-        end = hfsb_str_find_byte(bytes, '\n');
-        py->taken += end == HFSB_NPOS ? bytes.len : end + 1;
-        hfsb_buf_append(&py->piece, hfsb_str_slice(bytes, 0, end));
-        if (end == HFSB_NPOS || py->taken > HFSBI_PYTHON_OUTPUT) return;
-        bytes = hfsb_str_slice(bytes, end + 1, bytes.len);
-        if (hfsb_buf_finish(&py->piece, 0) == HFSB_OK)
-            hfsbi_py_take_line(checker, hfsb_buf_str(&py->piece));
-        else py->taken = HFSBI_PYTHON_OUTPUT + 1;
-        hfsb_buf_truncate(&py->piece, 0);
-    }
-}
-
-static void hfsbi_py_on_change(void *user, hfsb_proc *proc, bool done) {
-    hfsbi_checker *checker = (hfsbi_checker *)user;
-    (void)proc;
-    if (done || checker->python.taken > HFSBI_PYTHON_OUTPUT)
-        hfsbi_py_stop(checker);
-}
-
-/* Starts the helper. False if there is no python3 outside the fence, or it
-   cannot be started. */
-static bool hfsbi_py_start(hfsbi_checker *checker) {
-    hfsbi_python       *py = &checker->python;
-    hfsbi_outer_program python;
-    hfsb_proc_opts      opts = HFSB_INIT;
-    const char         *argv[8 + HFSBI_FENCE_DIRS];
-    char                limit[32];
-    if (!hfsbi_outer_find(checker, "python3", &python)) return false;
-    (void)snprintf(limit, sizeof limit, "%lld.%03lld",
-                   checker->timeout_ms / 1250,
-                   checker->timeout_ms * 4 / 5 % 1000);
-    argv[0] = python.path;
-    argv[1] = "-I"; /* no variable, no packages of the user, no "" in path */
-    argv[2] = "-S";
-    argv[3] = "-c";
-    argv[4] = hfsbi_python_helper;
-    argv[5] = hfsbi_python_server;
-    argv[6] = limit;
-    argv[7] = checker->no_imports ? "syntax" : "imports";
-    memcpy(argv + 8, python.fence.dirs, sizeof python.fence.dirs);
-    opts.argv = argv;
-    opts.work_dir = "/"; /* not inside the fence */
-    opts.env = python.env;
-    opts.confine = hfsbi_checker_confine(checker);
-    opts.keep_input = true;
-    opts.grace_ms = -1;
-    opts.no_keeper = true;
-    opts.on_output = hfsbi_py_on_output;
-    opts.user = checker;
-    opts.alloc = checker->alloc;
-    if (hfsb_proc_open(&opts, &py->proc, NULL) == HFSB_OK)
-        hfsbi_proc_attach(py->proc, py->loop, hfsbi_py_on_change, checker);
-    hfsbi_outer_free(&python);
-    return py->proc != NULL;
-}
-
-/* Sends a request to the helper, which is started if none runs, or if the one
-   that runs takes no more. *fresh: it was started. False if that fails. */
-static bool hfsbi_py_send(hfsbi_checker *checker, hfsb_str content,
-                          bool *fresh) {
-    hfsbi_python *py = &checker->python;
-    hfsb_status   st;
-    char          head[32];
-    (void)snprintf(head, sizeof head, "%zu\n", content.len);
-    for (*fresh = !py->proc;; *fresh = true) {
-        if (!py->proc && !hfsbi_py_start(checker)) return false;
-        st = hfsb_proc_input(py->proc, hfsb_cstr(head), false, NULL);
-        if (st == HFSB_LIMIT) return false; /* it has enough to do */
-        if (st == HFSB_OK)
-            st = hfsb_proc_input(py->proc, content, false, NULL);
-        /* A new one that reads nothing may have printed something. */
-        if (st == HFSB_OK || (st == HFSB_REFUSED && *fresh)) return true;
-        hfsbi_py_stop(checker);
-        if (*fresh) return false;
-    }
-}
-
-/* Sends a request and returns its check, or NULL if that fails. */
-static hfsbi_py_check *hfsbi_py_ask(hfsbi_checker *checker, hfsb_str path,
-                                    hfsb_str             content,
-                                    const unsigned char *digest) {
-    hfsbi_py_check *check, **link = &checker->python.checks;
-    check = (hfsbi_py_check *)hfsbi_array(&checker->alloc, 1, sizeof *check);
-    if (!check) return NULL;
-    memset(check, 0, sizeof *check);
-    memcpy(check->digest, digest, sizeof check->digest);
-    check->path.alloc = check->lines.alloc = checker->alloc;
-    if (hfsb_buf_append(&check->path, path) != HFSB_OK ||
-        !hfsbi_py_send(checker, content, &check->fresh)) {
-        hfsbi_py_free(checker, check);
-        return NULL;
-    }
-    check->until = hfsb_clock_ms();
-    for (; *link; link = &(*link)->next)
-        if ((*link)->state == HFSBI_PY_ASKED)
-            check->until = (*link)->until; /* it comes after that one */
-    check->until += checker->timeout_ms;
-    *link = check;
-    return check;
-}
-
-/* ---- waiting ---- */
-
-/* Notices answers, the end of the helper, and a helper that is stuck. */
-static void hfsbi_py_look(hfsbi_checker *checker) {
-    hfsbi_py_check *check;
-    hfsbi_loop_turn(checker->python.loop, 0);
-    check = hfsbi_py_current(&checker->python);
-    if (check && hfsb_clock_ms() >= check->until) hfsbi_py_stop(checker);
-}
-
-/* A cancel that a loop watches. */
-typedef struct hfsbi_py_cancel {
-    hfsbi_io    io;
-    hfsbi_loop *loop;
-} hfsbi_py_cancel;
-
-static void hfsbi_py_cancelled(hfsbi_io *io, unsigned events) {
-    (void)events; /* it stays readable */
-    hfsbi_loop_io_forget(((hfsbi_py_cancel *)(void *)io)->loop, io);
-}
-
-/* Waits for the answer, or until `until` on hfsb_clock_ms(). */
-static void hfsbi_py_wait(hfsbi_checker *checker, const hfsb_cancel *cancel,
-                          const hfsbi_py_check *check, long long until) {
-    hfsbi_py_cancel watch = HFSB_INIT;
-    int             fd = cancel ? hfsb_cancel_fd(cancel) : -1;
-    long long       left;
-    watch.loop = checker->python.loop;
-    watch.io.fn = hfsbi_py_cancelled;
-    watch.io.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (watch.io.fd >= 0)
-        (void)hfsbi_loop_io(watch.loop, &watch.io, HFSBI_IO_READ);
-    while (check->state == HFSBI_PY_ASKED && !hfsb_cancel_is_set(cancel) &&
-           (left = until - hfsb_clock_ms()) > 0)
-        hfsbi_loop_turn(watch.loop, left);
-    hfsbi_loop_io_forget(watch.loop, &watch.io);
-    hfsbi_close(&watch.io.fd);
-    hfsbi_py_look(checker);
-}
-
-/* Nobody gets the answer any more. */
-static void hfsbi_py_drop(hfsbi_checker *checker, hfsbi_py_check *check) {
-    check->reader = HFSBI_PY_NOBODY;
-    if (check->state != HFSBI_PY_ASKED) hfsbi_py_free(checker, check);
-}
-
-/* Forgets the late warnings about an earlier content of the file. */
-static void hfsbi_py_forget(hfsbi_checker *checker, hfsb_str path) {
-    hfsbi_py_check *check = checker->python.checks, *next;
-    for (; check; check = next) {
-        next = check->next;
-        if (check->reader == HFSBI_PY_LATER &&
-            hfsb_str_equal(hfsb_buf_str(&check->path), path))
-            hfsbi_py_drop(checker, check);
-    }
-}
-
-/* The answer goes with a later reply. Those that nobody has asked for are
-   forgotten, oldest first. */
-static void hfsbi_py_postpone(hfsbi_checker *checker, hfsbi_py_check *check) {
-    hfsbi_py_check *oldest = NULL, *c = checker->python.checks;
-    size_t          count = 0;
-    check->reader = HFSBI_PY_LATER;
-    for (; c; c = c->next) {
-        if (c->reader != HFSBI_PY_LATER) continue;
-        if (!oldest) oldest = c;
-        count++;
-    }
-    if (count > HFSBI_PYTHON_LATE) hfsbi_py_drop(checker, oldest);
-}
-
-/* Asks and waits. True if a helper that had served before ended without an
-   answer: it was idle for too long, or has served enough. */
-static bool hfsbi_py_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
-                         hfsb_str path, hfsb_str content,
-                         const unsigned char *digest, hfsb_buf *lines) {
-    long long       until = hfsb_clock_ms();
-    hfsbi_py_check *check;
-    bool            again;
-    hfsbi_py_look(checker);
-    check = hfsbi_py_ask(checker, path, content, digest);
-    if (!check) return false;
-    /* The time that a start takes counts. */
-    until = checker->patience_ms ? until + checker->patience_ms : check->until;
-    hfsbi_py_wait(checker, cancel, check, until);
-    again = check->state == HFSBI_PY_PARTIAL && !check->fresh &&
-            check->lines.len == 0;
-    if (check->state == HFSBI_PY_ASKED && checker->patience_ms) {
-        hfsbi_py_postpone(checker, check);
-        return false;
-    }
-    hfsb_buf_append(lines, hfsb_buf_str(&check->lines));
-    (void)!hfsb_buf_finish(lines, 0); /* no memory: no warnings */
-    if (check->state == HFSBI_PY_ASKED) check->reader = HFSBI_PY_NOBODY;
-    else hfsbi_py_free(checker, check);
-    return again;
-}
-
-/* Opens the loop at the first check, or returns the one that was opened. */
-static hfsbi_loop *hfsbi_py_loop(hfsbi_checker *checker, bool open) {
-    hfsbi_loop **loop = &checker->python.loop;
-    (void)pthread_mutex_lock(&checker->lock);
-    if (!*loop && open)
-        (void)hfsbi_loop_open(&checker->alloc, 0, true, loop, NULL);
-    (void)pthread_mutex_unlock(&checker->lock);
-    return *loop;
-}
-
-HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
-                                 const hfsb_cancel *cancel, hfsb_str path,
-                                 hfsb_str content, hfsb_buf *lines) {
-    unsigned char digest[HFSB_SHA256_SIZE];
-    hfsbi_loop   *loop;
-    if (content.len > HFSBI_CHECK_PROGRAM || hfsb_cancel_is_set(cancel))
-        return;
-    loop = hfsbi_py_loop(checker, true);
-    if (!loop) return;
-    hfsbi_check_digest("python3", content, digest);
-    hfsbi_loop_lock(loop);
-    hfsbi_py_forget(checker, path);
-    if (!hfsbi_check_recall(checker, digest, lines) &&
-        hfsbi_py_run(checker, cancel, path, content, digest, lines))
-        (void)hfsbi_py_run(checker, cancel, path, content, digest, lines);
-    hfsbi_loop_unlock(loop);
-}
-
-HFSBI_FN void hfsbi_python_expect(hfsbi_checker *checker) {
-    hfsbi_loop *loop = hfsbi_py_loop(checker, true);
-    if (!loop) return;
-    hfsbi_loop_lock(loop);
-    hfsbi_py_look(checker);
-    if (!checker->python.proc) (void)hfsbi_py_start(checker);
-    hfsbi_loop_unlock(loop);
-}
-
-/* ---- late warnings ---- */
-
-/* True when a reply about the file at path shows the answer. */
-static bool hfsbi_py_belongs(const hfsbi_checker  *checker,
-                             const hfsbi_py_check *check, hfsb_str path) {
-    return check->reader == HFSBI_PY_LATER && check->state != HFSBI_PY_ASKED &&
-           (!checker->late_by_path ||
-            hfsb_str_equal(hfsb_buf_str(&check->path), path));
-}
-
-/* True while the file still has the content that was checked. */
-static bool hfsbi_py_is_current(const hfsbi_checker  *checker,
-                                const hfsbi_py_check *check) {
-    unsigned char digest[HFSB_SHA256_SIZE];
-    hfsb_buf      content = HFSB_INIT;
-    bool          same;
-    content.alloc = checker->alloc;
-    same =
-        hfsb_file_read(checker->place, hfsb_buf_str(&check->path),
-                       HFSBI_CHECK_PROGRAM, &content, NULL, NULL) == HFSB_OK;
-    hfsbi_check_digest("python3", hfsb_buf_str(&content), digest);
-    hfsb_buf_free(&content);
-    return same && memcmp(digest, check->digest, sizeof digest) == 0;
-}
-
-HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_str path,
-                                hfsb_buf *out) {
-    hfsbi_loop     *loop = hfsbi_py_loop(checker, false);
-    hfsbi_py_check *check, *next;
-    if (!loop || (checker->late_by_path && !path.len)) return;
-    hfsbi_loop_lock(loop);
-    if (checker->python.proc) hfsbi_loop_turn(loop, 0);
-    for (check = checker->python.checks; check; check = next) {
-        next = check->next;
-        if (!hfsbi_py_belongs(checker, check, path)) continue;
-        if (hfsbi_py_is_current(checker, check))
-            hfsbi_check_put(out, hfsb_buf_str(&check->path),
-                            hfsb_buf_str(&check->lines));
-        hfsbi_py_free(checker, check);
-    }
-    hfsbi_loop_unlock(loop);
-}
-
-HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker) {
-    hfsbi_python *py = &checker->python;
-    hfsbi_py_stop(checker);
-    while (py->checks) hfsbi_py_free(checker, py->checks);
-    hfsbi_loop_close(py->loop);
 }
 
 /* ---- src/tools/job.c ---- */
@@ -38163,9 +46980,13 @@ struct hfsbi_job_scan {
 
 static void hfsbi_job_enter(hfsbi_job *job, hfsbi_job_state state) {
     hfsbi_tools_group *group = job->tools->group;
+    hfsbi_history     *history = job->tools->history;
+    bool               ran = job->state == HFSBI_JOB_RUNNING;
     group->jobs[job->state]--;
     group->jobs[state]++;
     job->state = state;
+    if (history && ran != (state == HFSBI_JOB_RUNNING))
+        hfsbi_history_busy(history, !ran);
 }
 
 /* Frees the standard input that was not written. */
@@ -38204,6 +47025,8 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
         (void)hfsbi_job_report(job, true);
     }
     tools->group->jobs[job->state]--;
+    if (tools->history && job->state == HFSBI_JOB_RUNNING)
+        hfsbi_history_busy(tools->history, false);
     if (job->scan) {
         tools->group->scanning--;
         job->scan->job = NULL;
@@ -38344,12 +47167,14 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
     job->notes.alloc = tools->alloc;
-    hfsbi_confine_refresh(tools->confine);
+    st = hfsbi_confine_refresh(tools->confine, &err);
     job->guard = hfsbi_guard_open(tools->confine);
+    if (tools->confine) job->kills = hfsbi_confine_kills(tools->confine);
     if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
-    if (job->spec.env.len && !own)
+    if (st == HFSB_OK && job->spec.env.len && !own)
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
-    else st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, &err);
+    if (st == HFSB_OK)
+        st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, &err);
     if (own)
         hfsbi_array_free(&tools->alloc, (void *)own, size, sizeof(char *));
     if (st != HFSB_OK) {
@@ -39421,7 +48246,7 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
 
 static void hfsbi_tools_free_env(hfsb_tools *tools) {
     hfsb_buf_free(&tools->env.text);
-    if (tools->env.list && !tools->env.borrowed)
+    if (tools->env.list && !tools->borrows)
         hfsbi_array_free(&tools->alloc, (void *)tools->env.list,
                          tools->env.count + 1, sizeof(char *));
 }
@@ -39431,18 +48256,15 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
 static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
-    tools->place_borrowed = true;
     tools->history = like->history;
-    tools->history_borrowed = true;
     if (tools->checker) tools->checker->place = tools->place;
     hfsbi_tools_free_env(tools);
     tools->env.list = like->env.list;
     tools->env.count = like->env.count;
-    tools->env.borrowed = true;
+    tools->borrows = true;
     if (tools->checker) tools->checker->env = tools->env.list;
-    hfsb_confine_close(tools->confine);
     tools->confine = like->confine;
-    tools->confine_borrowed = true;
+    tools->walled = like->walled;
     if (like->own_loop) hfsbi_spills_share(&tools->spills, &like->spills);
 }
 
@@ -39467,6 +48289,30 @@ static hfsb_status hfsbi_tools_dirs(const hfsb_tools *tools, hfsb_buf *list) {
     return list->status;
 }
 
+/* Uses the confinement of another object of the group that was opened with
+   the same options: limits are for the commands of both together. */
+static bool hfsbi_tools_share_confine(hfsb_tools              *tools,
+                                      const hfsb_confine_opts *opts) {
+    const hfsb_tools *other;
+    if (!tools->loop) return false; /* it is alone */
+    hfsbi_loop_lock(tools->loop);
+    for (other = tools->group->first; other; other = other->group_next)
+        if (hfsbi_confine_is_like(other->confine, opts)) break;
+    if (other) {
+        tools->confine = other->confine;
+        tools->confine->users++;
+    }
+    hfsbi_loop_unlock(tools->loop);
+    return other != NULL;
+}
+
+static void hfsbi_tools_close_confine(hfsb_tools *tools) {
+    if (tools->borrows) return;
+    if (tools->loop) hfsbi_loop_lock(tools->loop);
+    hfsb_confine_close(tools->confine);
+    if (tools->loop) hfsbi_loop_unlock(tools->loop);
+}
+
 /* Prepares the confinement of commands. */
 static hfsb_status hfsbi_tools_open_confine(hfsb_tools            *tools,
                                             const hfsb_tools_opts *o,
@@ -39483,10 +48329,40 @@ static hfsb_status hfsbi_tools_open_confine(hfsb_tools            *tools,
     for (at = 0; at < text.len && opts.dir_count < HFSBI_ROOTS + 2;
          at += strlen(text.ptr + at) + 1)
         dirs[opts.dir_count++] = text.ptr + at;
-    st = st == HFSB_OK ? hfsb_confine_open(&opts, &tools->confine, err)
-                       : hfsbi_fail_status(err, st, "Opening the tools");
+    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
+    else if (!hfsbi_tools_share_confine(tools, &opts))
+        st = hfsb_confine_open(&opts, &tools->confine, err);
     hfsb_buf_free(&text);
     return st;
+}
+
+/* In the loop of a server: keeps the threads of the file tools beneath the
+   roots, and the folders that they need themselves. */
+static void hfsbi_tools_raise_wall(hfsb_tools *tools) {
+    const hfsb_root *root = tools->place;
+    const char      *temp = getenv("TMPDIR");
+    hfsb_buf         places = HFSB_INIT;
+    places.alloc = tools->alloc;
+    if (!root || !hfsb_root_path(root).len) return;
+    for (; root; root = hfsb_root_next(root))
+        (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE,
+                              hfsb_root_path(root).ptr);
+    (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE,
+                          temp && *temp ? temp : "/tmp");
+    (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE, tools->spills.dir);
+    if (tools->history)
+        (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE,
+                              tools->history->store.path.ptr);
+    if (tools->journal) hfsbi_journal_place(tools->journal, &places);
+    tools->walled =
+        places.status == HFSB_OK && hfsbi_wall_raise(tools->loop, &places);
+    hfsb_buf_free(&places);
+}
+
+HFSBI_FN void hfsbi_tools_outside(hfsb_tools *tools, void (*fn)(void *user),
+                                  void       *user) {
+    if (tools->walled) hfsbi_loop_outside(tools->loop, fn, user);
+    else fn(user);
 }
 
 const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools) {
@@ -39591,10 +48467,10 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
         hfsbi_loop_unpost(tools->loop, &tools->look);
     }
     hfsbi_checker_close(tools->checker);
-    if (!tools->history_borrowed) hfsbi_history_close(tools->history);
+    if (!tools->borrows) hfsbi_history_close(tools->history);
     hfsbi_spills_free(&tools->spills);
-    if (!tools->place_borrowed) hfsb_root_close(tools->place);
-    if (!tools->confine_borrowed) hfsb_confine_close(tools->confine);
+    if (!tools->borrows) hfsb_root_close(tools->place);
+    hfsbi_tools_close_confine(tools);
     hfsbi_close(&tools->host.pipe[0]);
     hfsbi_close(&tools->host.pipe[1]);
     hfsbi_seen_free(&tools->seen);
@@ -39636,6 +48512,7 @@ static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
+                                         const hfsb_tools      *like,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
@@ -39663,22 +48540,26 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK) st = hfsbi_tools_open_confine(tools, opts, err);
-    if (st == HFSB_OK && opts->checkpoints)
-        st = hfsbi_history_open(opts, tools->place, &tools->history, err);
+    if (st == HFSB_OK && !like)
+        st = hfsbi_tools_open_confine(tools, opts, err);
+    if (st == HFSB_OK && opts->checkpoints.dir)
+        st = hfsbi_history_open(&opts->checkpoints, tools->place, &opts->alloc,
+                                &tools->history, err);
     if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
         return st;
     }
+    if (like) hfsbi_tools_borrow(tools, like);
     hfsbi_tools_join(tools);
+    if (group && !like) hfsbi_tools_raise_wall(tools);
     *out = tools;
     return hfsbi_ok(err);
 }
 
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
                             hfsb_err *err) {
-    return hfsbi_tools_open_in(NULL, opts, out, err);
+    return hfsbi_tools_open_in(NULL, NULL, opts, out, err);
 }
 
 HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
@@ -39695,7 +48576,6 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     static const char *const no_env[] = {NULL};
     const hfsbi_checker     *checker = like->checker;
     hfsb_tools_opts          o = HFSB_INIT;
-    hfsb_status              st;
     o.session = like->session;
     o.env = no_env; /* that of `like` takes its place, and so does its root */
     o.shell = like->shell.ptr;
@@ -39722,10 +48602,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.journal = like->journal;
     o.who = who ? who : like->who;
     o.alloc = like->alloc;
-    st =
-        hfsbi_tools_open_in(like->own_loop ? NULL : like->group, &o, out, err);
-    if (st == HFSB_OK) hfsbi_tools_borrow(*out, like);
-    return st;
+    return hfsbi_tools_open_in(like->own_loop ? NULL : like->group, like, &o,
+                               out, err);
 }
 
 /* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a
@@ -40312,6 +49190,7 @@ static void hfsbi_call_changed(hfsb_call *call) {
     if (strcmp(p->name, "path") == 0)
         memcpy(&path, call->args.bytes + p->field, sizeof path);
     hfsbi_history_changed(call->tools->history, call->tool->name, path);
+    hfsbi_history_busy(call->tools->history, false);
     hfsbi_history_after_in(call->tools->history,
                            call->tools->own_loop ? NULL : call->tools->loop);
 }
@@ -40322,10 +49201,15 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_status st;
     if (call->wait != HFSBI_WAIT_START) return;
     call->wait = HFSBI_WAIT_NOTHING;
-    if (call->tools->checker)
-        hfsbi_checker_expect(call->tools->checker, hfsbi_call_path(call));
+    if (call->tools->checker &&
+        hfsbi_checker_expects(call->tools->checker, hfsbi_call_path(call)))
+        hfsbi_tools_outside(call->tools, hfsbi_python_expect,
+                            call->tools->checker);
     changes = hfsbi_call_changes(call);
-    if (changes) hfsbi_history_before(call->tools->history);
+    if (changes) {
+        hfsbi_history_before(call->tools->history);
+        hfsbi_history_busy(call->tools->history, true);
+    }
     st = call->tool->fn(call, &call->args, &err);
     hfsbi_change_unlock(call);
     if (changes) hfsbi_call_changed(call);
@@ -41232,6 +50116,10 @@ static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     if (c->path.len && c->spill.full)
         hfsbi_build_int(&fields, "spill_bytes", (long long)c->spill.bytes);
     hfsbi_put_survivors(&fields, job);
+    if (job->notes.len) /* begins with a line feed */
+        hfsbi_build_str(
+            &fields, "notes",
+            hfsb_str_slice(hfsb_buf_str(&job->notes), 1, job->notes.len));
     hfsbi_build_end(&fields);
     return hfsbi_build_finish(&fields, &job->result.fields);
 }
@@ -41279,29 +50167,61 @@ static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
                                 "SIGCHLD or waits for every child)");
 }
 
-/* What programs print when the kernel refuses something. */
+/* What programs print when the kernel refuses something, and the signal that
+   they get then. */
 typedef struct hfsbi_refusal {
+    hfsbi_bound bound;
     const char *words;
-    bool        of_net; /* only where the network is confined */
+    int         signal; /* 0: none */
     const char *hint;
 } hfsbi_refusal;
 
-#define HFSBI_REFUSAL_FILES                                                   \
-    "files can be changed only where commands may write. A person can allow " \
-    "more: --allow-write DIR"
+#define HFSBI_REFUSAL_FILES                                            \
+    "confined: files can be changed only where commands may write. A " \
+    "person can allow more: --allow-write DIR"
 #define HFSBI_REFUSAL_NET \
-    "the network is limited. A person can allow it: --net on"
+    "confined: the network is limited. A person can allow it: --net on"
+#define HFSBI_REFUSAL_MEMORY                                              \
+    "limited: memory is used up. Use less at a time; a person can allow " \
+    "more: --max-memory SIZE"
+#define HFSBI_REFUSAL_PROCESSES                                             \
+    "limited: there are too many processes. End some, or start fewer at a " \
+    "time; a person can allow more: --max-processes N"
+#define HFSBI_REFUSAL_FILE_SIZE                                 \
+    "limited: a file grew too large. A person can allow more: " \
+    "--max-file-size SIZE"
 
 static const hfsbi_refusal hfsbi_refusals[] = {
-    {"Network is unreachable", true, HFSBI_REFUSAL_NET},
-    {"Could not resolve host", true, HFSBI_REFUSAL_NET},
-    {"name resolution", true, HFSBI_REFUSAL_NET},
-    {"Name or service not known", true, HFSBI_REFUSAL_NET},
-    {"Read-only file system", false, HFSBI_REFUSAL_FILES},
-    {"Permission denied", false, HFSBI_REFUSAL_FILES ", --allow-read DIR"},
-    {"Operation not permitted", false,
-     "commands get no new privileges, and end processes of earlier calls only "
-     "by the kill tool. A person can allow all: --confine none"}};
+    {HFSBI_BOUND_NET, "Network is unreachable", 0, HFSBI_REFUSAL_NET},
+    {HFSBI_BOUND_NET, "Could not resolve host", 0, HFSBI_REFUSAL_NET},
+    {HFSBI_BOUND_NET, "name resolution", 0, HFSBI_REFUSAL_NET},
+    {HFSBI_BOUND_NET, "Name or service not known", 0, HFSBI_REFUSAL_NET},
+    {HFSBI_BOUND_MEMORY, "annot allocate memory", 0, HFSBI_REFUSAL_MEMORY},
+    {HFSBI_BOUND_MEMORY, "MemoryError", 0, HFSBI_REFUSAL_MEMORY},
+    {HFSBI_BOUND_MEMORY, "bad_alloc", 0, HFSBI_REFUSAL_MEMORY},
+    {HFSBI_BOUND_MEMORY, "ut of memory", 0, HFSBI_REFUSAL_MEMORY},
+    {HFSBI_BOUND_PROCESSES, "esource temporarily unavailable", 0,
+     HFSBI_REFUSAL_PROCESSES},
+    {HFSBI_BOUND_PROCESSES, "annot fork", 0, HFSBI_REFUSAL_PROCESSES},
+    {HFSBI_BOUND_FILE_SIZE, "File too large", SIGXFSZ,
+     HFSBI_REFUSAL_FILE_SIZE},
+    {HFSBI_BOUND_FILE_SIZE, "File size limit exceeded", 0,
+     HFSBI_REFUSAL_FILE_SIZE},
+    {HFSBI_BOUND_CPU, "CPU time limit exceeded", SIGXCPU,
+     "limited: a process used too much CPU time. A person can allow more: "
+     "--max-cpu SECONDS"},
+    {HFSBI_BOUND_FILES, "Read-only file system", 0, HFSBI_REFUSAL_FILES},
+    {HFSBI_BOUND_FILES, "Permission denied", 0, HFSBI_REFUSAL_FILES},
+    {HFSBI_BOUND_FILES, "Operation not permitted", 0,
+     "confined: they get no new privileges, and end processes of earlier "
+     "calls only by the kill tool. A person can allow all: --confine none"}};
+
+/* Comes first: it is known, not guessed by words. */
+static const hfsbi_refusal hfsbi_refusal_killed = {
+    HFSBI_BOUND_MEMORY, "", 0,
+    "limited: the kernel killed a process because they used up their memory "
+    "together. Use less at a time; a person can allow more: "
+    "--max-memory SIZE"};
 
 /* Appends text that begins with a line feed, which the output may have. */
 static hfsb_status hfsbi_bash_put_note(hfsb_buf *out, hfsb_str text) {
@@ -41309,28 +50229,55 @@ static hfsb_status hfsbi_bash_put_note(hfsb_buf *out, hfsb_str text) {
     return hfsb_buf_append(out, hfsb_str_slice(text, ended ? 1 : 0, text.len));
 }
 
-/* Says that the command is confined when it failed as if by that. */
-static void hfsbi_bash_put_refusal(const hfsbi_job *job, hfsb_buf *out) {
+/* What the command failed by, as it seems; NULL: nothing of ours. */
+static const hfsbi_refusal *hfsbi_bash_refusal(const hfsbi_job *job,
+                                               hfsb_str         out) {
     const hfsb_confine *confine = job->tools->confine;
-    const size_t        n = sizeof hfsbi_refusals / sizeof *hfsbi_refusals;
-    size_t              i = 0;
-    if (hfsb_confine_level_of(confine) == HFSB_CONFINE_NONE ||
-        job->end.end != HFSB_PROC_EXITED || job->end.exit_code == 0)
-        return;
-    while (
-        i < n &&
-        ((hfsbi_refusals[i].of_net && confine->net.mode == HFSBI_REACH_ON) ||
-         hfsb_str_find(hfsb_buf_str(out),
-                       hfsb_cstr(hfsbi_refusals[i].words)) == HFSB_NPOS))
-        i++;
-    if (i == n) return;
-    hfsbi_bash_put_note(out, HFSB_LIT("\n(commands are confined: "));
-    hfsb_buf_printf(out, "%s)", hfsbi_refusals[i].hint);
+    int                 code = job->end.exit_code, sig = job->end.signal;
+    size_t              i;
+    if (!confine || !job->pid) return NULL;
+    if (hfsbi_confine_kills(confine) > job->kills)
+        return &hfsbi_refusal_killed;
+    if (job->end.end == HFSB_PROC_EXITED && code == 0) return NULL;
+    if (job->end.end == HFSB_PROC_EXITED && code > 128) sig = code - 128;
+    for (i = 0; i < sizeof hfsbi_refusals / sizeof *hfsbi_refusals; i++) {
+        const hfsbi_refusal *r = &hfsbi_refusals[i];
+        if (!hfsbi_confine_binds(confine, r->bound)) continue;
+        if (r->signal && r->signal == sig) return r;
+        if (job->end.end == HFSB_PROC_EXITED &&
+            hfsb_str_find(out, hfsb_cstr(r->words)) != HFSB_NPOS)
+            return r;
+    }
+    return NULL;
+}
+
+/* Puts a note before those of the guard that says that the command is
+   confined, when it failed as if by that. EACCES may also be the answer to a
+   read or a socket, where these are confined. */
+static hfsb_status hfsbi_bash_note_refusal(hfsbi_job *job) {
+    const hfsb_confine  *confine = job->tools->confine;
+    const hfsbi_refusal *r =
+        hfsbi_bash_refusal(job, hfsb_buf_str(&job->result.output));
+    hfsb_buf note = HFSB_INIT;
+    bool     denied;
+    if (!r) return HFSB_OK;
+    note.alloc = job->notes.alloc;
+    denied = strcmp(r->words, "Permission denied") == 0;
+    hfsb_buf_printf(&note, "\n(commands are %s", r->hint);
+    if (denied && hfsb_confine_level_of(confine) == HFSB_CONFINE_STRICT)
+        hfsb_buf_append(&note, HFSB_LIT(", reading: --allow-read DIR"));
+    if (denied && hfsbi_confine_binds(confine, HFSBI_BOUND_NET))
+        hfsb_buf_append(&note, HFSB_LIT(", the network: --net on"));
+    hfsb_buf_append_byte(&note, ')');
+    hfsb_buf_append(&note, hfsb_buf_str(&job->notes));
+    hfsb_buf_free(&job->notes);
+    job->notes = note;
+    return note.status;
 }
 
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
     hfsb_status st = hfsbi_record_show(&job->record, &job->result.output);
-    if (st == HFSB_OK) hfsbi_bash_put_refusal(job, &job->result.output);
+    if (st == HFSB_OK) st = hfsbi_bash_note_refusal(job);
     if (st == HFSB_OK)
         st = hfsbi_bash_put_note(&job->result.output,
                                  hfsb_buf_str(&job->notes));
@@ -43137,17 +52084,34 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     return false;
 }
 
+/* A file whose checks run. */
+typedef struct hfsbi_checked {
+    hfsb_call *call;
+    hfsb_str   path, content;
+    hfsb_buf   warnings;
+} hfsbi_checked;
+
+static void hfsbi_checked_run(void *user) {
+    hfsbi_checked *c = (hfsbi_checked *)user;
+    hfsbi_checker_run(c->call->tools->checker, c->call->opts.cancel, c->path,
+                      c->content, &c->warnings);
+}
+
 HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content) {
-    hfsb_buf warnings = HFSB_INIT;
+    hfsbi_checked c = HFSB_INIT;
     hfsbi_change_unlock(call); /* checks may take long */
     if (!call->tools->checker) return HFSB_OK;
-    warnings.alloc = call->tools->alloc;
-    hfsbi_checker_run(call->tools->checker, call->opts.cancel, path, content,
-                      &warnings);
+    c.call = call;
+    c.path = path;
+    c.content = content;
+    c.warnings.alloc = call->tools->alloc;
+    if (hfsbi_checker_runs_code(call->tools->checker, path, content))
+        hfsbi_tools_outside(call->tools, hfsbi_checked_run, &c);
+    else hfsbi_checked_run(&c);
     hfsbi_check_put(&call->result.output, HFSB_LIT(""),
-                    hfsb_buf_str(&warnings));
-    hfsb_buf_free(&warnings);
+                    hfsb_buf_str(&c.warnings));
+    hfsb_buf_free(&c.warnings);
     return HFSB_OK;
 }
 
@@ -46253,2129 +55217,6 @@ HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
     return true;
 }
 
-/* ---- src/tools/store.c ---- */
-/* store.c - the folder that holds the checkpoints of one root.
-
-       lock                  locked by whoever works in the store
-       root                  the path of the root, for people
-       state                 hfsbi_store_state
-       checkpoints/00000007  a state of the root: its paths, and which object
-                             has the content of each file
-       objects/ab/cdef...    a content, named by its SHA-256
-       new-1234-5            a file that is being written
-
-   Every file is written under another name and renamed, and never changed
-   afterwards: who dies leaves the old state or the new one, and perhaps a
-   "new-" file, which the next sweep removes. Objects are clones where the file
-   system can (reflinks), else copies. They are never hard links to the files
-   of the root: a program that writes to its file in place would change the
-   object too. Nothing is synced to the disk: a checkpoint survives the end of
-   this process, not always a crash of the machine. An object that such a crash
-   has damaged is noticed by its digest before it is used.
-
-   The store is outside the root, or else left out of its checkpoints, and only
-   its owner can read it. Functions that return int return 0 or an errno. */
-enum {
-    HFSBI_STORE_SMALL = 256 * 1024, /* bytes: hashed before it is written */
-    HFSBI_STORE_FILE = 1 << 30,     /* longest file that is read whole */
-    HFSBI_STORE_PATIENCE = 5        /* times as long as HFSBI_TRIES */
-};
-
-#define HFSBI_OBJECT_NAME (sizeof "objects/ab/" + HFSB_SHA256_HEX)
-
-/* ---- open and close ---- */
-
-/* Makes each folder of the path, for us alone, and opens the last. */
-static int hfsbi_store_make(const char *path, int *fd) {
-    char   part[PATH_MAX];
-    size_t i, len = strlen(path);
-    if (len >= sizeof part) return ENAMETOOLONG;
-    for (i = 1; i <= len; i++) {
-        if (path[i] != '/' && path[i] != '\0') continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0700) != 0 && errno != EEXIST && errno != EISDIR &&
-            errno != EROFS && errno != EACCES && errno != EPERM)
-            return errno;
-    }
-    *fd = hfsbi_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-    return *fd < 0 ? errno : 0;
-}
-
-/* Appends the folder of all stores. */
-static int hfsbi_store_base(const char *base, hfsb_buf *out) {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    char        here[PATH_MAX];
-    if (base && *base) {
-        if (*base != '/') {
-            if (!getcwd(here, sizeof here)) return errno;
-            hfsb_buf_printf(out, "%s/", here);
-        }
-        hfsb_buf_printf(out, "%s", base);
-    } else if (state && *state == '/') {
-        hfsb_buf_printf(out, "%s/hfsb/undo", state);
-    } else if (home && *home == '/') {
-        hfsb_buf_printf(out, "%s/.local/state/hfsb/undo", home);
-    } else {
-        return ENOENT;
-    }
-    return out->status == HFSB_OK ? 0 : ENOMEM;
-}
-
-/* Nobody else may be able to change what an undo writes. */
-static int hfsbi_store_check(int dir) {
-    struct stat st;
-    if (fstat(dir, &st) != 0) return errno;
-    return st.st_uid == geteuid() && !(st.st_mode & 022) ? 0 : EPERM;
-}
-
-static int hfsbi_store_mkdir(const hfsbi_store *store, const char *name) {
-    return mkdirat(store->dir, name, 0700) == 0 || errno == EEXIST ? 0 : errno;
-}
-
-HFSBI_FN int hfsbi_store_open(hfsbi_store *store, const char *base,
-                              hfsb_str root, const hfsb_alloc *alloc) {
-    char hex[HFSB_SHA256_HEX];
-    int  code;
-    memset(store, 0, sizeof *store);
-    store->dir = store->lock = -1;
-    store->alloc = store->path.alloc = store->block.alloc = *alloc;
-    code = hfsbi_store_base(base, &store->path);
-    hfsb_sha256_hex(root, hex);
-    if (code == 0 && hfsb_buf_printf(&store->path, "/%.24s", hex) != HFSB_OK)
-        code = ENOMEM;
-    if (code == 0) code = hfsbi_store_make(store->path.ptr, &store->dir);
-    if (code == 0) code = hfsbi_store_check(store->dir);
-    if (code == 0) code = hfsbi_store_mkdir(store, "objects");
-    if (code == 0) code = hfsbi_store_mkdir(store, "checkpoints");
-    if (code != 0) return code;
-    store->lock = hfsbi_openat(store->dir, "lock", O_RDWR | O_CREAT, 0600);
-    if (store->lock < 0) return errno;
-    if (faccessat(store->dir, "root", F_OK, 0) == 0) return 0;
-    return hfsbi_store_write(store, "root", &root, 1);
-}
-
-HFSBI_FN void hfsbi_store_close(hfsbi_store *store) {
-    hfsbi_close(&store->lock);
-    hfsbi_close(&store->dir);
-    hfsb_buf_free(&store->path);
-    hfsb_buf_free(&store->block);
-}
-
-HFSBI_FN int hfsbi_store_lock(hfsbi_store *store) {
-    unsigned tries;
-    for (tries = 0; flock(store->lock, LOCK_EX | LOCK_NB) != 0; tries++) {
-        if (errno == EINTR) continue;
-        if (errno != EWOULDBLOCK) return 0; /* no locks here */
-        if (tries == HFSBI_TRIES * HFSBI_STORE_PATIENCE) return EWOULDBLOCK;
-        hfsbi_pause(tries);
-    }
-    return 0;
-}
-
-HFSBI_FN void hfsbi_store_unlock(hfsbi_store *store) {
-    (void)flock(store->lock, LOCK_UN);
-}
-
-/* ---- files of the store ---- */
-
-/* Opens a new file under a name of its own. */
-static int hfsbi_store_temp(hfsbi_store *store, char temp[64], int *fd) {
-    do {
-        (void)snprintf(temp, 64, "new-%ld-%lu", (long)getpid(),
-                       ++store->temps);
-        *fd = hfsbi_openat(store->dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
-    } while (*fd < 0 && errno == EEXIST);
-    return *fd < 0 ? errno : 0;
-}
-
-/* Gives a new file its name, or removes it after a failure. */
-static int hfsbi_store_name(hfsbi_store *store, const char *temp,
-                            const char *name, int code) {
-    if (code == 0 && renameat(store->dir, temp, store->dir, name) != 0)
-        code = errno;
-    if (code != 0) (void)unlinkat(store->dir, temp, 0);
-    return code;
-}
-
-HFSBI_FN int hfsbi_store_write(hfsbi_store *store, const char *name,
-                               const hfsb_str *parts, size_t count) {
-    char   temp[64];
-    int    fd = -1, code = hfsbi_store_temp(store, temp, &fd);
-    size_t i;
-    if (code != 0) return code;
-    for (i = 0; code == 0 && i < count; i++) {
-        if (!hfsbi_write_all(fd, parts[i])) code = errno;
-        store->bytes += parts[i].len;
-    }
-    hfsbi_close(&fd);
-    return hfsbi_store_name(store, temp, name, code);
-}
-
-HFSBI_FN int hfsbi_store_read(const hfsbi_store *store, const char *name,
-                              hfsb_buf *out) {
-    struct stat st;
-    int         code = 0, fd = hfsbi_entry_open(store->dir, name, &st);
-    ssize_t     n = 1;
-    if (fd < 0) return errno;
-    if (st.st_size > HFSBI_STORE_FILE) code = EFBIG;
-    if (code == 0 && hfsb_buf_reserve(out, (size_t)st.st_size + 1) != HFSB_OK)
-        code = ENOMEM;
-    while (code == 0 && n > 0 && out->cap - out->len > 1) {
-        n = hfsbi_read(fd, out->ptr + out->len, out->cap - out->len - 1);
-        if (n < 0) code = errno;
-        if (n > 0) out->len += (size_t)n;
-    }
-    hfsbi_close(&fd);
-    return code;
-}
-
-HFSBI_FN int hfsbi_store_remove(hfsbi_store *store, const char *name) {
-    struct stat st;
-    if (fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        unlinkat(store->dir, name, 0) != 0)
-        return errno;
-    store->bytes -= store->bytes < (unsigned long long)st.st_size
-                        ? store->bytes
-                        : (unsigned long long)st.st_size;
-    return 0;
-}
-
-HFSBI_FN int hfsbi_store_read_state(const hfsbi_store *store,
-                                    hfsbi_store_state *state) {
-    hfsb_buf text = HFSB_INIT;
-    int      code;
-    memset(state, 0, sizeof *state);
-    text.alloc = store->alloc;
-    code = hfsbi_store_read(store, "state", &text);
-    if (code == 0 && text.len == sizeof *state) {
-        memcpy(state, text.ptr, sizeof *state);
-        state->undo_path[PATH_MAX - 1] = '\0';
-    }
-    hfsb_buf_free(&text);
-    return code == ENOENT ? 0 : code;
-}
-
-HFSBI_FN int hfsbi_store_write_state(hfsbi_store             *store,
-                                     const hfsbi_store_state *state) {
-    hfsb_str part = hfsb_str_make((const char *)state, sizeof *state);
-    return hfsbi_store_write(store, "state", &part, 1);
-}
-
-/* ---- objects ---- */
-
-static void hfsbi_object_name(const unsigned char *digest,
-                              char                 name[HFSBI_OBJECT_NAME]) {
-    static const char digits[] = "0123456789abcdef";
-    char             *out = name + sizeof "objects/" - 1;
-    size_t            i;
-    memcpy(name, "objects/", sizeof "objects/");
-    for (i = 0; i < HFSB_SHA256_SIZE; i++) {
-        *out++ = digits[digest[i] >> 4];
-        *out++ = digits[digest[i] & 15];
-        if (i == 0) *out++ = '/';
-    }
-    *out = '\0';
-}
-
-/* True when the object is there. One of another size is what a crash of the
-   machine has left. */
-static bool hfsbi_object_exists(const hfsbi_store *store, const char *name,
-                                unsigned long long size) {
-    struct stat st;
-    return fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           (unsigned long long)st.st_size == size;
-}
-
-/* Names a new file that has the content of an object. */
-static int hfsbi_object_add(hfsbi_store *store, const char *temp,
-                            const char *name, unsigned long long size) {
-    char folder[sizeof "objects/ab"];
-    int  code = 0;
-    memcpy(folder, name, sizeof folder - 1);
-    folder[sizeof folder - 1] = '\0';
-    if (renameat(store->dir, temp, store->dir, name) != 0) {
-        code = errno == ENOENT ? hfsbi_store_mkdir(store, folder) : errno;
-        code = hfsbi_store_name(store, temp, name, code);
-    }
-    if (code == 0) store->bytes += size;
-    return code;
-}
-
-static int hfsbi_object_write(hfsbi_store *store, hfsb_str content,
-                              const char *name) {
-    char temp[64];
-    int  fd = -1, code = hfsbi_store_temp(store, temp, &fd);
-    if (code != 0) return code;
-    if (!hfsbi_write_all(fd, content)) code = errno;
-    hfsbi_close(&fd);
-    if (code != 0) return hfsbi_store_name(store, temp, name, code);
-    return hfsbi_object_add(store, temp, name, content.len);
-}
-
-/* A file that does not fit in the block: copied while it is hashed. */
-static int hfsbi_store_put_large(hfsbi_store *store, int fd,
-                                 unsigned long long max,
-                                 unsigned char      digest[HFSB_SHA256_SIZE]) {
-    char               temp[64], name[HFSBI_OBJECT_NAME];
-    unsigned long long bytes = 0;
-    int                to = -1, code = hfsbi_store_temp(store, temp, &to);
-    if (code != 0) return code;
-    code = hfsbi_fd_copy(fd, to, max, digest, &bytes);
-    hfsbi_close(&to);
-    if (code == 0) hfsbi_object_name(digest, name);
-    if (code != 0 || hfsbi_object_exists(store, name, bytes)) {
-        (void)unlinkat(store->dir, temp, 0);
-        return code;
-    }
-    return hfsbi_object_add(store, temp, name, bytes);
-}
-
-HFSBI_FN int hfsbi_store_put(hfsbi_store *store, int fd,
-                             unsigned long long max,
-                             unsigned char      digest[HFSB_SHA256_SIZE]) {
-    char        name[HFSBI_OBJECT_NAME];
-    hfsb_buf   *b = &store->block;
-    hfsb_sha256 sha;
-    ssize_t     n = 1;
-    hfsb_buf_truncate(b, 0);
-    if (hfsb_buf_reserve(b, HFSBI_STORE_SMALL + 1) != HFSB_OK) return ENOMEM;
-    while (n > 0 && b->len <= HFSBI_STORE_SMALL) {
-        n = hfsbi_read_file(fd, b->ptr + b->len,
-                            HFSBI_STORE_SMALL + 1 - b->len);
-        if (n < 0) return errno;
-        b->len += (size_t)n;
-    }
-    if (b->len > HFSBI_STORE_SMALL)
-        return hfsbi_store_put_large(store, fd, max, digest);
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, hfsb_buf_str(b));
-    hfsb_sha256_finish(&sha, digest);
-    hfsbi_object_name(digest, name);
-    if (hfsbi_object_exists(store, name, b->len)) return 0;
-    return hfsbi_object_write(store, hfsb_buf_str(b), name);
-}
-
-HFSBI_FN int hfsbi_store_get(const hfsbi_store  *store,
-                             const unsigned char digest[HFSB_SHA256_SIZE]) {
-    char        name[HFSBI_OBJECT_NAME];
-    struct stat st;
-    hfsbi_object_name(digest, name);
-    return hfsbi_entry_open(store->dir, name, &st);
-}
-
-/* ---- lists ---- */
-
-/* Calls fn for each name in a folder of the store. */
-static int hfsbi_store_each(const hfsbi_store *store, const char *folder,
-                            int (*fn)(void *user, int dir, const char *name),
-                            void *user) {
-    int  fd = hfsbi_openat(store->dir, folder, O_RDONLY | O_DIRECTORY, 0);
-    DIR *list = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
-    int            code = 0;
-    if (!list) {
-        code = errno;
-        hfsbi_close(&fd);
-        return code;
-    }
-    while (code == 0 && (e = readdir(list)) != NULL)
-        if (e->d_name[0] != '.') code = fn(user, fd, e->d_name);
-    (void)closedir(list);
-    return code;
-}
-
-typedef struct hfsbi_numbers {
-    uint64_t        **list;
-    size_t           *count, *cap;
-    const hfsb_alloc *alloc;
-} hfsbi_numbers;
-
-static int hfsbi_numbers_add(void *user, int dir, const char *name) {
-    hfsbi_numbers     *n = (hfsbi_numbers *)user;
-    unsigned long long number;
-    uint64_t          *grown;
-    (void)dir;
-    if (hfsbi_read_decimal(hfsb_cstr(name), 1ull << 53, &number) !=
-            strlen(name) ||
-        number == 0)
-        return 0;
-    grown = (uint64_t *)hfsbi_array_grow(n->alloc, *n->list, n->cap,
-                                         *n->count + 1, sizeof *grown);
-    if (!grown) return ENOMEM;
-    *n->list = grown;
-    grown[(*n->count)++] = number;
-    return 0;
-}
-
-static int hfsbi_compare_numbers(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-HFSBI_FN int hfsbi_store_list(const hfsbi_store *store, uint64_t **list,
-                              size_t *count, size_t *cap) {
-    hfsbi_numbers n;
-    int           code;
-    *list = NULL;
-    *count = *cap = 0;
-    n.list = list;
-    n.count = count;
-    n.cap = cap;
-    n.alloc = &store->alloc;
-    code = hfsbi_store_each(store, "checkpoints", hfsbi_numbers_add, &n);
-    if (*count)
-        hfsbi_sort(*list, *count, sizeof **list, hfsbi_compare_numbers);
-    return code;
-}
-
-/* Calls fn for each object. */
-static int hfsbi_store_objects(const hfsbi_store *store,
-                               int (*fn)(void *user, int dir,
-                                         const char *name),
-                               void *user) {
-    char     folder[sizeof "objects/ab"];
-    unsigned i;
-    int      code = 0;
-    for (i = 0; code == 0 && i < 256; i++) {
-        (void)snprintf(folder, sizeof folder, "objects/%02x", i & 255u);
-        code = hfsbi_store_each(store, folder, fn, user);
-        if (code == ENOENT) code = 0;
-    }
-    return code;
-}
-
-static int hfsbi_store_add_size(void *user, int dir, const char *name) {
-    struct stat st;
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        *(unsigned long long *)user += (unsigned long long)st.st_size;
-    return 0;
-}
-
-HFSBI_FN int hfsbi_store_count(hfsbi_store *store) {
-    unsigned long long bytes = 0;
-    int                code;
-    if (store->counted) return 0;
-    code = hfsbi_store_objects(store, hfsbi_store_add_size, &bytes);
-    if (code == 0)
-        code = hfsbi_store_each(store, "checkpoints", hfsbi_store_add_size,
-                                &bytes);
-    store->counted = code == 0;
-    if (code == 0) store->bytes = bytes;
-    return code;
-}
-
-/* ---- sweep ---- */
-
-typedef struct hfsbi_store_broom {
-    bool (*keep)(void *user, const unsigned char *digest);
-    void         *user;
-    unsigned char first; /* byte of the digests in this folder */
-    unsigned char digest[HFSB_SHA256_SIZE];
-} hfsbi_store_broom;
-
-/* Removes an object that is not wanted, and whatever is no object. */
-static int hfsbi_broom_object(void *user, int dir, const char *name) {
-    hfsbi_store_broom *b = (hfsbi_store_broom *)user;
-    size_t             i;
-    bool               valid = strlen(name) == 2 * HFSB_SHA256_SIZE - 2;
-    b->digest[0] = b->first;
-    for (i = 1; valid && i < HFSB_SHA256_SIZE; i++) {
-        int high = hfsbi_hex_digit(name[2 * i - 2]);
-        int low = hfsbi_hex_digit(name[2 * i - 1]);
-        valid = high >= 0 && low >= 0;
-        if (valid) b->digest[i] = (unsigned char)(high * 16 + low);
-    }
-    if (valid && b->keep(b->user, b->digest)) return 0;
-    return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : errno;
-}
-
-/* Under the lock of the store every "new-" file is of a dead process. */
-static int hfsbi_broom_temp(void *user, int dir, const char *name) {
-    (void)user;
-    if (hfsb_str_starts(hfsb_cstr(name), HFSB_LIT("new-")))
-        (void)unlinkat(dir, name, 0);
-    return 0;
-}
-
-HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
-                               bool (*keep)(void                *user,
-                                            const unsigned char *digest),
-                               void *user) {
-    hfsbi_store_broom b;
-    char              folder[sizeof "objects/ab"];
-    unsigned          i;
-    int code = hfsbi_store_each(store, ".", hfsbi_broom_temp, NULL);
-    memset(&b, 0, sizeof b);
-    b.keep = keep;
-    b.user = user;
-    for (i = 0; code == 0 && i < 256; i++) {
-        b.first = (unsigned char)i;
-        (void)snprintf(folder, sizeof folder, "objects/%02x", i & 255u);
-        code = hfsbi_store_each(store, folder, hfsbi_broom_object, &b);
-        if (code == ENOENT) code = 0;
-    }
-    store->counted = false;
-    return code == 0 ? hfsbi_store_count(store) : code;
-}
-
-/* ---- src/tools/scan.c ---- */
-/* scan.c - the state of a root: its paths, compared and stored.
-
-   A scan lists every path beneath the root with its metadata. A file whose
-   inode, size, mtime and ctime are those of the last scan has its content too,
-   so only what has changed is read, hashed and stored:
-
-       last scan --+
-                   +--> walk: fstatat each path --> the same? take its digest
-       root -------+                           \--> else read and store it
-
-   Timestamps have ticks: a file that changes twice in one tick looks the same
-   after the second change. So a file that had changed just before it was read
-   is RACY, and the next scan reads it again.
-
-   Scans are sorted by path, where "/" sorts before every other byte: so a
-   folder comes before what is in it, that comes before all else, and two scans
-   are compared in one pass. What one of two scans leaves out (ignored, or a
-   folder that cannot be read) is no difference between them.
-
-   In its file a checkpoint has all items of a scan, or those that differ from
-   a base: one changed file in a tree of thousands takes a few hundred
-   bytes. */
-enum {
-    HFSBI_SCAN_FILE = 64 << 20, /* bytes of the largest file that is stored */
-    HFSBI_SCAN_MS = 60000       /* longest scan */
-};
-
-#define HFSBI_TICK        20000000ll /* ns: longer than a tick of any clock */
-#define HFSBI_TICK_COARSE 2000000000ll /* ... of file systems that count s */
-
-/* ---- items ---- */
-
-HFSBI_FN void hfsbi_scan_init(hfsbi_root_scan *scan, const hfsb_alloc *alloc) {
-    memset(scan, 0, sizeof *scan);
-    scan->alloc = scan->names.alloc = *alloc;
-    scan->names.max = 0xFFFFFFFFu; /* offsets have 32 bits */
-}
-
-HFSBI_FN void hfsbi_scan_free(hfsbi_root_scan *scan) {
-    hfsb_alloc alloc = scan->alloc;
-    hfsbi_array_free(&alloc, scan->items, scan->cap, sizeof *scan->items);
-    hfsb_buf_free(&scan->names);
-    hfsbi_scan_init(scan, &alloc);
-}
-
-HFSBI_FN hfsb_str hfsbi_item_path(const hfsbi_root_scan *scan,
-                                  const hfsbi_item      *item) {
-    return hfsb_str_make(scan->names.ptr + item->path, item->path_len);
-}
-
-HFSBI_FN hfsb_str hfsbi_item_target(const hfsbi_root_scan *scan,
-                                    const hfsbi_item      *item) {
-    return hfsb_str_make(scan->names.ptr + item->target, item->target_len);
-}
-
-HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b) {
-    size_t i, n = a.len < b.len ? a.len : b.len;
-    for (i = 0; i < n && a.ptr[i] == b.ptr[i]; i++) continue;
-    if (i == n) return a.len < b.len ? -1 : a.len > b.len;
-    if (a.ptr[i] == '/') return -1;
-    if (b.ptr[i] == '/') return 1;
-    return (unsigned char)a.ptr[i] < (unsigned char)b.ptr[i] ? -1 : 1;
-}
-
-HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
-                                           hfsb_str               path) {
-    size_t low = 0, high = scan->count;
-    while (low < high) {
-        size_t            mid = low + (high - low) / 2;
-        const hfsbi_item *item = &scan->items[mid];
-        int order = hfsbi_compare_paths(hfsbi_item_path(scan, item), path);
-        if (order == 0) return item;
-        if (order < 0) low = mid + 1;
-        else high = mid;
-    }
-    return NULL;
-}
-
-/* Appends a text and NUL to the names; false without memory. */
-static bool hfsbi_scan_name(hfsbi_root_scan *scan, hfsb_str text, uint32_t *at,
-                            uint32_t *len) {
-    *at = (uint32_t)scan->names.len;
-    *len = (uint32_t)text.len;
-    hfsb_buf_append(&scan->names, text);
-    return hfsb_buf_append_byte(&scan->names, '\0') == HFSB_OK;
-}
-
-/* Appends an item with that path, all zero else; NULL without memory. */
-static hfsbi_item *hfsbi_scan_add(hfsbi_root_scan *scan, hfsb_str path) {
-    hfsbi_item *item;
-    if (scan->count == scan->cap) {
-        item = (hfsbi_item *)hfsbi_array_grow(&scan->alloc, scan->items,
-                                              &scan->cap, scan->count + 1,
-                                              sizeof *item);
-        if (!item) return NULL;
-        scan->items = item;
-    }
-    item = &scan->items[scan->count];
-    memset(item, 0, sizeof *item);
-    item->first = (uint32_t)scan->count;
-    if (!hfsbi_scan_name(scan, path, &item->path, &item->path_len))
-        return NULL;
-    scan->count++;
-    return item;
-}
-
-/* Appends a copy of an item of another scan; false without memory. */
-static bool hfsbi_scan_copy(hfsbi_root_scan *to, const hfsbi_root_scan *from,
-                            const hfsbi_item *item) {
-    hfsbi_item *copy = hfsbi_scan_add(to, hfsbi_item_path(from, item));
-    hfsbi_item  is;
-    if (!copy) return false;
-    is = *item;
-    is.path = copy->path;
-    is.first = copy->first;
-    *copy = is;
-    return item->kind != HFSBI_ITEM_LINK ||
-           hfsbi_scan_name(to, hfsbi_item_target(from, item), &copy->target,
-                           &copy->target_len);
-}
-
-/* ---- hard links ---- */
-
-typedef struct hfsbi_twin {
-    uint64_t identity;
-    uint32_t index;
-} hfsbi_twin;
-
-static int hfsbi_compare_twins(const void *a, const void *b) {
-    const hfsbi_twin *x = (const hfsbi_twin *)a, *y = (const hfsbi_twin *)b;
-    if (x->identity != y->identity) return x->identity < y->identity ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
-/* Sets `first` of the files with several hard links; false without memory. */
-static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
-    hfsbi_twin *list;
-    size_t      i, n = 0, count = 0;
-    for (i = 0; i < scan->count; i++) {
-        scan->items[i].first = (uint32_t)i;
-        count += (scan->items[i].flags & HFSBI_ITEM_LINKED) != 0;
-    }
-    if (count == 0) return true;
-    list = (hfsbi_twin *)hfsbi_array(&scan->alloc, count, sizeof *list);
-    if (!list) return false;
-    for (i = 0; i < scan->count; i++) {
-        if (!(scan->items[i].flags & HFSBI_ITEM_LINKED)) continue;
-        list[n].identity = scan->items[i].identity;
-        list[n++].index = (uint32_t)i;
-    }
-    hfsbi_sort(list, count, sizeof *list, hfsbi_compare_twins);
-    for (i = 1; i < count; i++)
-        if (list[i].identity == list[i - 1].identity)
-            scan->items[list[i].index].first =
-                scan->items[list[i - 1].index].first;
-    hfsbi_array_free(&scan->alloc, list, count, sizeof *list);
-    return true;
-}
-
-/* ---- scanning ---- */
-
-/* A scan that is being made. */
-typedef struct hfsbi_root_scanner {
-    const hfsbi_scan_how *how;
-    hfsbi_root_scan      *out;
-    hfsbi_finder          finder;
-    size_t                at;     /* next item of the last scan */
-    size_t                failed; /* finder.failed when the last was added */
-    size_t                opened; /* 1 + the last folder; 0: none */
-    int64_t               began;  /* ns since 1970 */
-    unsigned long long    bytes;  /* of files that are to be stored */
-    bool                  dry;    /* store nothing */
-    bool                  missed; /* a path is there, but not in the scan */
-    hfsb_str              store;  /* path of the store in the root, or "" */
-    hfsb_err             *err;
-} hfsbi_root_scanner;
-
-static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
-    hfsb_file_info info;
-    hfsbi_file_info_fill(&info, st);
-    item->identity = info.inode ^ info.device * 0x9E3779B97F4A7C15ull;
-    item->mode = (uint16_t)info.mode;
-    item->uid = (uint32_t)st->st_uid;
-    item->gid = (uint32_t)st->st_gid;
-    item->kind = S_ISREG(st->st_mode)   ? HFSBI_ITEM_FILE
-                 : S_ISDIR(st->st_mode) ? HFSBI_ITEM_FOLDER
-                 : S_ISLNK(st->st_mode) ? HFSBI_ITEM_LINK
-                                        : HFSBI_ITEM_OTHER;
-    if (item->kind == HFSBI_ITEM_FOLDER) return; /* its times are of others */
-    item->size = info.size;
-    item->changed = (int64_t)info.changed * 1000000000 + info.changed_nanos;
-    item->touched = (int64_t)info.touched * 1000000000 + info.touched_nanos;
-    if (info.links > 1 && item->kind == HFSBI_ITEM_FILE)
-        item->flags |= HFSBI_ITEM_LINKED;
-}
-
-/* True when the metadata of a file says that its content is the same. */
-static bool hfsbi_item_untouched(const hfsbi_item *a, const hfsbi_item *b) {
-    return a->kind == b->kind && a->identity == b->identity &&
-           a->size == b->size && a->changed == b->changed &&
-           a->touched == b->touched;
-}
-
-/* True when the file may change once more without another timestamp. */
-static bool hfsbi_item_is_racy(const hfsbi_item *item, int64_t now) {
-    bool coarse =
-        item->changed % 1000000000 == 0 && item->touched % 1000000000 == 0;
-    return item->touched > now - (coarse ? HFSBI_TICK_COARSE : HFSBI_TICK);
-}
-
-/* The item of the last scan with this path, or NULL. Paths come in order. */
-static const hfsbi_item *hfsbi_root_scanner_last(hfsbi_root_scanner *s,
-                                                 hfsb_str            path) {
-    const hfsbi_root_scan *last = s->how->last;
-    while (s->at < last->count) {
-        const hfsbi_item *item = &last->items[s->at];
-        int order = hfsbi_compare_paths(hfsbi_item_path(last, item), path);
-        if (order == 0) return item;
-        if (order > 0) break;
-        s->at++;
-    }
-    return NULL;
-}
-
-static hfsb_status hfsbi_root_scanner_full(hfsbi_root_scanner *s) {
-    return hfsbi_fail(s->err, HFSB_LIMIT, 0,
-                      "the files beneath the root have more than %llu MiB",
-                      s->how->max_bytes >> 20);
-}
-
-/* Reads and stores the content of a file. One that cannot be read, or is too
-   large, has none. HFSB_OK; or the failure of the store. */
-static hfsb_status hfsbi_root_scanner_store(hfsbi_root_scanner *s,
-                                            const hfsbi_entry  *entry,
-                                            hfsbi_item         *item) {
-    struct stat st;
-    int64_t     now = hfsbi_wall_ns();
-    int         fd, code;
-    if (item->size > HFSBI_SCAN_FILE) return HFSB_OK;
-    s->bytes += item->size;
-    if (s->dry)
-        return s->bytes > s->how->max_bytes ? hfsbi_root_scanner_full(s)
-                                            : HFSB_OK;
-    fd = hfsbi_entry_open(entry->dir, entry->name, &st);
-    if (fd < 0) return HFSB_OK;
-    item->flags = 0;
-    hfsbi_item_set(item, &st);
-    code = hfsbi_store_put(s->how->store, fd, HFSBI_SCAN_FILE, item->digest);
-    if (code == 0) item->flags |= HFSBI_ITEM_STORED;
-    if (hfsbi_item_is_racy(item, now)) item->flags |= HFSBI_ITEM_RACY;
-    hfsbi_close(&fd);
-    if (code == ENOSPC || code == EDQUOT || code == EROFS || code == ENOMEM)
-        return hfsbi_fail_os(s->err, code, "%s", s->how->store->path.ptr);
-    return HFSB_OK;
-}
-
-static hfsb_status hfsbi_root_scanner_link(hfsbi_root_scanner *s,
-                                           const hfsbi_entry  *entry,
-                                           hfsbi_item         *item) {
-    char    target[PATH_MAX];
-    ssize_t n = readlinkat(entry->dir, entry->name, target, sizeof target);
-    if (n < 0 || n == (ssize_t)sizeof target) n = 0;
-    return hfsbi_scan_name(s->out, hfsb_str_make(target, (size_t)n),
-                           &item->target, &item->target_len)
-               ? HFSB_OK
-               : HFSB_NOMEM;
-}
-
-/* Something could not be read: the folder that was visited last or, where
-   readdir() does not say what a name is, a path. */
-static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
-    if (s->finder.failed != s->failed && s->opened)
-        s->out->items[s->opened - 1].flags |= HFSBI_ITEM_OPAQUE;
-    else if (s->finder.failed != s->failed) s->missed = true;
-    s->failed = s->finder.failed;
-    s->opened = 0;
-}
-
-/* A path is there but cannot be looked at: its folder shows its names and
-   nothing else. Any other failure is one of the scan, since what a scan lacks
-   counts as deleted. */
-static hfsb_status hfsbi_root_scanner_miss(hfsbi_root_scanner *s,
-                                           hfsb_str            path) {
-    size_t            end = path.len;
-    int               code = errno;
-    const hfsbi_item *folder = NULL;
-    while (end && path.ptr[end - 1] != '/') end--;
-    if (end && code == EACCES)
-        folder = hfsbi_scan_find(s->out, hfsb_str_slice(path, 0, end - 1));
-    if (!folder)
-        return hfsbi_file_fail_os(s->how->place, path, code, "look at",
-                                  s->err);
-    s->out->items[folder - s->out->items].flags |= HFSBI_ITEM_OPAQUE;
-    return HFSB_OK;
-}
-
-/* Fills an item; `was` is the same of the last scan, or NULL. */
-static hfsb_status hfsbi_root_scanner_fill(hfsbi_root_scanner *s,
-                                           const hfsbi_entry  *entry,
-                                           const hfsbi_item   *was,
-                                           hfsbi_item         *item) {
-    if (item->kind == HFSBI_ITEM_FOLDER) {
-        s->opened = s->out->count;
-        return HFSB_OK;
-    }
-    if (item->kind == HFSBI_ITEM_LINK)
-        return hfsbi_root_scanner_link(s, entry, item);
-    if (item->kind != HFSBI_ITEM_FILE) return HFSB_OK;
-    if (!was || !hfsbi_item_untouched(was, item) ||
-        (was->flags & HFSBI_ITEM_RACY))
-        return hfsbi_root_scanner_store(s, entry, item);
-    item->flags |= was->flags & HFSBI_ITEM_STORED;
-    memcpy(item->digest, was->digest, sizeof item->digest);
-    return HFSB_OK;
-}
-
-/* Callback of the walk. A file stays in the scans when rules begin to ignore
-   it, as in git. */
-static hfsb_status hfsbi_root_scanner_visit(void              *user,
-                                            const hfsbi_entry *entry) {
-    hfsbi_root_scanner *s = (hfsbi_root_scanner *)user;
-    const hfsbi_item   *was = hfsbi_root_scanner_last(s, entry->path);
-    bool                left_out = entry->ignored;
-    struct stat         st;
-    hfsbi_item         *item;
-    hfsbi_root_scanner_look(s);
-    if (!s->how->ignored && strcmp(entry->name, ".git") == 0) left_out = true;
-    if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
-    if (hfsb_str_equal(entry->path, s->store)) left_out = true;
-    if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-        return errno == ENOENT ? HFSB_OK
-                               : hfsbi_root_scanner_miss(s, entry->path);
-    }
-    if (s->out->count >= s->how->max_files)
-        return hfsbi_fail(s->err, HFSB_LIMIT, 0,
-                          "there are more than %zu files beneath the root",
-                          s->how->max_files);
-    item = hfsbi_scan_add(s->out, entry->path);
-    if (!item) return HFSB_NOMEM;
-    hfsbi_item_set(item, &st);
-    if (left_out && S_ISDIR(st.st_mode)) item->identity = 0;
-    if (left_out) item->kind = HFSBI_ITEM_IGNORED;
-    return hfsbi_root_scanner_fill(s, entry, was, item);
-}
-
-/* Leaves out the temporaries of writes, and what is in the store. */
-static bool hfsbi_root_scanner_wants(void *user, const hfsbi_entry *entry) {
-    const hfsbi_root_scanner *s = (const hfsbi_root_scanner *)user;
-    size_t                    n = s->store.len;
-    if (entry->name[0] == '.' && hfsbi_temp_pid(hfsb_cstr(entry->name)))
-        return false;
-    return !n || entry->path.len <= n || entry->path.ptr[n] != '/' ||
-           !hfsb_str_starts(entry->path, s->store);
-}
-
-/* Sets s->store if the store is in the root. */
-static void hfsbi_root_scanner_find_store(hfsbi_root_scanner *s,
-                                          char                real[PATH_MAX]) {
-    hfsb_str root = hfsb_buf_str(&s->how->place->real_root), path;
-    s->store = hfsb_str_make("", 0);
-    if (!realpath(s->how->store->path.ptr, real)) return;
-    path = hfsb_cstr(real);
-    if (root.len == 1) root.len = 0; /* "/" */
-    if (hfsb_str_starts(path, root) && path.len > root.len &&
-        path.ptr[root.len] == '/')
-        s->store = hfsb_str_slice(path, root.len + 1, path.len);
-}
-
-/* Makes room for as much as the last scan had. Without memory the scan makes
-   it later, or fails. */
-static void hfsbi_root_scanner_reserve(hfsbi_root_scanner *s) {
-    const hfsbi_root_scan *last = s->how->last;
-    hfsbi_item            *items;
-    hfsbi_scan_free(s->out);
-    if (last->count == 0) return;
-    items = (hfsbi_item *)hfsbi_array_grow(&s->out->alloc, NULL, &s->out->cap,
-                                           last->count + 16, sizeof *items);
-    if (items) s->out->items = items;
-    if (hfsb_buf_reserve(&s->out->names, last->names.len + 256) != HFSB_OK)
-        hfsb_buf_free(&s->out->names);
-}
-
-static hfsb_status hfsbi_root_scanner_run(hfsbi_root_scanner *s, bool dry) {
-    hfsbi_finder *f = &s->finder;
-    hfsb_status   st;
-    memset(f, 0, sizeof *f);
-    hfsbi_root_scanner_reserve(s);
-    s->at = s->failed = s->opened = 0;
-    s->missed = false;
-    s->bytes = 0;
-    s->dry = dry;
-    f->place = s->how->place;
-    f->alloc = s->out->alloc;
-    f->flags = HFSBI_FIND_SORTED | HFSBI_FIND_IGNORED;
-    if (s->how->ignored) f->flags |= HFSBI_FIND_ALL;
-    f->until = hfsb_clock_ms() + HFSBI_SCAN_MS;
-    f->visit = hfsbi_root_scanner_visit;
-    f->wants = hfsbi_root_scanner_wants;
-    f->user = s;
-    st = hfsbi_finder_open(f, hfsb_root_path(s->how->place), s->err);
-    if (st == HFSB_OK) st = hfsbi_finder_run(f, s->err);
-    if (st == HFSB_OK) hfsbi_root_scanner_look(s);
-    if (st == HFSB_OK && f->end != HFSBI_WALK_COMPLETE)
-        st = hfsbi_fail(s->err, HFSB_LIMIT, 0,
-                        "it takes more than %d s to look at all files",
-                        HFSBI_SCAN_MS / 1000);
-    if (st == HFSB_OK && s->missed)
-        st =
-            hfsbi_fail(s->err, HFSB_IO, 0, "some files cannot be looked at:%s",
-                       f->notes.len ? f->notes.ptr : "");
-    hfsbi_finder_close(f);
-    if (st == HFSB_OK && !hfsbi_scan_find_twins(s->out)) st = HFSB_NOMEM;
-    return st;
-}
-
-/* The first scan looks before it stores: a root that is too large costs no
-   disk. */
-HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
-                                    hfsbi_root_scan *out, hfsb_err *err) {
-    hfsbi_root_scanner s;
-    char               real[PATH_MAX];
-    hfsb_status        st = HFSB_OK;
-    memset(&s, 0, sizeof s);
-    s.how = how;
-    s.out = out;
-    s.err = err;
-    hfsbi_root_scanner_find_store(&s, real);
-    if (how->last->count == 0) st = hfsbi_root_scanner_run(&s, true);
-    if (st == HFSB_OK) st = hfsbi_root_scanner_run(&s, false);
-    if (st == HFSB_NOMEM) hfsbi_fail_status(err, st, "Checkpoint");
-    if (st != HFSB_OK) hfsbi_scan_free(out);
-    return st;
-}
-
-/* ---- comparing ---- */
-
-HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
-                              const hfsbi_root_scan *y, const hfsbi_item *b) {
-    if (!a || !b) return a == b;
-    if (a->kind != b->kind) return false;
-    if (a->kind == HFSBI_ITEM_OTHER) return true;
-    if (a->kind == HFSBI_ITEM_LINK)
-        return hfsb_str_equal(hfsbi_item_target(x, a),
-                              hfsbi_item_target(y, b));
-    if (a->mode != b->mode) return false;
-    if (a->kind == HFSBI_ITEM_FOLDER) return true;
-    if (!hfsb_str_equal(hfsbi_item_path(x, &x->items[a->first]),
-                        hfsbi_item_path(y, &y->items[b->first])))
-        return false;
-    if ((a->flags & b->flags) & HFSBI_ITEM_STORED)
-        return memcmp(a->digest, b->digest, sizeof a->digest) == 0;
-    return a->size == b->size && a->changed == b->changed &&
-           a->identity == b->identity;
-}
-
-/* One side of a comparison. */
-typedef struct hfsbi_scan_side {
-    const hfsbi_root_scan *scan;
-    size_t                 at;
-} hfsbi_scan_side;
-
-static const hfsbi_item *hfsbi_scan_side_item(const hfsbi_scan_side *s) {
-    return s->at < s->scan->count ? &s->scan->items[s->at] : NULL;
-}
-
-/* Skips what is beneath the folder. */
-static void hfsbi_scan_side_skip(hfsbi_scan_side *s, hfsb_str folder) {
-    const hfsbi_item *item;
-    while ((item = hfsbi_scan_side_item(s)) != NULL) {
-        hfsb_str path = hfsbi_item_path(s->scan, item);
-        if (path.len <= folder.len || path.ptr[folder.len] != '/' ||
-            !hfsb_str_starts(path, folder))
-            return;
-        s->at++;
-    }
-}
-
-static bool hfsbi_item_hides(const hfsbi_item *item) {
-    return item && (item->kind == HFSBI_ITEM_IGNORED ||
-                    (item->flags & HFSBI_ITEM_OPAQUE));
-}
-
-/* Takes the next path of both sides. False at the end. */
-static bool hfsbi_scan_sides_next(hfsbi_scan_side *x, hfsbi_scan_side *y,
-                                  const hfsbi_item **a, const hfsbi_item **b) {
-    int order;
-    *a = hfsbi_scan_side_item(x);
-    *b = hfsbi_scan_side_item(y);
-    if (!*a && !*b) return false;
-    order = !*a   ? 1
-            : !*b ? -1
-                  : hfsbi_compare_paths(hfsbi_item_path(x->scan, *a),
-                                        hfsbi_item_path(y->scan, *b));
-    if (order > 0) *a = NULL;
-    else x->at++;
-    if (order < 0) *b = NULL;
-    else y->at++;
-    return true;
-}
-
-HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
-                                     const hfsbi_root_scan *after,
-                                     hfsbi_diff_fn fn, void *user) {
-    hfsbi_scan_side   x, y;
-    const hfsbi_item *a, *b;
-    hfsb_status       st = HFSB_OK;
-    x.scan = before;
-    y.scan = after;
-    x.at = y.at = 0;
-    while (st == HFSB_OK && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
-        bool ignored = (a && a->kind == HFSBI_ITEM_IGNORED) ||
-                       (b && b->kind == HFSBI_ITEM_IGNORED);
-        if (hfsbi_item_hides(a) || hfsbi_item_hides(b)) {
-            hfsb_str path =
-                a ? hfsbi_item_path(before, a) : hfsbi_item_path(after, b);
-            hfsbi_scan_side_skip(&x, path);
-            hfsbi_scan_side_skip(&y, path);
-        }
-        if (ignored || hfsbi_item_same(before, a, after, b)) continue;
-        st = fn(user, a, b);
-    }
-    return st;
-}
-
-static hfsb_status hfsbi_diff_add(void *user, const hfsbi_item *was,
-                                  const hfsbi_item *is) {
-    hfsbi_diff_count *n = (hfsbi_diff_count *)user;
-    if (!was) n->created++;
-    else if (!is) n->deleted++;
-    else n->changed++;
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsbi_diff_count hfsbi_scan_count(const hfsbi_root_scan *before,
-                                           const hfsbi_root_scan *after) {
-    hfsbi_diff_count n = HFSB_INIT;
-    (void)hfsbi_scan_diff(before, after, hfsbi_diff_add, &n);
-    return n;
-}
-
-/* ---- the file of a checkpoint ---- */
-
-static const char hfsbi_checkpoint_magic[16] = "hfsb-checkpnt1\n";
-
-enum { HFSBI_CHECKPOINT_FILE = 40 }; /* bytes of its name, with NUL */
-
-static void hfsbi_checkpoint_file(uint64_t number,
-                                  char     name[HFSBI_CHECKPOINT_FILE]) {
-    (void)snprintf(name, HFSBI_CHECKPOINT_FILE, "checkpoints/%08llu",
-                   (unsigned long long)number);
-}
-
-/* True when the files of two checkpoints need not tell the items apart. */
-static bool hfsbi_item_equal(const hfsbi_root_scan *x, const hfsbi_item *a,
-                             const hfsbi_root_scan *y, const hfsbi_item *b) {
-    return a->flags == b->flags && a->identity == b->identity &&
-           a->changed == b->changed && a->touched == b->touched &&
-           a->uid == b->uid && a->gid == b->gid && hfsbi_item_same(x, a, y, b);
-}
-
-/* Collects what the base lacks; false without memory. */
-static bool hfsbi_delta_make(const hfsbi_root_scan *base,
-                             const hfsbi_root_scan *scan,
-                             hfsbi_root_scan       *delta) {
-    hfsbi_scan_side   x, y;
-    const hfsbi_item *a, *b;
-    bool              ok = true;
-    x.scan = base;
-    y.scan = scan;
-    x.at = y.at = 0;
-    while (ok && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
-        if (a && b && hfsbi_item_equal(base, a, scan, b)) continue;
-        if (b) {
-            ok = hfsbi_scan_copy(delta, scan, b);
-        } else {
-            ok = hfsbi_scan_add(delta, hfsbi_item_path(base, a)) != NULL;
-        }
-    }
-    return ok;
-}
-
-HFSBI_FN int hfsbi_checkpoint_write(hfsbi_store *store, hfsbi_checkpoint *head,
-                                    const hfsbi_root_scan *scan,
-                                    const hfsbi_root_scan *base) {
-    const hfsbi_root_scan *from = scan;
-    hfsbi_root_scan        delta;
-    char                   name[HFSBI_CHECKPOINT_FILE];
-    hfsb_str               parts[3];
-    int                    code = 0;
-    hfsbi_scan_init(&delta, &scan->alloc);
-    if (base && !hfsbi_delta_make(base, scan, &delta)) code = ENOMEM;
-    if (base && delta.count < scan->count / 4) from = &delta;
-    else head->base = 0;
-    memcpy(head->magic, hfsbi_checkpoint_magic, sizeof head->magic);
-    head->count = from->count;
-    head->names = from->names.len;
-    parts[0] = hfsb_str_make((const char *)head, sizeof *head);
-    parts[1] = hfsb_str_make((const char *)from->items,
-                             from->count * sizeof *from->items);
-    parts[2] = hfsb_buf_str(&from->names);
-    hfsbi_checkpoint_file(head->number, name);
-    if (code == 0) code = hfsbi_store_write(store, name, parts, 3);
-    hfsbi_scan_free(&delta);
-    return code;
-}
-
-/* True when a name lies in the names and ends in NUL. */
-static bool hfsbi_name_fits(const hfsbi_root_scan *scan, uint32_t at,
-                            uint32_t len) {
-    return at < scan->names.len && len < scan->names.len - at &&
-           scan->names.ptr[at + len] == '\0' &&
-           memchr(scan->names.ptr + at, '\0', len) == NULL;
-}
-
-/* True for a path that is relative and has no "." or "..". */
-static bool hfsbi_name_is_path(hfsb_str path) {
-    hfsb_str part;
-    if (path.len == 0) return false;
-    while (hfsbi_list_next(&path, '/', &part))
-        if (part.len == 0 || hfsb_str_equal(part, HFSB_LIT(".")) ||
-            hfsb_str_equal(part, HFSB_LIT("..")))
-            return false;
-    return true;
-}
-
-/* The file may be damaged, or made by somebody. */
-static bool hfsbi_scan_is_valid(const hfsbi_root_scan *scan) {
-    size_t i;
-    for (i = 0; i < scan->count; i++) {
-        const hfsbi_item *item = &scan->items[i];
-        hfsb_str          path;
-        if (item->kind > HFSBI_ITEM_IGNORED || item->mode > 07777 ||
-            !hfsbi_name_fits(scan, item->path, item->path_len) ||
-            (item->kind == HFSBI_ITEM_LINK &&
-             !hfsbi_name_fits(scan, item->target, item->target_len)))
-            return false;
-        path = hfsbi_item_path(scan, item);
-        if (!hfsbi_name_is_path(path)) return false;
-        if (i &&
-            hfsbi_compare_paths(hfsbi_item_path(scan, item - 1), path) >= 0)
-            return false;
-    }
-    return true;
-}
-
-/* Takes items and names out of the text of a file. */
-static int hfsbi_scan_parse(const hfsbi_checkpoint *head, hfsb_str text,
-                            hfsbi_root_scan *scan) {
-    size_t bytes;
-    if (head->count > text.len / sizeof(hfsbi_item)) return EINVAL;
-    bytes = (size_t)head->count * sizeof(hfsbi_item);
-    if (text.len - sizeof *head < bytes ||
-        text.len - sizeof *head - bytes != head->names)
-        return EINVAL;
-    if (head->count == 0) return 0;
-    scan->items = (hfsbi_item *)hfsbi_array(&scan->alloc, (size_t)head->count,
-                                            sizeof *scan->items);
-    if (!scan->items) return ENOMEM;
-    scan->cap = scan->count = (size_t)head->count;
-    memcpy(scan->items, text.ptr + sizeof *head, bytes);
-    if (hfsb_buf_append(
-            &scan->names,
-            hfsb_str_slice(text, sizeof *head + bytes, text.len)) != HFSB_OK)
-        return ENOMEM;
-    return hfsbi_scan_is_valid(scan) ? 0 : EINVAL;
-}
-
-/* A text of a file that may be damaged becomes empty unless it is UTF-8. */
-static void hfsbi_label_check(char *text, size_t size) {
-    text[size - 1] = '\0';
-    if (hfsb_utf8_validate(hfsb_cstr(text)) != strlen(text)) text[0] = '\0';
-}
-
-static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
-                                 hfsbi_checkpoint *head,
-                                 hfsbi_root_scan  *scan) {
-    hfsb_buf text = HFSB_INIT;
-    char     name[HFSBI_CHECKPOINT_FILE];
-    int      code;
-    text.alloc = store->alloc;
-    hfsbi_checkpoint_file(number, name);
-    code = hfsbi_store_read(store, name, &text);
-    if (code == 0 && text.len < sizeof *head) code = EINVAL;
-    if (code == 0) memcpy(head, text.ptr, sizeof *head);
-    if (code == 0 && (memcmp(head->magic, hfsbi_checkpoint_magic,
-                             sizeof head->magic) != 0 ||
-                      head->number != number))
-        code = EINVAL;
-    if (code == 0) {
-        hfsbi_label_check(head->name, sizeof head->name);
-        hfsbi_label_check(head->by, sizeof head->by);
-    }
-    if (code == 0 && scan)
-        code = hfsbi_scan_parse(head, hfsb_buf_str(&text), scan);
-    hfsb_buf_free(&text);
-    return code;
-}
-
-/* Applies a delta to its base; false without memory. */
-static bool hfsbi_delta_apply(const hfsbi_root_scan *base,
-                              const hfsbi_root_scan *delta,
-                              hfsbi_root_scan       *out) {
-    hfsbi_scan_side   x, y;
-    const hfsbi_item *a, *b;
-    bool              ok = true;
-    x.scan = base;
-    y.scan = delta;
-    x.at = y.at = 0;
-    while (ok && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
-        if (b && b->kind == HFSBI_ITEM_GONE) continue;
-        ok =
-            b ? hfsbi_scan_copy(out, delta, b) : hfsbi_scan_copy(out, base, a);
-    }
-    return ok;
-}
-
-HFSBI_FN int hfsbi_checkpoint_read(const hfsbi_store *store, uint64_t number,
-                                   hfsbi_checkpoint *head,
-                                   hfsbi_root_scan  *scan) {
-    hfsbi_checkpoint from;
-    hfsbi_root_scan  base, delta;
-    int              code = hfsbi_checkpoint_load(store, number, head, scan);
-    if (code == 0 && scan && head->base) {
-        delta = *scan;
-        hfsbi_scan_init(scan, &delta.alloc);
-        hfsbi_scan_init(&base, &delta.alloc);
-        code = hfsbi_checkpoint_load(store, head->base, &from, &base);
-        if (code == 0 && from.base) code = EINVAL;
-        if (code == 0 && !hfsbi_delta_apply(&base, &delta, scan))
-            code = ENOMEM;
-        hfsbi_scan_free(&base);
-        hfsbi_scan_free(&delta);
-    }
-    if (code == 0 && scan && !hfsbi_scan_find_twins(scan)) code = ENOMEM;
-    if (code != 0 && scan) hfsbi_scan_free(scan);
-    return code;
-}
-
-HFSBI_FN int hfsbi_checkpoint_digests(const hfsbi_store *store,
-                                      uint64_t number, hfsbi_checkpoint *head,
-                                      hfsb_buf *out) {
-    hfsbi_root_scan scan;
-    size_t          i;
-    int             code;
-    hfsbi_scan_init(&scan, &store->alloc);
-    code = hfsbi_checkpoint_load(store, number, head, &scan);
-    for (i = 0; code == 0 && i < scan.count; i++)
-        if (scan.items[i].flags & HFSBI_ITEM_STORED)
-            hfsb_buf_append(out,
-                            hfsb_str_make((const char *)scan.items[i].digest,
-                                          HFSB_SHA256_SIZE));
-    hfsbi_scan_free(&scan);
-    return code == 0 && out->status != HFSB_OK ? ENOMEM : code;
-}
-
-HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number) {
-    char name[HFSBI_CHECKPOINT_FILE];
-    hfsbi_checkpoint_file(number, name);
-    return hfsbi_store_remove(store, name);
-}
-
-/* ---- src/tools/restore.c ---- */
-/* restore.c - bring a root from one state to another.
-
-   The plan is the difference between two scans. It is carried out so that each
-   step finds what it needs:
-
-       1. remove what is in the way, what is in a folder before the folder
-       2. make folders, then put files and symlinks, in the order of paths
-       3. remove folders that were not empty before
-       4. set the modes of folders, which may forbid any change
-
-   Each path goes from the old state to the new one in one step (os room), so
-   whoever dies in between leaves a mixture of whole files, and the same plan
-   made again does the rest. A folder that forbids a change, and is ours, gets
-   the permission for it; step 4 takes that back.
-
-   Files that were one file with several names (hard links) become one again:
-   the first name gets the content, the others are linked to it.
-
-   A file whose content is not stored is never lost: one that was renamed is
-   renamed back, any other is left as it is unless `force` is set.
-
-   `known` is the state that this program has left. A path that has another
-   state now was changed by somebody else. It is kept if nothing but that
-   change would be taken back; otherwise it is a conflict, which the caller
-   must settle before it runs the plan. After an interrupted restore a path
-   that is gone, or a folder with another mode, is not somebody else's. */
-enum { HFSBI_RESTORE_NOTES = 20 }; /* lines */
-
-/* ---- the plan ---- */
-
-/* True when path is `folder` or beneath it; everything is beneath "". */
-static bool hfsbi_is_beneath(hfsb_str path, hfsb_str folder) {
-    if (folder.len == 0) return true;
-    return hfsb_str_starts(path, folder) &&
-           (path.len == folder.len || path.ptr[folder.len] == '/');
-}
-
-static hfsb_str hfsbi_repair_path(const hfsbi_restore *r,
-                                  const hfsbi_repair  *x) {
-    return x->goal ? hfsbi_item_path(r->goal, x->goal)
-                   : hfsbi_item_path(r->now, x->now);
-}
-
-static hfsb_status hfsbi_plan_add(void *user, const hfsbi_item *was,
-                                  const hfsbi_item *is) {
-    hfsbi_restore *r = (hfsbi_restore *)user;
-    hfsbi_repair  *x = (hfsbi_repair *)hfsbi_array_grow(
-         &r->alloc, r->repairs, &r->cap, r->count + 1, sizeof *x);
-    if (!x) return HFSB_NOMEM;
-    r->repairs = x;
-    x += r->count++;
-    x->now = was;
-    x->goal = is;
-    x->from = NULL;
-    x->state = hfsbi_is_beneath(hfsbi_repair_path(r, x), r->path)
-                   ? HFSBI_REPAIR_TODO
-                   : HFSBI_REPAIR_LEFT;
-    return HFSB_OK;
-}
-
-/* True when only the permission bits of a file differ. */
-static bool hfsbi_repair_is_mode(const hfsbi_restore *r,
-                                 const hfsbi_repair  *x) {
-    const hfsbi_item *a = x->now, *b = x->goal;
-    if (!a || a->kind != b->kind) return false;
-    if (a->flags & b->flags & HFSBI_ITEM_STORED) {
-        if (memcmp(a->digest, b->digest, sizeof a->digest) != 0) return false;
-    } else if (a->identity != b->identity || a->size != b->size ||
-               a->changed != b->changed) {
-        return false;
-    }
-    return hfsb_str_equal(hfsbi_item_path(r->now, &r->now->items[a->first]),
-                          hfsbi_item_path(r->goal, &r->goal->items[b->first]));
-}
-
-/* Leaves a path that somebody else has changed, or notes the conflict. */
-static hfsb_status hfsbi_plan_spare(hfsbi_restore *r, hfsbi_repair *x) {
-    hfsb_str          path = hfsbi_repair_path(r, x);
-    const hfsbi_item *was = hfsbi_scan_find(r->known, path);
-    if (hfsbi_item_same(r->known, was, r->now, x->now)) return HFSB_OK;
-    if (r->resumed && (!x->now || (x->goal && x->now->kind == x->goal->kind &&
-                                   x->now->kind == HFSBI_ITEM_FOLDER)))
-        return HFSB_OK; /* it was on its way */
-    if (hfsbi_item_same(r->known, was, r->goal, x->goal)) {
-        x->state = HFSBI_REPAIR_LEFT;
-        r->kept++;
-        return HFSB_OK;
-    }
-    if (r->conflict_count++ >= HFSBI_RESTORE_NOTES) return HFSB_OK;
-    hfsbi_put_shown(&r->conflicts, path);
-    return hfsb_buf_append_byte(&r->conflicts, '\n');
-}
-
-/* True for a file whose content is not stored. */
-static bool hfsbi_item_is_bare(const hfsbi_item *item) {
-    return item && item->kind == HFSBI_ITEM_FILE &&
-           !(item->flags & HFSBI_ITEM_STORED);
-}
-
-/* Returns the repair of a file that is at another path now, or NULL. */
-static hfsbi_repair *hfsbi_plan_find_moved(hfsbi_restore    *r,
-                                           const hfsbi_item *now) {
-    size_t i;
-    for (i = 0; i < r->count; i++) {
-        hfsbi_repair *y = &r->repairs[i];
-        if (!y->now && !y->from && hfsbi_item_is_bare(y->goal) &&
-            y->state == HFSBI_REPAIR_TODO &&
-            y->goal->identity == now->identity && y->goal->size == now->size &&
-            y->goal->changed == now->changed)
-            return y;
-    }
-    return NULL;
-}
-
-static void hfsbi_restore_note(hfsbi_restore *r, const char *text) {
-    if (r->failed++ < HFSBI_RESTORE_NOTES)
-        hfsb_buf_printf(&r->notes, "%s\n", text);
-}
-
-/* Sees to a file whose content would be lost. */
-static void hfsbi_plan_bare(hfsbi_restore *r, hfsbi_repair *x) {
-    hfsbi_repair *y = x->goal ? NULL : hfsbi_plan_find_moved(r, x->now);
-    hfsb_err      err;
-    if (y) y->from = x->now;
-    if (y) x->state = HFSBI_REPAIR_DONE;
-    if (y || r->force || (x->goal && hfsbi_repair_is_mode(r, x))) return;
-    x->state = HFSBI_REPAIR_LEFT;
-    hfsbi_file_fail(&err, HFSB_REFUSED,
-                    "Left as it is, because its content is not stored",
-                    hfsbi_repair_path(r, x));
-    hfsbi_restore_note(r, err.msg);
-}
-
-HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r) {
-    hfsb_status st;
-    size_t      i;
-    r->conflicts.alloc = r->notes.alloc = r->loosened.alloc = r->alloc;
-    st = hfsbi_scan_diff(r->now, r->goal, hfsbi_plan_add, r);
-    for (i = 0; st == HFSB_OK && i < r->count; i++)
-        if (r->repairs[i].state == HFSBI_REPAIR_TODO &&
-            hfsbi_item_is_bare(r->repairs[i].now))
-            hfsbi_plan_bare(r, &r->repairs[i]);
-    for (i = 0; r->known && st == HFSB_OK && i < r->count; i++)
-        if (r->repairs[i].state == HFSBI_REPAIR_TODO)
-            st = hfsbi_plan_spare(r, &r->repairs[i]);
-    return st;
-}
-
-HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r) {
-    hfsbi_array_free(&r->alloc, r->repairs, r->cap, sizeof *r->repairs);
-    hfsb_buf_free(&r->conflicts);
-    hfsb_buf_free(&r->notes);
-    hfsb_buf_free(&r->loosened);
-}
-
-/* ---- one step ---- */
-
-/* Appends the absolute path: relative ones begin in the working directory. */
-static hfsb_str hfsbi_restore_at(const hfsbi_restore *r, hfsb_str path,
-                                 hfsb_buf *out) {
-    hfsb_buf_truncate(out, 0);
-    if (hfsb_path_join(hfsb_root_path(r->place), path, out) != HFSB_OK)
-        hfsb_buf_truncate(out, 0); /* an empty path is refused */
-    return hfsb_buf_str(out);
-}
-
-/* Gives us the permission to change what is in the folder of path; false when
-   that cannot help. */
-static bool hfsbi_restore_loosen(hfsbi_restore *r, hfsb_str path,
-                                 hfsb_buf *at) {
-    hfsb_file_info info;
-    hfsb_str       folder;
-    while (path.len && path.ptr[path.len - 1] != '/') path.len--;
-    if (path.len == 0) return false; /* the root stays as it is */
-    path.len--;
-    folder = hfsbi_restore_at(r, path, at);
-    if (hfsb_file_stat(r->place, folder, &info, NULL) != HFSB_OK ||
-        info.type != HFSB_FILE_DIRECTORY || (info.mode & 0700u) == 0700u)
-        return false;
-    if (hfsbi_path_set_mode(r->place, folder, info.mode | 0700u, NULL) !=
-        HFSB_OK)
-        return false;
-    hfsb_buf_append(&r->loosened, path);
-    hfsb_buf_append_byte(&r->loosened, '\0');
-    return true;
-}
-
-typedef hfsb_status (*hfsbi_step_fn)(hfsbi_restore *r, const hfsbi_repair *x,
-                                     hfsb_str at, hfsb_err *err);
-
-/* Takes a step, again with more permissions if they are missing. With `later`
-   a folder that is not empty stays to do. */
-static bool hfsbi_restore_step(hfsbi_restore *r, hfsbi_repair *x,
-                               hfsbi_step_fn fn, bool later) {
-    hfsb_str    path = hfsbi_repair_path(r, x);
-    hfsb_buf    at = HFSB_INIT;
-    hfsb_err    err = HFSB_INIT;
-    hfsb_status st;
-    at.alloc = r->alloc;
-    st = fn(r, x, hfsbi_restore_at(r, path, &at), &err);
-    if (st == HFSB_DENIED && hfsbi_restore_loosen(r, path, &at))
-        st = fn(r, x, hfsbi_restore_at(r, path, &at), &err);
-    hfsb_buf_free(&at);
-    if (st == HFSB_OK) return true;
-    if (st == HFSB_EXISTS && later) return false;
-    x->state = HFSBI_REPAIR_LEFT;
-    hfsbi_restore_note(r, err.msg[0] ? err.msg : hfsb_status_text(st));
-    return false;
-}
-
-/* ---- 1 and 3. removing ---- */
-
-/* True when nothing can be put here before this is removed. */
-static bool hfsbi_repair_removes(const hfsbi_repair *x) {
-    if (!x->now) return false;
-    if (!x->goal) return true;
-    return x->now->kind != x->goal->kind &&
-           (x->now->kind == HFSBI_ITEM_FOLDER ||
-            x->goal->kind == HFSBI_ITEM_FOLDER);
-}
-
-static hfsb_status hfsbi_step_remove(hfsbi_restore *r, const hfsbi_repair *x,
-                                     hfsb_str at, hfsb_err *err) {
-    return hfsbi_path_remove(r->place, at, x->now->kind == HFSBI_ITEM_FOLDER,
-                             err);
-}
-
-/* A folder that is not empty yet may be when all files are in their places:
-   the last pass removes it. */
-static void hfsbi_restore_remove(hfsbi_restore *r, bool last) {
-    size_t i = r->count;
-    while (i-- > 0) {
-        hfsbi_repair *x = &r->repairs[i];
-        if (x->state != HFSBI_REPAIR_TODO || !hfsbi_repair_removes(x) ||
-            (last && x->goal) ||
-            !hfsbi_restore_step(r, x, hfsbi_step_remove, !last) || x->goal)
-            continue;
-        x->state = HFSBI_REPAIR_DONE;
-        r->done.deleted++;
-    }
-}
-
-/* ---- 2. putting ---- */
-
-/* True when the first name of a file is, or has become, what it shall be. */
-static bool hfsbi_repair_has_first(const hfsbi_restore *r,
-                                   const hfsbi_item    *first) {
-    hfsb_str path = hfsbi_item_path(r->goal, first);
-    size_t   low = 0, high = r->count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int    order =
-            hfsbi_compare_paths(hfsbi_repair_path(r, &r->repairs[mid]), path);
-        if (order == 0) return r->repairs[mid].state == HFSBI_REPAIR_DONE;
-        if (order < 0) low = mid + 1;
-        else high = mid;
-    }
-    return true;
-}
-
-/* Links the path to the first name of its file. */
-static hfsb_status hfsbi_step_link(hfsbi_restore *r, const hfsbi_repair *x,
-                                   hfsb_str at, hfsb_err *err) {
-    const hfsbi_item *first = &r->goal->items[x->goal->first];
-    hfsb_buf          to = HFSB_INIT;
-    hfsbi_put         put;
-    hfsb_status       st;
-    if (first == x->goal || !hfsbi_repair_has_first(r, first))
-        return HFSB_NOT_FOUND;
-    memset(&put, 0, sizeof put);
-    to.alloc = r->alloc;
-    put.content = -1;
-    put.link_to = hfsbi_restore_at(r, hfsbi_item_path(r->goal, first), &to);
-    st = hfsbi_path_replace(r->place, at, &put, err);
-    hfsb_buf_free(&to);
-    return st;
-}
-
-static hfsb_status hfsbi_step_content(hfsbi_restore *r, const hfsbi_repair *x,
-                                      hfsb_str at, hfsb_err *err) {
-    const hfsbi_item *goal = x->goal;
-    hfsbi_put         put;
-    hfsb_status       st;
-    if (!(goal->flags & HFSBI_ITEM_STORED))
-        return hfsbi_file_fail(err, HFSB_NOT_FOUND,
-                               "Not stored (too large or not readable)", at);
-    memset(&put, 0, sizeof put);
-    put.content = hfsbi_store_get(r->store, goal->digest);
-    if (put.content < 0)
-        return hfsbi_file_fail(err, HFSB_NOT_FOUND,
-                               "The stored copy is missing", at);
-    put.digest = goal->digest;
-    put.mode = goal->mode;
-    put.uid = (uid_t)goal->uid;
-    put.gid = (gid_t)goal->gid;
-    st = hfsbi_path_replace(r->place, at, &put, err);
-    hfsbi_close(&put.content);
-    return st;
-}
-
-/* Renames a file back, and gives it its mode. */
-static hfsb_status hfsbi_step_move(hfsbi_restore *r, const hfsbi_repair *x,
-                                   hfsb_str at, hfsb_err *err) {
-    hfsb_buf    from = HFSB_INIT;
-    hfsb_status st;
-    from.alloc = r->alloc;
-    st = hfsbi_path_move(
-        r->place, hfsbi_restore_at(r, hfsbi_item_path(r->now, x->from), &from),
-        at, err);
-    hfsb_buf_free(&from);
-    if (st == HFSB_OK)
-        st = hfsbi_path_set_mode(r->place, at, x->goal->mode, err);
-    return st;
-}
-
-static hfsb_status hfsbi_step_file(hfsbi_restore *r, const hfsbi_repair *x,
-                                   hfsb_str at, hfsb_err *err) {
-    if (x->from) return hfsbi_step_move(r, x, at, err);
-    if (hfsbi_repair_is_mode(r, x))
-        return hfsbi_path_set_mode(r->place, at, x->goal->mode, err);
-    if (hfsbi_step_link(r, x, at, err) == HFSB_OK) return HFSB_OK;
-    return hfsbi_step_content(r, x, at, err);
-}
-
-static hfsb_status hfsbi_step_put(hfsbi_restore *r, const hfsbi_repair *x,
-                                  hfsb_str at, hfsb_err *err) {
-    hfsbi_put put;
-    switch (x->goal->kind) {
-    case HFSBI_ITEM_FOLDER: return hfsbi_path_put_folder(r->place, at, err);
-    case HFSBI_ITEM_FILE: return hfsbi_step_file(r, x, at, err);
-    case HFSBI_ITEM_LINK:
-        memset(&put, 0, sizeof put);
-        put.content = -1;
-        put.symlink = hfsbi_item_target(r->goal, x->goal);
-        return hfsbi_path_replace(r->place, at, &put, err);
-    default:
-        return hfsbi_file_fail(err, HFSB_NOT_REGULAR,
-                               "Devices, FIFOs and sockets are not restored",
-                               at);
-    }
-}
-
-static void hfsbi_restore_put(hfsbi_restore *r) {
-    size_t i;
-    for (i = 0; i < r->count; i++) {
-        hfsbi_repair *x = &r->repairs[i];
-        if (x->state != HFSBI_REPAIR_TODO || !x->goal ||
-            !hfsbi_restore_step(r, x, hfsbi_step_put, false))
-            continue;
-        x->state = HFSBI_REPAIR_DONE;
-        if (x->now) r->done.changed++;
-        else r->done.created++;
-    }
-}
-
-/* ---- 4. modes of folders ---- */
-
-static hfsb_status hfsbi_step_mode(hfsbi_restore *r, const hfsbi_repair *x,
-                                   hfsb_str at, hfsb_err *err) {
-    return hfsbi_path_set_mode(r->place, at, x->goal->mode, err);
-}
-
-/* Takes back permissions that were given for the work, in reverse order. */
-static void hfsbi_restore_tighten(hfsbi_restore *r) {
-    hfsb_buf at = HFSB_INIT;
-    size_t   end = r->loosened.len;
-    at.alloc = r->alloc;
-    while (r->loosened.status == HFSB_OK && end > 0) {
-        size_t            begin = end - 1;
-        hfsb_str          path;
-        const hfsbi_item *item;
-        while (begin > 0 && r->loosened.ptr[begin - 1]) begin--;
-        path = hfsb_str_make(r->loosened.ptr + begin, end - 1 - begin);
-        item = hfsbi_scan_find(r->goal, path);
-        if (!item) item = hfsbi_scan_find(r->now, path);
-        if (item && item->kind == HFSBI_ITEM_FOLDER)
-            (void)hfsbi_path_set_mode(r->place, hfsbi_restore_at(r, path, &at),
-                                      item->mode, NULL);
-        end = begin;
-    }
-    hfsb_buf_free(&at);
-}
-
-HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r) {
-    size_t i;
-    hfsbi_restore_remove(r, false);
-    hfsbi_restore_put(r);
-    hfsbi_restore_remove(r, true);
-    for (i = r->count; i-- > 0;) {
-        hfsbi_repair *x = &r->repairs[i];
-        if (x->state == HFSBI_REPAIR_DONE && x->goal &&
-            x->goal->kind == HFSBI_ITEM_FOLDER)
-            (void)hfsbi_restore_step(r, x, hfsbi_step_mode, false);
-    }
-    hfsbi_restore_tighten(r);
-}
-
-/* ---- src/tools/history.c ---- */
-/* history.c - when checkpoints are taken, and which are kept.
-
-   A checkpoint is a numbered state of the root. It is taken before the first
-   of some changes by tools, before each command, and after both:
-
-       before() --> tool or command --> changed() --> after()
-          |                                              |
-          +-- what others did meanwhile                  +-- what it did
-
-   so that the history tells both apart. A scan that finds nothing changed
-   makes no checkpoint. Calls that overlap, or follow each other at once, share
-   one. Between changed() and after() a checkpoint is owed: whoever scans first
-   takes it.
-
-   Each checkpoint knows its parent, the state before it; `at` is the one that
-   the root was last equal to. An undo goes to the parent and moves `at` there,
-   so the next one goes further back, and what follows branches off:
-
-       1 <- 2 <- 3 <- 4        undo, undo: at 2; a change: 5, parent 2
-
-   Several processes may use one store: its lock is held during a scan, and
-   whoever gets it reads first what the others have added.
-
-   Limits never fail a call. Old checkpoints are dropped when the store is too
-   large, except the first, the one where the session began, and `at`. If that
-   does not help, or there are too many files, checkpoints stop, and one note
-   says so. */
-enum {
-    HFSBI_HISTORY_TURN_MS = 1000, /* changes this close share a checkpoint */
-    HFSBI_HISTORY_FILES = 50000,
-    HFSBI_HISTORY_COUNT = 500 /* checkpoints kept */
-};
-
-#define HFSBI_HISTORY_BYTES (512ull << 20)
-
-/* ---- stopping ---- */
-
-static void hfsbi_history_stop(hfsbi_history *h, const char *why) {
-    size_t n = hfsbi_utf8_floor(hfsb_cstr(why), sizeof h->stopped - 1);
-    pthread_mutex_lock(&h->brief);
-    if (!h->stopped[0]) memcpy(h->stopped, why, n); /* zeros follow */
-    pthread_mutex_unlock(&h->brief);
-}
-
-static bool hfsbi_history_is_stopped(hfsbi_history *h) {
-    bool stopped;
-    pthread_mutex_lock(&h->brief);
-    stopped = h->stopped[0] != '\0';
-    pthread_mutex_unlock(&h->brief);
-    return stopped;
-}
-
-HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes) {
-    pthread_mutex_lock(&h->brief);
-    if (h->stopped[0] && !h->noted) {
-        h->noted = true;
-        hfsb_buf_printf(notes, "\n(no more checkpoints, undo ends here: %s)",
-                        h->stopped);
-    }
-    pthread_mutex_unlock(&h->brief);
-}
-
-/* ---- open and close ---- */
-
-HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_tools_opts *opts,
-                                        const hfsb_root       *place,
-                                        hfsbi_history **out, hfsb_err *err) {
-    const char    *dir = opts->checkpoints;
-    hfsb_err       why;
-    hfsbi_history *h;
-    int            code;
-    if (place->root_fd < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Checkpoints need a root directory.");
-    h = (hfsbi_history *)hfsbi_array(&opts->alloc, 1, sizeof *h);
-    *out = h;
-    if (!h) return hfsbi_fail_status(err, HFSB_NOMEM, "Checkpoints");
-    memset(h, 0, sizeof *h);
-    h->place = place;
-    h->alloc = opts->alloc;
-    h->ignored = opts->checkpoint_ignored;
-    h->max_files = opts->max_checkpoint_files ? opts->max_checkpoint_files
-                                              : (size_t)HFSBI_HISTORY_FILES;
-    h->max_bytes = opts->max_checkpoint_bytes ? opts->max_checkpoint_bytes
-                                              : HFSBI_HISTORY_BYTES;
-    h->scanned = -HFSBI_HISTORY_TURN_MS;
-    (void)pthread_mutex_init(&h->lock, NULL);
-    (void)pthread_mutex_init(&h->brief, NULL);
-    hfsbi_scan_init(&h->last, &opts->alloc);
-    code = hfsbi_store_open(&h->store, dir, hfsb_buf_str(&place->real_root),
-                            &opts->alloc);
-    if (code == 0) return HFSB_OK;
-    hfsbi_fail_os(&why, code, "Checkpoints cannot be stored in %s",
-                  h->store.path.len ? h->store.path.ptr : dir);
-    if (*dir && err) *err = why;
-    if (*dir || code == ENOMEM) return why.code;
-    hfsbi_history_stop(h, why.msg);
-    return HFSB_OK;
-}
-
-HFSBI_FN void hfsbi_history_close(hfsbi_history *history) {
-    hfsb_alloc alloc;
-    if (!history) return;
-    alloc = history->alloc;
-    hfsbi_scan_free(&history->last);
-    hfsbi_store_close(&history->store);
-    (void)pthread_mutex_destroy(&history->lock);
-    (void)pthread_mutex_destroy(&history->brief);
-    hfsbi_array_free(&alloc, history, 1, sizeof *history);
-}
-
-/* ---- in the store ---- */
-
-/* Fails with the message for an errno of the store. */
-static hfsb_status hfsbi_history_fail(hfsbi_history *h, int code,
-                                      hfsb_err *err) {
-    if (code == EINVAL)
-        return hfsbi_fail(err, HFSB_IO, 0,
-                          "A checkpoint in %s is damaged: remove that folder "
-                          "to begin again.",
-                          h->store.path.ptr);
-    if (code == EWOULDBLOCK)
-        return hfsbi_fail(err, HFSB_BUSY, 0,
-                          "Another program works on the checkpoints: try "
-                          "again.");
-    return hfsbi_fail_os(err, code, "Checkpoints in %s", h->store.path.ptr);
-}
-
-/* Reads the checkpoint `at` unless it is the last scan. */
-static int hfsbi_history_load(hfsbi_history *h) {
-    hfsbi_checkpoint head;
-    int              code;
-    if (h->at == h->state.at) return 0;
-    hfsbi_scan_free(&h->last);
-    h->at = 0;
-    if (h->state.at == 0) return 0;
-    code = hfsbi_checkpoint_read(&h->store, h->state.at, &head, &h->last);
-    if (code == ENOENT) { /* somebody has removed it: begin again */
-        h->state.at = 0;
-        return 0;
-    }
-    if (code != 0) return code;
-    h->at = h->state.at;
-    h->base = head.base;
-    return 0;
-}
-
-HFSBI_FN hfsb_status hfsbi_history_enter(hfsbi_history *h, hfsb_err *err) {
-    int code;
-    pthread_mutex_lock(&h->lock);
-    if (hfsbi_history_is_stopped(h))
-        return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "Checkpoints have stopped: %s.", h->stopped);
-    code = hfsbi_store_lock(&h->store);
-    if (code == 0) code = hfsbi_store_read_state(&h->store, &h->state);
-    if (code == 0) code = hfsbi_history_load(h);
-    return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
-}
-
-HFSBI_FN void hfsbi_history_leave(hfsbi_history *h) {
-    if (h->store.lock >= 0) hfsbi_store_unlock(&h->store);
-    pthread_mutex_unlock(&h->lock);
-}
-
-HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err) {
-    int code = hfsbi_store_write_state(&h->store, &h->state);
-    return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
-}
-
-HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number) {
-    uint64_t *list, found = 0;
-    size_t    count, cap, i;
-    if (hfsbi_store_list(&h->store, &list, &count, &cap) != 0) count = 0;
-    for (i = 0; i < count && list[i] <= number; i++) found = list[i];
-    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
-    return found;
-}
-
-HFSBI_FN hfsb_status hfsbi_history_scan(hfsbi_history *h, hfsbi_root_scan *now,
-                                        hfsb_err *err) {
-    hfsbi_scan_how how = HFSB_INIT;
-    how.place = h->place;
-    how.store = &h->store;
-    how.last = &h->last;
-    how.ignored = h->ignored;
-    how.max_files = h->max_files;
-    how.max_bytes = h->max_bytes;
-    return hfsbi_scan_run(&how, now, err);
-}
-
-/* ---- pruning ---- */
-
-typedef struct hfsbi_prune {
-    hfsbi_history    *h;
-    uint64_t         *list; /* of checkpoints */
-    hfsbi_checkpoint *heads;
-    size_t            count, cap;
-    hfsb_buf          digests; /* of the objects in use, sorted */
-} hfsbi_prune;
-
-/* True for a checkpoint that stays, or on which one that stays is based. */
-static bool hfsbi_prune_keeps(const hfsbi_prune *p, size_t i) {
-    const hfsbi_store_state *state = &p->h->state;
-    uint64_t                 number = p->list[i];
-    size_t                   k;
-    if (i == 0 || number == state->at || number == state->baseline ||
-        number == state->undo_to || number == p->h->base)
-        return true;
-    for (k = 0; k < p->count; k++)
-        if (p->list[k] && p->heads[k].base == number) return true;
-    return false;
-}
-
-static int hfsbi_compare_digests(const void *a, const void *b) {
-    return memcmp(a, b, HFSB_SHA256_SIZE);
-}
-
-static bool hfsbi_prune_has(void *user, const unsigned char *digest) {
-    const hfsbi_prune *p = (const hfsbi_prune *)user;
-    size_t             low = 0, high = p->digests.len / HFSB_SHA256_SIZE;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int    order = memcmp(p->digests.ptr + mid * HFSB_SHA256_SIZE, digest,
-                              HFSB_SHA256_SIZE);
-        if (order == 0) return true;
-        if (order < 0) low = mid + 1;
-        else high = mid;
-    }
-    return false;
-}
-
-/* Removes the older half of what may go, then the objects not in use. */
-static int hfsbi_prune_run(hfsbi_prune *p) {
-    size_t i, left = 0;
-    int    code = 0;
-    for (i = 0; i < p->count; i++) left += !hfsbi_prune_keeps(p, i);
-    left = (left + 1) / 2;
-    for (i = 0; code == 0 && i < p->count && left; i++) {
-        if (hfsbi_prune_keeps(p, i)) continue;
-        code = hfsbi_checkpoint_remove(&p->h->store, p->list[i]);
-        p->list[i] = 0;
-        left--;
-    }
-    hfsb_buf_truncate(&p->digests, 0);
-    for (i = 0; code == 0 && i < p->count; i++)
-        if (p->list[i])
-            code = hfsbi_checkpoint_digests(&p->h->store, p->list[i],
-                                            &p->heads[i], &p->digests);
-    if (code != 0) return code;
-    hfsbi_sort(p->digests.ptr, p->digests.len / HFSB_SHA256_SIZE,
-               HFSB_SHA256_SIZE, hfsbi_compare_digests);
-    return hfsbi_store_sweep(&p->h->store, hfsbi_prune_has, p);
-}
-
-static int hfsbi_prune_open(hfsbi_prune *p, hfsbi_history *h) {
-    size_t i;
-    int    code;
-    memset(p, 0, sizeof *p);
-    p->h = h;
-    p->digests.alloc = h->alloc;
-    code = hfsbi_store_list(&h->store, &p->list, &p->count, &p->cap);
-    if (code != 0) return code;
-    p->heads =
-        (hfsbi_checkpoint *)hfsbi_array(&h->alloc, p->count, sizeof *p->heads);
-    if (!p->heads) return ENOMEM;
-    for (i = 0; code == 0 && i < p->count; i++)
-        code =
-            hfsbi_checkpoint_read(&h->store, p->list[i], &p->heads[i], NULL);
-    return code;
-}
-
-/* Keeps the store within its limits; stops when that is not possible. */
-static int hfsbi_history_prune(hfsbi_history *h) {
-    hfsbi_prune p;
-    char        why[80];
-    int         code = hfsbi_store_count(&h->store);
-    if (code != 0 || (h->store.bytes <= h->max_bytes &&
-                      h->state.at % HFSBI_HISTORY_COUNT != 0))
-        return code;
-    code = hfsbi_prune_open(&p, h);
-    if (code == 0 &&
-        (h->store.bytes > h->max_bytes || p.count > HFSBI_HISTORY_COUNT))
-        code = hfsbi_prune_run(&p);
-    hfsbi_array_free(&h->alloc, p.heads, p.count, sizeof *p.heads);
-    hfsbi_array_free(&h->alloc, p.list, p.cap, sizeof *p.list);
-    hfsb_buf_free(&p.digests);
-    if (code != 0 || h->store.bytes <= h->max_bytes) return code;
-    (void)snprintf(why, sizeof why,
-                   "their store is over its limit of %llu "
-                   "MiB",
-                   h->max_bytes >> 20);
-    hfsbi_history_stop(h, why);
-    return 0;
-}
-
-/* ---- adding a checkpoint ---- */
-
-/* Copies text as one line of UTF-8 that fits. */
-static void hfsbi_label_set(char *to, size_t size, hfsb_str text,
-                            const hfsb_alloc *alloc) {
-    hfsb_buf line = HFSB_INIT;
-    size_t   n;
-    line.alloc = *alloc;
-    text = hfsb_str_slice(text, 0, hfsbi_utf8_floor(text, size));
-    hfsbi_put_shown(&line, text);
-    n = hfsbi_utf8_floor(hfsb_buf_str(&line), size - 1);
-    memset(to, 0, size);
-    if (line.status == HFSB_OK && n) memcpy(to, line.ptr, n);
-    hfsb_buf_free(&line);
-}
-
-/* The number of the next checkpoint. Without a list it is not known: it might
-   replace another. */
-static int hfsbi_history_next(const hfsbi_history *h, uint64_t *number) {
-    uint64_t *list;
-    size_t    count, cap;
-    int       code = hfsbi_store_list(&h->store, &list, &count, &cap);
-    *number = count ? list[count - 1] + 1 : 1;
-    if (*number <= h->state.at) *number = h->state.at + 1;
-    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
-    return code;
-}
-
-static int hfsbi_history_write(hfsbi_history *h, hfsbi_checkpoint *head,
-                               const hfsbi_root_scan *now) {
-    uint64_t         from = h->base ? h->base : h->at;
-    hfsbi_checkpoint at;
-    hfsbi_root_scan  base;
-    int              code = from ? 0 : ENOENT;
-    hfsbi_scan_init(&base, &h->alloc);
-    if (code == 0) code = hfsbi_checkpoint_read(&h->store, from, &at, &base);
-    head->base = code == 0 ? from : 0;
-    code =
-        hfsbi_checkpoint_write(&h->store, head, now, code == 0 ? &base : NULL);
-    hfsbi_scan_free(&base);
-    return code;
-}
-
-static void hfsbi_history_set_last(hfsbi_history *h, hfsbi_root_scan *now) {
-    hfsbi_root_scan old = h->last;
-    h->last = *now;
-    *now = old;
-    hfsbi_scan_free(now);
-}
-
-HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
-                                       hfsb_str name, const char *by,
-                                       const uint64_t *parent, hfsb_err *err) {
-    hfsbi_checkpoint head;
-    hfsbi_diff_count n = hfsbi_scan_count(&h->last, now);
-    int              code;
-    if (h->at && !name.len && !parent && !n.created && !n.changed &&
-        !n.deleted) {
-        hfsbi_history_set_last(h, now);
-        return hfsbi_ok(err);
-    }
-    memset(&head, 0, sizeof head);
-    code = hfsbi_history_next(h, &head.number);
-    if (code != 0) return hfsbi_history_fail(h, code, err);
-    head.parent = parent ? *parent : h->at;
-    head.when = hfsbi_wall_ns() / 1000000000;
-    if (h->at) head.diff = n;
-    hfsbi_label_set(head.name, sizeof head.name, name, &h->alloc);
-    hfsbi_label_set(head.by, sizeof head.by, hfsb_cstr(by), &h->alloc);
-    code = hfsbi_history_write(h, &head, now);
-    if (code == 0) {
-        hfsbi_history_set_last(h, now);
-        h->at = h->state.at = head.number;
-        h->base = head.base;
-        code = hfsbi_store_write_state(&h->store, &h->state);
-    }
-    if (code == 0) code = hfsbi_history_prune(h);
-    return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
-}
-
-/* Moves out the label of the checkpoint that is owed; false if none is. */
-static bool hfsbi_history_settle(hfsbi_history *h,
-                                 char           by[HFSBI_CHECKPOINT_BY]) {
-    bool owed;
-    pthread_mutex_lock(&h->brief);
-    owed = h->owed;
-    h->owed = false;
-    if (owed) memcpy(by, h->by, HFSBI_CHECKPOINT_BY);
-    pthread_mutex_unlock(&h->brief);
-    return owed;
-}
-
-/* The first scan of this object begins a session. */
-static hfsb_status hfsbi_history_begin(hfsbi_history *h, hfsb_err *err) {
-    if (h->began) return HFSB_OK;
-    h->began = true;
-    h->state.baseline = h->state.at;
-    return hfsbi_history_save(h, err);
-}
-
-HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
-                                        hfsb_err *err) {
-    char            by[HFSBI_CHECKPOINT_BY] = "other changes";
-    hfsbi_root_scan now;
-    hfsb_status     st;
-    if (!hfsbi_history_settle(h, by) && !h->state.at) memcpy(by, "start", 6);
-    hfsbi_scan_init(&now, &h->alloc);
-    st = hfsbi_history_scan(h, &now, err);
-    if (st == HFSB_OK) st = hfsbi_history_add(h, &now, name, by, NULL, err);
-    hfsbi_scan_free(&now);
-    pthread_mutex_lock(&h->brief);
-    h->scanned = hfsb_clock_ms();
-    pthread_mutex_unlock(&h->brief);
-    return st;
-}
-
-static bool hfsbi_history_owes(hfsbi_history *h) {
-    bool owed;
-    pthread_mutex_lock(&h->brief);
-    owed = h->owed;
-    pthread_mutex_unlock(&h->brief);
-    return owed;
-}
-
-HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err) {
-    if (h->state.at && !hfsbi_history_owes(h)) return hfsbi_ok(err);
-    return hfsbi_history_take(h, HFSB_LIT(""), err);
-}
-
-/* ---- for calls ---- */
-
-/* Takes a checkpoint; stops when there can be no other. */
-static void hfsbi_history_try(hfsbi_history *h, bool owed) {
-    hfsb_err    err = HFSB_INIT;
-    hfsb_status st = hfsbi_history_enter(h, &err);
-    if (st == HFSB_OK && (!owed || hfsbi_history_owes(h))) {
-        st = hfsbi_history_take(h, HFSB_LIT(""), &err);
-        if (st == HFSB_OK && !owed) st = hfsbi_history_begin(h, &err);
-    }
-    hfsbi_history_leave(h);
-    if (st == HFSB_LIMIT || st == HFSB_FULL || st == HFSB_IO ||
-        st == HFSB_DENIED)
-        hfsbi_history_stop(h, err.msg);
-}
-
-HFSBI_FN void hfsbi_history_before(hfsbi_history *h) {
-    bool fresh;
-    pthread_mutex_lock(&h->brief);
-    fresh = h->stopped[0] ||
-            (!h->owed && hfsb_clock_ms() - h->scanned < HFSBI_HISTORY_TURN_MS);
-    pthread_mutex_unlock(&h->brief);
-    if (!fresh) hfsbi_history_try(h, false);
-}
-
-HFSBI_FN void hfsbi_history_changed(hfsbi_history *h, const char *tool,
-                                    hfsb_str what) {
-    pthread_mutex_lock(&h->brief);
-    h->owed = true;
-    (void)snprintf(h->by, sizeof h->by, "%s%s%.*s", tool, what.len ? " " : "",
-                   (int)(what.len < sizeof h->by ? what.len : sizeof h->by),
-                   what.ptr ? what.ptr : "");
-    pthread_mutex_unlock(&h->brief);
-}
-
-HFSBI_FN void hfsbi_history_after(hfsbi_history *h) {
-    if (!hfsbi_history_is_stopped(h)) hfsbi_history_try(h, true);
-}
-
-/* after() as a task of the loop, which frees itself. */
-typedef struct hfsbi_history_task {
-    hfsbi_task     task; /* first: its functions cast it back */
-    hfsbi_history *h;
-    hfsb_alloc     alloc;
-} hfsbi_history_task;
-
-static void hfsbi_history_run(hfsbi_task *task) {
-    hfsbi_history_after(((hfsbi_history_task *)(void *)task)->h);
-}
-
-static void hfsbi_history_ran(hfsbi_task *task) {
-    hfsbi_history_task *t = (hfsbi_history_task *)(void *)task;
-    hfsb_alloc          alloc = t->alloc;
-    hfsbi_array_free(&alloc, t, 1, sizeof *t);
-}
-
-HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop) {
-    hfsbi_history_task *t =
-        loop ? (hfsbi_history_task *)hfsbi_array(&h->alloc, 1, sizeof *t)
-             : NULL;
-    if (!t) {
-        hfsbi_history_after(h);
-        return;
-    }
-    memset(t, 0, sizeof *t);
-    t->h = h;
-    t->alloc = h->alloc;
-    t->task.run = hfsbi_history_run;
-    t->task.done = hfsbi_history_ran;
-    hfsbi_loop_work(loop, &t->task);
-}
-
 /* ---- src/tools/undo.c ---- */
 /* undo.c - the tools checkpoint, checkpoints, undo and changes.
 
@@ -48538,7 +55379,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void) {
 
 /* Appends "5 min ago". */
 static void hfsbi_put_age(hfsb_buf *out, int64_t when) {
-    long long s = hfsbi_wall_ns() / 1000000000 - (long long)when;
+    long long s = hfsbi_time_ns() / 1000000000 - (long long)when;
     if (s < 0) s = 0;
     if (s < 120) hfsb_buf_printf(out, "%lld s ago", s);
     else if (s < 7200) hfsb_buf_printf(out, "%lld min ago", s / 60);
@@ -48646,17 +55487,17 @@ typedef struct hfsbi_undo {
     hfsbi_checkpoint head;   /* of the goal */
     uint64_t         before; /* the checkpoint to take the undo back */
     bool             again;  /* it completes one that was interrupted */
+    size_t           differ; /* paths that the scan before it did not show */
     hfsb_buf         path;
-    hfsbi_root_scan  now, goal;
+    hfsbi_root_scan  now, goal, after;
     hfsbi_restore    plan;
 } hfsbi_undo;
 
-/* Finds the goal: the one given, that of an interrupted undo, or the parent
-   of the last state. HFSB_OK, or HFSB_NOT_FOUND with *err. */
+/* Finds the goal: the one given, that of an interrupted undo, or the state
+   before the last step of a tool. HFSB_OK, or HFSB_NOT_FOUND with *err. */
 static hfsb_status hfsbi_undo_goal(hfsbi_undo *u, const hfsbi_undo_args *a,
                                    uint64_t *to, hfsb_err *err) {
     hfsbi_store_state *state = &u->h->state;
-    hfsbi_checkpoint   head;
     if (a->to.len) return hfsbi_undo_find(u->h, a->to, to, err);
     *to = state->undo_to;
     if (*to && !a->path.len) {
@@ -48666,52 +55507,80 @@ static hfsb_status hfsbi_undo_goal(hfsbi_undo *u, const hfsbi_undo_args *a,
                    ? HFSB_OK
                    : hfsbi_fail_status(err, HFSB_NOMEM, "Undo");
     }
-    if (state->at &&
-        hfsbi_checkpoint_read(&u->h->store, state->at, &head, NULL) == 0)
-        *to = hfsbi_history_floor(u->h, head.parent);
+    *to = hfsbi_history_back(u->h);
     if (*to) return HFSB_OK;
     return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
                       "Nothing to undo: there is no earlier checkpoint.");
 }
 
-/* Scans, loads the goal and makes the plan. What a tool has left to store
-   becomes a checkpoint first. */
+/* Fails for a path that is neither in the goal nor there now. */
+static hfsb_status hfsbi_undo_fail_path(const hfsbi_undo *u, hfsb_err *err) {
+    hfsbi_file_fail(err, HFSB_NOT_FOUND, "Nothing to restore",
+                    hfsb_buf_str(&u->path));
+    hfsbi_err_add(err,
+                  " is not in checkpoint %llu. It did not exist, or it is "
+                  "ignored (.gitignore, .git).",
+                  (unsigned long long)u->head.number);
+    return HFSB_NOT_FOUND;
+}
+
+/* Compares the present state with the goal. */
+static hfsb_status hfsbi_undo_compare(hfsbi_undo *u, bool force,
+                                      hfsb_err *err) {
+    hfsbi_history *h = u->h;
+    hfsbi_restore *r = &u->plan;
+    hfsb_status    st = hfsbi_history_scan(h, &u->now, err);
+    int            code = 0;
+    if (st != HFSB_OK) return st;
+    r->place = h->place;
+    r->store = &h->store;
+    r->now = &u->now;
+    r->goal = &u->goal;
+    r->known = force ? NULL : &h->last;
+    r->force = force;
+    r->resumed = h->state.undo_to != 0;
+    r->path = hfsb_buf_str(&u->path);
+    r->alloc = h->alloc;
+    st = hfsbi_restore_plan(r);
+    if (st == HFSB_OK && r->known)
+        code = hfsbi_history_trace(h, u->head.number, hfsbi_restore_trace, r);
+    if (code != 0)
+        return hfsbi_fail_os(err, code, "The checkpoints cannot be read");
+    if (st == HFSB_OK) st = hfsbi_restore_spare(r);
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Undo");
+}
+
+/* Loads the goal and makes the plan. What a tool has left to store becomes a
+   checkpoint first. */
 static hfsb_status hfsbi_undo_plan(hfsbi_undo *u, const hfsbi_undo_args *a,
                                    hfsb_err *err) {
     hfsbi_history *h = u->h;
-    hfsbi_restore *r = &u->plan;
+    hfsb_str       path;
     uint64_t       to = 0;
     hfsb_status    st = hfsbi_history_pay(h, err);
     int            code;
     if (st == HFSB_OK) st = hfsbi_undo_goal(u, a, &to, err);
     if (st == HFSB_OK && !u->again)
         st = hfsbi_undo_path(u->call, a->path, &u->path, err);
-    if (st == HFSB_OK) st = hfsbi_history_scan(h, &u->now, err);
     if (st != HFSB_OK) return st;
     code = hfsbi_checkpoint_read(&h->store, to, &u->head, &u->goal);
     if (code != 0)
         return hfsbi_fail_os(err, code, "Checkpoint %llu cannot be read",
                              (unsigned long long)to);
-    r->place = h->place;
-    r->store = &h->store;
-    r->now = &u->now;
-    r->goal = &u->goal;
-    r->known = a->force ? NULL : &h->last;
-    r->force = a->force;
-    r->resumed = h->state.undo_to != 0;
-    r->path = hfsb_buf_str(&u->path);
-    r->alloc = h->alloc;
-    st = hfsbi_restore_plan(r);
-    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Undo");
+    st = hfsbi_undo_compare(u, a->force, err);
+    path = hfsb_buf_str(&u->path);
+    if (st == HFSB_OK && path.len && !hfsbi_scan_find(&u->goal, path) &&
+        !hfsbi_scan_find(&u->now, path))
+        st = hfsbi_undo_fail_path(u, err);
+    return st;
 }
 
 static hfsb_status hfsbi_undo_refuse(hfsbi_undo *u) {
     hfsb_tool_result *r = &u->call->result;
     size_t            n = u->plan.conflict_count;
     hfsbi_result_fail(r, HFSB_STALE,
-                      "Nothing was restored. %zu path%s changed since the "
-                      "last checkpoint, by a person or by a command that "
-                      "still runs:\n",
+                      "Nothing was restored. %zu path%s changed since then, "
+                      "by a person or by a command that still ran:\n",
                       n, n == 1 ? " has" : "s have");
     hfsb_buf_append(&r->error, hfsb_buf_str(&u->plan.conflicts));
     hfsb_buf_printf(&r->error,
@@ -48727,79 +55596,153 @@ static hfsb_status hfsbi_undo_begin(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_history     *h = u->h;
     hfsbi_store_state *state = &h->state;
     hfsbi_diff_count   n = hfsbi_scan_count(&h->last, &u->now);
+    hfsbi_origin       from = HFSB_INIT;
     hfsb_status        st = HFSB_OK;
+    state->undo_to = u->head.number; /* first: it must not be dropped */
+    memset(state->undo_path, 0, sizeof state->undo_path);
+    if (u->path.len) memcpy(state->undo_path, u->path.ptr, u->path.len);
     if (n.created || n.changed || n.deleted) {
         u->plan.known = NULL; /* it was the last scan */
         u->plan.now = &h->last;
-        st = hfsbi_history_add(h, &u->now, HFSB_LIT(""), "before undo", NULL,
-                               err);
+        from.by = "before undo";
+        from.author = hfsbi_history_stranger(h);
+        st = hfsbi_history_add(h, &u->now, &from, err);
     }
     if (st != HFSB_OK) return st;
-    u->before = h->at;
-    state->undo_to = u->head.number;
-    memset(state->undo_path, 0, sizeof state->undo_path);
-    if (u->path.len) memcpy(state->undo_path, u->path.ptr, u->path.len);
+    u->before = h->before = h->at;
     return hfsbi_history_save(h, err);
 }
 
-/* The root is now equal to the goal, or a new state that follows it. */
+/* Counts a path that differs and was hidden before. */
+static hfsb_status hfsbi_undo_count(void *user, const hfsbi_item *goal,
+                                    const hfsbi_item *is) {
+    hfsbi_undo *u = (hfsbi_undo *)user;
+    hfsb_str    path = goal ? hfsbi_item_path(&u->goal, goal)
+                            : hfsbi_item_path(&u->after, is);
+    u->differ += hfsbi_restore_missed(&u->plan, path);
+    return HFSB_OK;
+}
+
+/* The root is now equal to the goal, or a new state that follows it. What was
+   kept makes it the goal with changes of others, so that the next undo keeps
+   that too. */
 static hfsb_status hfsbi_undo_end(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_history   *h = u->h;
-    uint64_t         parent = u->path.len ? u->before : u->head.parent;
+    bool             kept = !u->path.len && !u->plan.failed;
+    uint64_t         parent = kept          ? u->head.number
+                              : u->path.len ? u->before
+                                            : u->head.parent;
+    hfsbi_origin     from = HFSB_INIT;
     hfsbi_diff_count n;
     char             by[HFSBI_CHECKPOINT_BY];
     hfsb_status      st;
-    hfsbi_scan_free(&u->now);
-    st = hfsbi_history_scan(h, &u->now, err);
+    hfsbi_scan_free(&u->after);
+    st = hfsbi_history_scan(h, &u->after, err);
     if (st != HFSB_OK) return st;
-    n = hfsbi_scan_count(&u->goal, &u->now);
+    u->differ = 0;
+    n = hfsbi_scan_count(&u->goal, &u->after);
+    (void)hfsbi_scan_diff(&u->goal, &u->after, hfsbi_undo_count, u);
     h->state.undo_to = 0;
     memset(h->state.undo_path, 0, sizeof h->state.undo_path);
     if (n.created || n.changed || n.deleted) {
         (void)snprintf(by, sizeof by, "undo to %llu",
                        (unsigned long long)u->head.number);
-        return hfsbi_history_add(h, &u->now, HFSB_LIT(""), by, &parent, err);
+        from.by = by;
+        from.parent = &parent;
+        from.author = kept ? hfsbi_history_stranger(h) : HFSBI_AUTHOR_TOOL;
+        return hfsbi_history_add(h, &u->after, &from, err);
     }
     hfsbi_scan_free(&h->last);
-    h->last = u->now;
-    hfsbi_scan_init(&u->now, &h->alloc);
+    h->last = u->after;
+    hfsbi_scan_init(&u->after, &h->alloc);
     h->at = h->state.at = u->head.number;
     h->base = u->head.base;
     return hfsbi_history_save(h, err);
 }
 
-static hfsb_status hfsbi_undo_report(hfsbi_undo *u) {
-    hfsb_tool_result *r = &u->call->result;
-    hfsb_buf         *out = &r->output;
-    hfsbi_restore    *p = &u->plan;
-    hfsbi_build      *b = &u->call->fields;
+/* Appends what was done, kept and how it is taken back. */
+static void hfsbi_undo_describe(const hfsbi_undo *u, hfsb_buf *out) {
+    const hfsbi_restore *p = &u->plan;
+    bool nothing = !p->done.changed && !p->done.created && !p->done.deleted;
+    bool same = nothing && !p->kept && !p->held && !p->failed && !u->differ;
     hfsb_buf_printf(out, "%s checkpoint %llu (%s)",
-                    u->again ? "Completed the interrupted undo to"
-                             : "Restored",
+                    u->again  ? "Completed the interrupted undo to"
+                    : same    ? "All files are already as in"
+                    : nothing ? "Nothing was restored of"
+                              : "Restored",
                     (unsigned long long)u->head.number, u->head.by);
     if (u->path.len) hfsb_buf_printf(out, " in ");
     hfsbi_put_shown(out, hfsb_buf_str(&u->path));
-    hfsb_buf_printf(out, ": ");
-    hfsbi_put_diff_count(out, p->done);
-    hfsb_buf_printf(out, ". To take this back: undo with to=%llu.",
-                    (unsigned long long)u->before);
+    if (!nothing) {
+        hfsb_buf_printf(out, ": ");
+        hfsbi_put_diff_count(out, p->done);
+        hfsb_buf_printf(out, ". To take this back: undo with to=%llu",
+                        (unsigned long long)u->before);
+    }
+    hfsb_buf_append_byte(out, '.');
     if (p->kept)
         hfsb_buf_printf(out,
                         " Kept %zu path%s that somebody else has "
                         "changed since.",
                         p->kept, p->kept == 1 ? "" : "s");
+    if (p->held)
+        hfsb_buf_printf(out, " Kept %zu folder%s with other files in %s.",
+                        p->held, p->held == 1 ? "" : "s",
+                        p->held == 1 ? "it" : "them");
+}
+
+static hfsb_status hfsbi_undo_report(hfsbi_undo *u) {
+    hfsb_tool_result *r = &u->call->result;
+    hfsbi_restore    *p = &u->plan;
+    hfsbi_build      *b = &u->call->fields;
+    hfsbi_undo_describe(u, &r->output);
     hfsbi_build_int(b, "checkpoint", (long long)u->head.number);
     hfsbi_build_int(b, "before", (long long)u->before);
     hfsbi_build_diff_count(b, p->done);
-    hfsbi_build_int(b, "kept", (long long)p->kept);
+    hfsbi_build_int(b, "kept", (long long)(p->kept + p->held));
     hfsbi_build_int(b, "failed", (long long)p->failed);
     r->success = p->failed == 0;
     if (p->failed)
         hfsbi_result_fail(r, HFSB_IO, "%zu path%s not restored:\n%s",
                           p->failed, p->failed == 1 ? " was" : "s were",
                           p->notes.len ? p->notes.ptr : "");
-    return out->status == HFSB_OK && r->error.status == HFSB_OK ? HFSB_OK
-                                                                : HFSB_NOMEM;
+    if (u->differ)
+        hfsbi_result_fail(r, HFSB_REFUSED,
+                          "%zu path%s still differ%s, in folders that were "
+                          "ignored or could not be read. To restore them "
+                          "too, repeat it with to=%llu and force=true.",
+                          u->differ, u->differ == 1 ? "" : "s",
+                          u->differ == 1 ? "s" : "",
+                          (unsigned long long)u->head.number);
+    return r->output.status == HFSB_OK && r->error.status == HFSB_OK
+               ? HFSB_OK
+               : HFSB_NOMEM;
+}
+
+/* Carries out the plan. */
+static hfsb_status hfsbi_undo_restore(hfsbi_undo *u, hfsb_err *err) {
+    hfsb_status st = hfsbi_undo_begin(u, err);
+    if (st != HFSB_OK) return st;
+    hfsbi_restore_run(&u->plan);
+    return hfsbi_undo_end(u, err);
+}
+
+/* Restores what the first round has brought to light: the content of folders
+   that were ignored, or closed to us. It has become a checkpoint. */
+static hfsb_status hfsbi_undo_repeat(hfsbi_undo *u, hfsb_err *err) {
+    hfsbi_diff_count done = u->plan.done;
+    uint64_t         before = u->before;
+    hfsb_status      st;
+    hfsbi_restore_free(&u->plan);
+    hfsbi_scan_free(&u->now);
+    memset(&u->plan, 0, sizeof u->plan);
+    st = hfsbi_undo_compare(u, true, err);
+    if (st == HFSB_OK) st = hfsbi_undo_restore(u, err);
+    u->before = u->h->before = before;
+    u->plan.done.created += done.created;
+    u->plan.done.changed += done.changed;
+    u->plan.done.deleted += done.deleted;
+    return st;
 }
 
 static hfsb_status hfsbi_undo_run(hfsbi_undo *u, const hfsbi_undo_args *a,
@@ -48807,11 +55750,8 @@ static hfsb_status hfsbi_undo_run(hfsbi_undo *u, const hfsbi_undo_args *a,
     hfsb_status st = hfsbi_undo_plan(u, a, err);
     if (st != HFSB_OK) return hfsbi_result_err(&u->call->result, err);
     if (u->plan.conflict_count) return hfsbi_undo_refuse(u);
-    st = hfsbi_undo_begin(u, err);
-    if (st == HFSB_OK) {
-        hfsbi_restore_run(&u->plan);
-        st = hfsbi_undo_end(u, err);
-    }
+    st = hfsbi_undo_restore(u, err);
+    if (st == HFSB_OK && a->force && u->differ) st = hfsbi_undo_repeat(u, err);
     if (st != HFSB_OK) return hfsbi_result_err(&u->call->result, err);
     return hfsbi_undo_report(u);
 }
@@ -48828,10 +55768,12 @@ static hfsb_status hfsbi_run_undo(hfsb_call *call, const void *args,
         u.path.alloc = call->tools->alloc;
         hfsbi_scan_init(&u.now, &u.h->alloc);
         hfsbi_scan_init(&u.goal, &u.h->alloc);
+        hfsbi_scan_init(&u.after, &u.h->alloc);
         st = hfsbi_undo_run(&u, (const hfsbi_undo_args *)args, err);
         hfsbi_restore_free(&u.plan);
         hfsbi_scan_free(&u.now);
         hfsbi_scan_free(&u.goal);
+        hfsbi_scan_free(&u.after);
         hfsb_buf_free(&u.path);
     }
     hfsbi_undo_leave(call);
@@ -48979,7 +55921,7 @@ static hfsb_status hfsbi_changes_load(hfsbi_changes            *c,
     uint64_t       since;
     int            code;
     if (st != HFSB_OK) return st;
-    since = hfsbi_history_floor(h, h->state.baseline);
+    since = hfsbi_history_floor(h, h->began ? h->baseline : h->state.baseline);
     if (!since) since = h->state.at;
     if (a->since.len) st = hfsbi_undo_find(h, a->since, &since, err);
     if (st == HFSB_OK) st = hfsbi_undo_path(c->call, a->path, &c->path, err);
@@ -56770,7 +63712,7 @@ static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
     l->cancel = cancel;
     l->days = days;
     l->owner.alloc = l->found.alloc = hub->alloc;
-    l->now = (double)hfsbi_wall_ns() / 1e9;
+    l->now = (double)hfsbi_time_ns() / 1e9;
     st = owner.len ? hfsb_buf_append(&l->owner, owner)
                    : hfsb_hub_user(hub, cancel, &l->owner, err);
     filter.author = hfsb_buf_str(&l->owner);

@@ -208,7 +208,8 @@ typedef void (*hfsb_route_fn)(void *user, hfsb_request *request);
 typedef struct hfsb_route {
     const char   *method; /* "GET" (which answers HEAD too), "POST" ... */
     const char   *path;   /* "/hello"; a "*" matches one part, not empty:
-                           "/things/" "*" "/parts" */
+                           "/things/" "*" "/parts"; "**" at the end matches the
+                           rest, which may be empty */
     hfsb_route_fn fn;     /* called once the body is complete; must make sure
                            that a reply is sent, at once or later */
     void         *user;
@@ -312,6 +313,8 @@ typedef struct hfsb_server_sandbox_opts {
    hfsb_tools_open(), and HFSB_ARG if the server has them already. */
 HFSB_API hfsb_status hfsb_server_add_sandbox(
     hfsb_server *server, const hfsb_server_sandbox_opts *opts, hfsb_err *err);
+/* The tools of these endpoints; NULL without them. */
+HFSB_API const hfsb_tools *hfsb_server_tools(hfsb_server *server);
 
 /* ---- src/mcp/mcp.h ---- */
 /* ==== MCP: the tools for hosts of the Model Context Protocol ============ */
@@ -518,6 +521,39 @@ HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server);
 /* True after the second one. */
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
+/* A face of the server: the routes of one protocol, how its clients prove that
+   they may use them, and how it writes errors. Part of its owner, which lives
+   as long as the server. Routes of no face are the server's own. */
+typedef struct hfsbi_face {
+    bool alone;    /* has a port of its own, see hfsbi_face_listen(), and is
+                      not shown elsewhere */
+    bool any_host; /* Host is not checked: its clients send a secret that no
+                      web page knows */
+    int  denied;   /* status of a reply to those that are not trusted */
+    /* True if the request proves that its sender may use the route, which is
+       known, with its parts as they were sent. NULL: by the token of the
+       server. */
+    bool (*trusts)(struct hfsbi_face *face, hfsb_request *request);
+    /* Replies with an error; must not use hfsb_reply_error(). */
+    void (*refuse)(struct hfsbi_face *face, hfsb_request *request, int status,
+                   hfsb_str message);
+} hfsbi_face;
+
+/* hfsb_server_add() for a route of a face (NULL: the server's own). */
+HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
+                                    const hfsb_route *route, hfsb_err *err);
+/* hfsb_server_listen() for a face that is alone. */
+HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
+                                       const char *host, unsigned port,
+                                       unsigned *bound, hfsb_err *err);
+/* True if the request has the field once, with a value of that SHA-256. Wipes
+   the values of all fields of that name. */
+HFSBI_FN bool
+hfsbi_request_proves(hfsb_request *request, const char *name,
+                     const unsigned char digest[HFSB_SHA256_SIZE]);
+/* Returns the face of the request, or NULL. */
+HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *request);
+
 /* True if the request carried the token, or the server needs none. */
 HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request);
 
@@ -543,9 +579,10 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
    its work. In done, hfsbi_request_is_gone() reports whether a reply can still
    be sent; replying to a gone or answered request does nothing. Both functions
    may start the next work, even for a gone request. A request has one piece of
-   work at a time; run must not touch the request. */
+   work at a time; run must not touch the request. walled: it is a walled task.
+   */
 HFSBI_FN void
-hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
+hfsbi_request_work(hfsb_request *request, bool walled, void (*run)(void *user),
                    void (*done)(void *user, hfsb_request *request),
                    void *user);
 
@@ -559,6 +596,59 @@ HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
 /* {"detail":...,"error":...} from JSON text for detail and a sentence. */
 HFSBI_FN void hfsbi_reply_detail(hfsb_request *request, int status,
                                  hfsb_str detail_json, hfsb_str error);
+
+/* Bytes of a tunnel, which fn may change; it keeps those that it needs. */
+typedef void (*hfsbi_tunnel_fn)(void *user, hfsb_request *request, char *bytes,
+                                size_t n);
+
+/* Replies 101 with the fields Connection and Upgrade: protocol, and with those
+   of hfsb_reply_field(). From then on the connection is a tunnel: fn gets all
+   bytes that the peer sends, hfsb_reply_write() sends bytes as they are,
+   hfsb_reply_end() closes the connection once they are sent.
+   hfsb_request_pause() and _resume() hold the peer back. The end of what the
+   peer sends is reported by hfsbi_request_on_eof(); without that it ends the
+   tunnel. The server has no deadline for a tunnel but for bytes that the peer
+   does not take. For a request whose body is complete. */
+HFSBI_FN void hfsbi_reply_tunnel(hfsb_request *request, const char *protocol,
+                                 hfsbi_tunnel_fn fn, void *user);
+
+/* ---- websocket.c ---- */
+
+typedef struct hfsbi_websocket hfsbi_websocket;
+
+/* What the owner of a WebSocket does; constant. */
+typedef struct hfsbi_websocket_fn {
+    /* A piece of a message; `last`: its end. A piece of a text may end inside
+       a character, the message does not. The owner may close it here. */
+    void (*message)(void *user, hfsbi_websocket *socket, hfsb_str piece,
+                    bool text, bool last);
+    /* It is over, whoever ended it; called once, in any case. */
+    void (*closed)(void *user, hfsbi_websocket *socket);
+    /* All bytes were sent (NULL: nothing). */
+    void (*drained)(void *user, hfsbi_websocket *socket);
+    size_t    max_message; /* bytes (0: 16 MiB) */
+    long long silence_ms;  /* after which the peer is sent a ping; after twice
+                              as long it counts as lost */
+} hfsbi_websocket_fn;
+
+/* Answers a request for a WebSocket. NULL after a refusal, which was sent;
+   then nothing is called. */
+HFSBI_FN hfsbi_websocket *hfsbi_websocket_open(hfsb_request      *request,
+                                               const char *const *protocols,
+                                               const hfsbi_websocket_fn *fn,
+                                               void                     *user);
+/* Sends a message; nothing once it is closing. HFSB_OK, or HFSB_NOMEM: the
+   connection is lost. */
+HFSBI_FN hfsb_status hfsbi_websocket_send(hfsbi_websocket *socket, bool text,
+                                          hfsb_str message);
+/* Bytes that the peer has not taken yet. */
+HFSBI_FN size_t hfsbi_websocket_waiting(const hfsbi_websocket *socket);
+/* Stops or continues reading. */
+HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *socket, bool paused);
+/* Begins the end: `closed` follows when the peer has answered, or does not
+   for a while. */
+HFSBI_FN void hfsbi_websocket_close(hfsbi_websocket *socket, unsigned code,
+                                    hfsb_str reason);
 
 /* ==== inside the server room ============================================== */
 
@@ -577,7 +667,8 @@ enum {
 
 typedef struct hfsbi_route {
     struct hfsbi_route *next;
-    hfsb_route          set; /* its texts follow the struct */
+    hfsbi_face         *face; /* NULL: the server's own */
+    hfsb_route          set;  /* its texts follow the struct */
     hfsb_str            method, path;
 } hfsbi_route;
 
@@ -585,6 +676,8 @@ typedef struct hfsbi_listener {
     hfsbi_io               io;
     struct hfsbi_listener *next;
     hfsb_server           *server;
+    hfsbi_face            *face; /* the only one shown; NULL: all that are not
+                                    alone, and the server's own */
     bool                   loopback, local; /* local: a Unix socket */
     bool                   made;        /* close removes the socket's file */
     char                   address[64]; /* bound, numeric; "" when local */
@@ -599,6 +692,7 @@ typedef enum hfsbi_conn_state {
     HFSBI_CONN_BODY,    /* the body is arriving */
     HFSBI_CONN_PAUSED,  /* the handler does not want more of the body yet */
     HFSBI_CONN_WORK,    /* the request is complete, its reply is not */
+    HFSBI_CONN_TUNNEL,  /* another protocol: bytes go to and from a handler */
     HFSBI_CONN_REPLY,   /* the reply is complete, its last bytes go out */
     HFSBI_CONN_DISCARD, /* answered; the rest of the body is thrown away */
     HFSBI_CONN_LINGER,  /* answered and shut down; input is thrown away */
@@ -693,6 +787,13 @@ typedef struct hfsbi_callback {
     void         *user;
 } hfsbi_callback;
 
+/* Who receives the bytes of a connection that has changed its protocol. */
+typedef struct hfsbi_tunnel {
+    hfsbi_tunnel_fn fn; /* NULL: it has not */
+    void           *user;
+    bool            paused;
+} hfsbi_tunnel;
+
 struct hfsb_request {
     hfsbi_conn        *conn;
     const hfsbi_route *route; /* NULL: none fits */
@@ -709,6 +810,7 @@ struct hfsb_request {
     hfsbi_reply_out    reply;
     hfsbi_file_out     file;
     hfsbi_pool_work    work;
+    hfsbi_tunnel       tunnel;
 };
 
 /* ---- the server ---- */
@@ -801,6 +903,8 @@ HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn);
    the connection was paused. */
 HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn);
 HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn);
+/* The request is complete: from WORK to TUNNEL. */
+HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn);
 /* The reply is complete: to REPLY. */
 HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn);
 
@@ -859,6 +963,10 @@ HFSBI_FN void hfsbi_reply_send_held(hfsb_request *request);
 
    A request lives until its reply is sent or its connection closes, and as
    long as work runs for it in a pool thread. */
+HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *r) {
+    return r->route ? r->route->face : r->conn->listener->face;
+}
+
 /* ---- Host and Origin ---- */
 
 /* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
@@ -928,8 +1036,10 @@ static bool hfsbi_host_may_be_any(const hfsb_server    *server,
 /* True if the request names this server: DNS rebinding sends another name. */
 static bool hfsbi_request_host_ok(const hfsb_request *r) {
     const hfsbi_listener *at = r->conn->listener;
+    const hfsbi_face     *face = hfsbi_request_face(r);
     /* nobody else's name can lead to a Unix socket */
-    return at->local || hfsbi_host_may_be_any(r->conn->server, at) ||
+    return at->local || (face && face->any_host) ||
+           hfsbi_host_may_be_any(r->conn->server, at) ||
            hfsbi_host_is_ours(r->conn->server, at, r->head.host);
 }
 
@@ -967,32 +1077,51 @@ typedef enum hfsbi_token {
     HFSBI_TOKEN_NONE /* the server has no token to compare with */
 } hfsbi_token;
 
-/* Compares digests in constant time. */
-static bool hfsbi_digest_same(const unsigned char *a, const unsigned char *b) {
-    unsigned diff = 0;
-    size_t   i;
-    for (i = 0; i < HFSB_SHA256_SIZE; i++) diff |= (unsigned)(a[i] ^ b[i]);
+/* True if s has that digest. Compares in constant time. */
+static bool hfsbi_secret_is(hfsb_str s, const unsigned char *digest) {
+    unsigned char own[HFSB_SHA256_SIZE];
+    hfsb_sha256   sha;
+    unsigned      diff = 0;
+    size_t        i;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, s);
+    hfsb_sha256_finish(&sha, own);
+    hfsbi_wipe(&sha, sizeof sha);
+    for (i = 0; i < sizeof own; i++) diff |= (unsigned)(own[i] ^ digest[i]);
     return diff == 0;
+}
+
+static void hfsbi_field_wipe(hfsb_http_field *f) {
+    hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
+    f->value.len = 0;
+}
+
+HFSBI_FN bool
+hfsbi_request_proves(hfsb_request *r, const char *name,
+                     const unsigned char digest[HFSB_SHA256_SIZE]) {
+    bool   proven = false;
+    size_t i, n = 0;
+    for (i = 0; i < r->head.field_count; i++) {
+        hfsb_http_field *f = &r->head.fields[i];
+        if (!hfsb_http_same(f->name, hfsb_cstr(name))) continue;
+        proven = hfsbi_secret_is(f->value, digest) && f->value.len > 0;
+        hfsbi_field_wipe(f);
+        n++;
+    }
+    return n == 1 && proven;
 }
 
 /* Checks "Bearer {token}". */
 static hfsbi_token hfsbi_token_check(const hfsb_server *server,
                                      hfsb_str           value) {
-    unsigned char digest[HFSB_SHA256_SIZE];
-    hfsb_sha256   sha;
-    size_t        space = hfsb_str_find_byte(value, ' ');
-    bool          same;
+    size_t space = hfsb_str_find_byte(value, ' ');
     if (!server->access.has_token || space == HFSB_NPOS ||
         !hfsb_http_same(hfsb_str_slice(value, 0, space), HFSB_LIT("bearer")))
         return HFSBI_TOKEN_MISSING;
     value = hfsbi_trim(hfsb_str_slice(value, space, value.len));
     if (value.len == 0) return HFSBI_TOKEN_MISSING;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, value);
-    hfsb_sha256_finish(&sha, digest);
-    same = hfsbi_digest_same(digest, server->access.token);
-    hfsbi_wipe(&sha, sizeof sha);
-    return same ? HFSBI_TOKEN_OK : HFSBI_TOKEN_WRONG;
+    return hfsbi_secret_is(value, server->access.token) ? HFSBI_TOKEN_OK
+                                                        : HFSBI_TOKEN_WRONG;
 }
 
 /* Checks the fields of one name and wipes their values; keep_others: only
@@ -1008,8 +1137,7 @@ static hfsbi_token hfsbi_token_find(const hfsb_server *server,
         found = hfsbi_token_check(server, f->value);
         n++;
         if (keep_others && found != HFSBI_TOKEN_OK) continue;
-        hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
-        f->value.len = 0;
+        hfsbi_field_wipe(f);
     }
     return n > 1 ? HFSBI_TOKEN_WRONG : found; /* ambiguous */
 }
@@ -1130,11 +1258,16 @@ static bool hfsbi_path_fits(hfsb_str route, hfsb_str path, hfsb_str *parts) {
     if (hfsb_str_find_byte(route, '*') == HFSB_NPOS)
         return hfsb_str_equal(route, path);
     while (route.len && path.len && path.ptr[0] == '/') {
-        hfsb_str want = hfsbi_path_part(route, &route);
-        hfsb_str is = hfsbi_path_part(path, &path);
+        hfsb_str want = hfsbi_path_part(route, &route), is;
+        if (hfsb_str_equal(want, HFSB_LIT("**"))) {
+            parts[n] = hfsb_str_slice(path, 1, path.len);
+            return true;
+        }
+        is = hfsbi_path_part(path, &path);
         if (hfsb_str_equal(want, HFSB_LIT("*")) && is.len) parts[n++] = is;
         else if (!hfsb_str_equal(want, is)) return false;
     }
+    if (hfsb_str_equal(route, HFSB_LIT("/**"))) route.len = 0;
     return route.len == 0 && path.len == 0;
 }
 
@@ -1142,6 +1275,11 @@ static bool hfsbi_method_fits(hfsb_str route, hfsb_str method) {
     return hfsb_str_equal(route, method) ||
            (hfsb_str_equal(route, HFSB_LIT("GET")) &&
             hfsb_str_equal(method, HFSB_LIT("HEAD")));
+}
+
+static bool hfsbi_listener_shows(const hfsbi_listener *at,
+                                 const hfsbi_face     *face) {
+    return at->face ? at->face == face : !face || !face->alone;
 }
 
 /* Finds the route. If none fits, *allow lists the methods of the path ("" if
@@ -1152,6 +1290,7 @@ static void hfsbi_request_find_route(hfsb_request *r, char allow[128]) {
     allow[0] = '\0';
     for (route = r->conn->server->routes; route; route = route->next) {
         hfsb_str parts[HFSBI_PARTS] = {{NULL, 0}};
+        if (!hfsbi_listener_shows(r->conn->listener, route->face)) continue;
         if (!hfsbi_path_fits(route->path, r->head.path, parts)) continue;
         if (hfsbi_method_fits(route->method, r->head.method)) {
             memcpy(r->parts, parts, sizeof parts);
@@ -1193,11 +1332,24 @@ static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
     return false;
 }
 
+/* Whether the sender may use the route, in the way of its face. */
+static bool hfsbi_check_face(hfsb_request *r, hfsbi_face *face, bool trusted) {
+    r->trusted = trusted;
+    if (r->route->set.no_token || r->trusted) return true;
+    face->refuse(face, r, face->denied, HFSB_LIT("Missing or invalid token"));
+    return false;
+}
+
 static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #define HFSBI_USE_TOKEN                                                  \
     " bearer token: send \"X-Sandbox-Authorization: Bearer TOKEN\" (or " \
     "Authorization) with the token that the server was started with."
+    hfsbi_face *face = r->route->face;
+    bool        by_face = face && face->trusts;
     r->trusted = token == HFSBI_TOKEN_OK;
+    if (face && (by_face || token != HFSBI_TOKEN_NONE))
+        return hfsbi_check_face(r, face,
+                                by_face ? face->trusts(face, r) : r->trusted);
     if (r->route->set.no_token || r->trusted) return true;
     if (token == HFSBI_TOKEN_NONE) {
         hfsb_reply_error(r, 503, "Sandbox API token not configured");
@@ -1357,12 +1509,13 @@ static void hfsbi_work_done(hfsbi_task *task) {
 }
 
 HFSBI_FN void
-hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
+hfsbi_request_work(hfsb_request *request, bool walled, void (*run)(void *user),
                    void (*done)(void *user, hfsb_request *request),
                    void *user) {
     hfsbi_pool_work *work = &request->work;
     work->task.run = hfsbi_work_run;
     work->task.done = hfsbi_work_done;
+    work->task.walled = walled;
     work->run = run;
     work->done = done;
     work->user = user;
@@ -1393,7 +1546,7 @@ HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *r) {
 HFSBI_FN void hfsbi_request_handle(hfsb_request *r) {
     if (r->reply.state != HFSBI_REPLY_NONE) return;
     if (r->route->set.threaded)
-        hfsbi_request_work(r, hfsbi_handler_run, hfsbi_handler_done, r);
+        hfsbi_request_work(r, false, hfsbi_handler_run, hfsbi_handler_done, r);
     else r->route->set.fn(r->route->set.user, r);
 }
 
@@ -1446,10 +1599,14 @@ void hfsb_request_on_gone(hfsb_request *request, hfsb_route_fn gone,
 }
 
 void hfsb_request_pause(hfsb_request *request) {
+    request->tunnel.paused = request->tunnel.fn != NULL;
+    if (request->tunnel.paused) hfsbi_conn_touch(request->conn);
     hfsbi_conn_pause(request->conn);
 }
 
 void hfsb_request_resume(hfsb_request *request) {
+    if (request->tunnel.paused) hfsbi_conn_touch(request->conn);
+    request->tunnel.paused = false;
     if (hfsbi_conn_resume(request->conn) &&
         request->reply.state == HFSBI_REPLY_NONE)
         hfsbi_request_continue(request);
@@ -1492,6 +1649,7 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
 
      NONE --hfsb_reply--------------------------------> ENDED
       |  \--hfsb_reply_begin--> PIECES --hfsb_reply_end--^
+      |  \--hfsbi_reply_tunnel---^
       |  \--hfsb_reply_file---> FILE ----last byte-------^
       \--hfsb_reply in a thread--> HELD --in the loop----^
 
@@ -1507,7 +1665,7 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
 
 /* The field Date, written once a second. */
 static hfsb_str hfsbi_reply_date(hfsb_server *server) {
-    long long now = hfsbi_wall_ns() / 1000000000;
+    long long now = hfsbi_time_ns() / 1000000000;
     char      text[HFSB_HTTP_DATE];
     if (now != server->date_at) {
         server->date_at = now;
@@ -1540,13 +1698,13 @@ static bool hfsbi_status_bodiless(int status) {
 
 /* Valid once the head is written. */
 static bool hfsbi_reply_is_bodiless(const hfsb_request *r) {
-    return hfsbi_status_bodiless(r->reply.status) ||
-           hfsb_str_equal(r->head.method, HFSB_LIT("HEAD"));
+    return !r->tunnel.fn && (hfsbi_status_bodiless(r->reply.status) ||
+                             hfsb_str_equal(r->head.method, HFSB_LIT("HEAD")));
 }
 
 /* HTTP/1.0 knows no chunks. */
 static bool hfsbi_reply_is_chunked(const hfsb_request *r) {
-    return r->head.minor > 0;
+    return r->head.minor > 0 && !r->tunnel.fn;
 }
 
 static void hfsbi_reply_length(hfsb_buf *s, unsigned long long length) {
@@ -1581,7 +1739,9 @@ static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
     if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(out, length);
     else if (framing == HFSBI_FRAME_PIECES && hfsbi_reply_is_chunked(r))
         hfsb_buf_append(out, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
-    if (r->conn->close_after)
+    if (r->tunnel.fn)
+        hfsb_buf_append(out, HFSB_LIT("Connection: Upgrade\r\n"));
+    else if (r->conn->close_after)
         hfsb_buf_append(out, HFSB_LIT("Connection: close\r\n"));
     else if (r->head.minor == 0)
         hfsb_buf_append(out, HFSB_LIT("Connection: keep-alive\r\n"));
@@ -1703,7 +1863,7 @@ HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
     if (r->conn->state >= HFSBI_CONN_BROKEN) return;
     if (had) hfsbi_reply_clear(r);
     if (r->reply.state == HFSBI_REPLY_FILE && !r->work.active)
-        hfsbi_request_work(r, hfsbi_file_run, hfsbi_file_done, r);
+        hfsbi_request_work(r, false, hfsbi_file_run, hfsbi_file_done, r);
 }
 
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *r) {
@@ -1828,14 +1988,17 @@ void hfsb_reply(hfsb_request *request, int status, const char *type,
 
 void hfsb_reply_error(hfsb_request *request, int status, const char *format,
                       ...) {
-    hfsb_buf text = HFSB_INIT, detail = HFSB_INIT;
-    va_list  ap;
+    hfsbi_face *face = hfsbi_request_face(request);
+    hfsb_buf    text = HFSB_INIT, detail = HFSB_INIT;
+    va_list     ap;
     text.alloc = detail.alloc = request->conn->server->alloc;
     va_start(ap, format);
     (void)hfsbi_buf_vprintf(&text, format, ap);
     va_end(ap);
     hfsbi_json_put_quoted(&detail, hfsb_buf_str(&text));
-    if (text.status == HFSB_OK && detail.status == HFSB_OK)
+    if (face && text.status == HFSB_OK)
+        face->refuse(face, request, status, hfsb_buf_str(&text));
+    else if (text.status == HFSB_OK && detail.status == HFSB_OK)
         hfsbi_reply_detail(request, status, hfsb_buf_str(&detail),
                            hfsb_buf_str(&text));
     else hfsbi_reply_fail(request);
@@ -1893,6 +2056,20 @@ hfsb_status hfsb_reply_write(hfsb_request *request, hfsb_str bytes) {
     return st;
 }
 
+HFSBI_FN void hfsbi_reply_tunnel(hfsb_request *r, const char *protocol,
+                                 hfsbi_tunnel_fn fn, void *user) {
+    hfsb_status st;
+    if (r->reply.state != HFSBI_REPLY_NONE) return;
+    st = hfsb_reply_field(r, "Upgrade", hfsb_cstr(protocol));
+    r->tunnel.fn = fn;
+    r->tunnel.user = user;
+    if (st == HFSB_OK)
+        st = hfsbi_reply_head(r, 101, NULL, HFSBI_FRAME_NONE, 0);
+    r->reply.state = HFSBI_REPLY_PIECES;
+    hfsbi_conn_switch(r->conn);
+    hfsbi_reply_push(r, st);
+}
+
 size_t hfsb_reply_waiting(const hfsb_request *request) {
     return hfsbi_reply_left(request);
 }
@@ -1926,7 +2103,7 @@ void hfsb_reply_abort(hfsb_request *request) {
       |                              v |                    | reply complete
       |                            PAUSED                   |
       |                              |   reply complete     v
-      |                              +------------------> REPLY
+      |                              +------------------> REPLY <-- TUNNEL
       |  body complete, keep-alive                          | all of it sent
       +-----------------------------------------------------+
       |                   a short rest of the body is due   |
@@ -1935,13 +2112,16 @@ void hfsb_reply_abort(hfsb_request *request) {
                           is the last one          LINGER <-+
      any state --> BROKEN --> CLOSED
 
+   A handler may turn WORK into TUNNEL, where bytes are not parsed but passed
+   on, until it ends the reply.
+
    A reply may begin while the body is still arriving; the reading side is the
    state drawn here, the sending side is request->reply.state.
 
    Deadlines: IDLE idle_ms; HEAD head_ms in all; BODY body_ms without a byte,
    and min_rate after body_ms, or head_ms in all for a body that is discarded
    or whose sender has no accepted token; sending body_ms without progress;
-   PAUSED and WORK have none.
+   PAUSED, WORK and TUNNEL have none.
 
    Callbacks of the loop and the reply functions change the state and touch the
    connection. hfsbi_conns_settle() acts on it when no handler is running: so
@@ -2000,9 +2180,13 @@ HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn) {
     return true;
 }
 
+HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn) {
+    conn->close_after = true;
+    hfsbi_conn_enter(conn, HFSBI_CONN_TUNNEL);
+}
+
 HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn) {
-    if (conn->state == HFSBI_CONN_BODY || conn->state == HFSBI_CONN_PAUSED ||
-        conn->state == HFSBI_CONN_WORK)
+    if (conn->state >= HFSBI_CONN_BODY && conn->state <= HFSBI_CONN_TUNNEL)
         hfsbi_conn_enter(conn, HFSBI_CONN_REPLY);
 }
 
@@ -2010,6 +2194,11 @@ HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn) {
 static bool hfsbi_conn_parses(const hfsbi_conn *conn) {
     return conn->state == HFSBI_CONN_IDLE || conn->state == HFSBI_CONN_HEAD ||
            conn->state == HFSBI_CONN_BODY || conn->state == HFSBI_CONN_DISCARD;
+}
+
+/* True while received bytes go to the handler of a tunnel. */
+static bool hfsbi_conn_passes(const hfsbi_conn *conn) {
+    return conn->state == HFSBI_CONN_TUNNEL && !conn->request->tunnel.paused;
 }
 
 /* True while the loop, not a thread, has bytes to send. */
@@ -2197,6 +2386,18 @@ static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
     return event != HFSB_HTTP_MORE;
 }
 
+/* Passes all of *data to the handler of a tunnel. The bytes are in the
+   server's block or in conn->in, so they may be changed. */
+static bool hfsbi_conn_pass(hfsbi_conn *conn, hfsb_str *data) {
+    hfsbi_tunnel *tunnel = &conn->request->tunnel;
+    hfsb_str      bytes = *data;
+    data->len = 0;
+    if (!bytes.len) return false;
+    tunnel->fn(tunnel->user, conn->request, (char *)(uintptr_t)bytes.ptr,
+               bytes.len);
+    return true;
+}
+
 /* ---- one request after the other ---- */
 
 HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
@@ -2266,6 +2467,7 @@ static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
         if (conn->state == HFSBI_CONN_REPLY && hfsbi_reply_left(r) == 0 &&
             !r->work.active)
             hfsbi_conn_finish(conn, data.len > 0);
+        else if (hfsbi_conn_passes(conn)) more = hfsbi_conn_pass(conn, &data);
         else
             more = hfsbi_conn_parses(conn) &&
                    (data.len || !hfsb_http_parser_idle(&conn->parser)) &&
@@ -2308,11 +2510,22 @@ static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
 
 /* ---- reading ---- */
 
+/* Tells the handler that the peer has shut down its sending side. */
+static void hfsbi_conn_call_eof(hfsbi_conn *conn) {
+    hfsb_request *r = conn->request;
+    hfsb_route_fn fn = r ? r->eof.fn : NULL;
+    if (!fn || r->reply.state == HFSBI_REPLY_ENDED) return;
+    r->eof.fn = NULL;
+    fn(r->eof.user, r);
+}
+
 /* The peer has ended its side, and everything before that was read. */
 static void hfsbi_conn_take_end(hfsbi_conn *conn) {
     conn->input = HFSBI_INPUT_ENDED;
-    if (conn->state == HFSBI_CONN_LINGER || conn->state == HFSBI_CONN_IDLE)
+    if (conn->state == HFSBI_CONN_LINGER || conn->state == HFSBI_CONN_IDLE ||
+        (conn->state == HFSBI_CONN_TUNNEL && !conn->request->eof.fn))
         hfsbi_conn_break(conn);
+    else if (conn->state == HFSBI_CONN_TUNNEL) hfsbi_conn_call_eof(conn);
     else if (!conn->request || !conn->request->body.complete)
         hfsbi_conn_refuse(conn, 400, "The request ended before it was whole.");
 }
@@ -2330,7 +2543,8 @@ static ssize_t hfsbi_conn_recv(hfsbi_conn *conn, size_t most, int flags) {
 static size_t hfsbi_conn_room(const hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
     unsigned long long  had, left;
-    if (conn->state == HFSBI_CONN_LINGER) return HFSBI_BLOCK;
+    if (conn->state == HFSBI_CONN_LINGER || conn->state == HFSBI_CONN_TUNNEL)
+        return HFSBI_BLOCK;
     if (!r || r->body.complete || r->head.body != HFSB_HTTP_LENGTH) return 0;
     had = r->body.received + conn->in.len;
     left = r->head.length > had ? r->head.length - had : 0;
@@ -2373,20 +2587,16 @@ static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
 
 /* The peer shut down its sending side while its request is being answered. */
 static void hfsbi_conn_take_eof(hfsbi_conn *conn) {
-    hfsb_request *r = conn->request;
     conn->input = HFSBI_INPUT_SHUT;
-    if (r && r->eof.fn && r->reply.state != HFSBI_REPLY_ENDED) {
-        hfsb_route_fn fn = r->eof.fn;
-        r->eof.fn = NULL;
-        fn(r->eof.user, r);
-    }
+    /* what a tunnel has not read yet comes first */
+    if (conn->state != HFSBI_CONN_TUNNEL) hfsbi_conn_call_eof(conn);
 }
 
 /* The peer is gone. A request that it sent before is still handled, as if it
    had arrived a moment earlier: its command runs. */
 static void hfsbi_conn_take_gone(hfsbi_conn *conn) {
-    while (hfsbi_conn_parses(conn) && conn->input != HFSBI_INPUT_ENDED &&
-           hfsbi_conn_read(conn) > 0)
+    while ((hfsbi_conn_parses(conn) || hfsbi_conn_passes(conn)) &&
+           conn->input != HFSBI_INPUT_ENDED && hfsbi_conn_read(conn) > 0)
         continue;
     hfsbi_conn_break(conn);
 }
@@ -2472,7 +2682,8 @@ static bool hfsbi_conn_wait(hfsbi_conn *conn) {
     long long at = hfsbi_conn_deadline(conn);
     unsigned  want = 0;
     if (conn->input == HFSBI_INPUT_ENDED) want = 0;
-    else if (hfsbi_conn_parses(conn) || conn->state == HFSBI_CONN_LINGER)
+    else if (hfsbi_conn_parses(conn) || hfsbi_conn_passes(conn) ||
+             conn->state == HFSBI_CONN_LINGER)
         want = HFSBI_IO_READ;
     else if (conn->input == HFSBI_INPUT_OPEN) want = HFSBI_IO_EOF;
     if (hfsbi_conn_sends(conn)) want |= HFSBI_IO_WRITE;
@@ -2555,6 +2766,239 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,
                         conn->peer.address, text, sizeof text);
     event->peer = hfsb_cstr(text);
     server->on_event(server->user, event);
+}
+
+/* ---- src/server/websocket.c ---- */
+/* websocket.c - a WebSocket on a connection of the server.
+
+     request --hfsbi_websocket_open--> OPEN --close sent--> CLOSING --+
+                                        |                             | close
+                                        +--close received, answered---+ received
+                                                                      v
+     tunnel ended <------------------------------------------------- DONE
+
+   The tunnel's bytes go through the frame reader; the owner gets pieces of
+   messages as they come, and whole control frames are answered here. A peer
+   that has been silent for a while is sent a ping, and is lost when nothing
+   comes after that for as long again. A peer that does not read is lost after
+   body_ms, as with any reply; the owner looks at hfsbi_websocket_waiting()
+   before it sends much.
+
+   The owner must not use the object after its `closed` was called. */
+typedef enum hfsbi_websocket_state {
+    HFSBI_WEBSOCKET_OPEN,
+    HFSBI_WEBSOCKET_CLOSING, /* our close is sent, the peer's is awaited */
+    HFSBI_WEBSOCKET_DONE     /* the tunnel ends */
+} hfsbi_websocket_state;
+
+struct hfsbi_websocket {
+    hfsb_request             *request;
+    const hfsbi_websocket_fn *fn;
+    void                     *user;
+    hfsbi_websocket_state     state;
+    hfsbi_ws_reader           reader;
+    hfsbi_timer               timer;
+    hfsbi_loop               *loop;
+    long long                 heard;   /* hfsb_clock_ms() of the last bytes */
+    bool                      pinged;  /* since then */
+    bool                      reading; /* in hfsbi_websocket_bytes() */
+    hfsb_alloc                alloc;
+};
+
+/* ---- the end ---- */
+
+static void hfsbi_websocket_free(hfsbi_websocket *w) {
+    hfsb_alloc alloc = w->alloc;
+    hfsbi_loop_timer_clear(w->loop, &w->timer);
+    hfsbi_array_free(&alloc, w, 1, sizeof *w);
+}
+
+/* The connection is lost. */
+static void hfsbi_websocket_gone(void *user, hfsb_request *request) {
+    hfsbi_websocket *w = (hfsbi_websocket *)user;
+    (void)request;
+    w->fn->closed(w->user, w);
+    hfsbi_websocket_free(w);
+}
+
+/* Ends the tunnel, once the bytes that were written are sent. */
+static void hfsbi_websocket_end(hfsbi_websocket *w) {
+    if (w->state == HFSBI_WEBSOCKET_DONE) return;
+    w->state = HFSBI_WEBSOCKET_DONE;
+    hfsb_request_on_gone(w->request, NULL, NULL);
+    hfsb_reply_end(w->request);
+    w->fn->closed(w->user, w);
+    if (!w->reading) hfsbi_websocket_free(w);
+}
+
+/* ---- sending ---- */
+
+static hfsb_status hfsbi_websocket_put(hfsbi_websocket *w,
+                                       hfsbi_ws_opcode opcode, hfsb_str data) {
+    char        head[HFSBI_WS_HEAD];
+    size_t      n = hfsbi_ws_write_head(opcode, true, data.len, NULL, head);
+    hfsb_status st = hfsb_reply_write(w->request, hfsb_str_make(head, n));
+    if (st == HFSB_OK) st = hfsb_reply_write(w->request, data);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_websocket_send(hfsbi_websocket *w, bool text,
+                                          hfsb_str message) {
+    if (w->state != HFSBI_WEBSOCKET_OPEN) return HFSB_OK;
+    return hfsbi_websocket_put(w, text ? HFSBI_WS_TEXT : HFSBI_WS_BINARY,
+                               message);
+}
+
+HFSBI_FN size_t hfsbi_websocket_waiting(const hfsbi_websocket *w) {
+    return hfsb_reply_waiting(w->request);
+}
+
+HFSBI_FN void hfsbi_websocket_close(hfsbi_websocket *w, unsigned code,
+                                    hfsb_str reason) {
+    char   payload[HFSBI_WS_MAX_CONTROL];
+    size_t n = hfsbi_ws_write_close(code, reason, payload);
+    if (w->state != HFSBI_WEBSOCKET_OPEN) return;
+    w->state = HFSBI_WEBSOCKET_CLOSING;
+    (void)hfsbi_websocket_put(w, HFSBI_WS_CLOSE, hfsb_str_make(payload, n));
+    hfsbi_loop_timer(w->loop, &w->timer, hfsb_clock_ms() + HFSBI_LINGER_MS);
+}
+
+/* ---- receiving ---- */
+
+/* The peer closes, or breaks the rules: our close, if none was sent, is the
+   last frame. */
+static void hfsbi_websocket_answer(hfsbi_websocket *w, unsigned code) {
+    hfsb_str none = HFSB_LIT("");
+    if (w->state == HFSBI_WEBSOCKET_OPEN) hfsbi_websocket_close(w, code, none);
+    hfsbi_websocket_end(w);
+}
+
+/* Acts on one event; false when there is no more to read. */
+static bool hfsbi_websocket_take(hfsbi_websocket *w, hfsbi_ws_event event,
+                                 const hfsbi_ws_frame *frame) {
+    switch (event) {
+    case HFSBI_WS_EVENT_MORE: return false;
+    case HFSBI_WS_EVENT_DATA:
+        if (w->state == HFSBI_WEBSOCKET_OPEN)
+            w->fn->message(w->user, w, frame->data, frame->text, frame->last);
+        break;
+    case HFSBI_WS_EVENT_PING:
+        if (w->state == HFSBI_WEBSOCKET_OPEN)
+            (void)hfsbi_websocket_put(w, HFSBI_WS_PONG, frame->data);
+        break;
+    case HFSBI_WS_EVENT_PONG: break;
+    case HFSBI_WS_EVENT_CLOSE:
+    case HFSBI_WS_EVENT_BAD: hfsbi_websocket_answer(w, frame->code); break;
+    }
+    return w->state != HFSBI_WEBSOCKET_DONE;
+}
+
+static void hfsbi_websocket_bytes(void *user, hfsb_request *request,
+                                  char *bytes, size_t n) {
+    hfsbi_websocket *w = (hfsbi_websocket *)user;
+    hfsbi_ws_frame   frame;
+    hfsbi_ws_event   event;
+    size_t           used;
+    (void)request;
+    if (w->state == HFSBI_WEBSOCKET_DONE) return;
+    w->heard = hfsb_clock_ms();
+    w->pinged = false;
+    w->reading = true;
+    do {
+        event = hfsbi_ws_next(&w->reader, bytes, n, &frame, &used, NULL);
+        bytes += used;
+        n -= used;
+    } while (hfsbi_websocket_take(w, event, &frame));
+    w->reading = false;
+    if (w->state == HFSBI_WEBSOCKET_DONE) hfsbi_websocket_free(w);
+}
+
+/* ---- time ---- */
+
+/* A ping after silence; the end after more of it, or when the peer does not
+   answer our close. */
+static void hfsbi_websocket_tick(hfsbi_timer *timer) {
+    hfsbi_websocket *w =
+        (hfsbi_websocket *)(void *)((char *)timer -
+                                    offsetof(hfsbi_websocket, timer));
+    long long now = hfsb_clock_ms();
+    if (w->state == HFSBI_WEBSOCKET_CLOSING ||
+        (w->pinged && now - w->heard >= 2 * w->fn->silence_ms)) {
+        hfsbi_websocket_end(w);
+        return;
+    }
+    if (!w->pinged && now - w->heard >= w->fn->silence_ms) {
+        w->pinged = true;
+        (void)hfsbi_websocket_put(w, HFSBI_WS_PING, HFSB_LIT(""));
+    }
+    hfsbi_loop_timer(w->loop, timer,
+                     w->heard + (w->pinged ? 2 : 1) * w->fn->silence_ms);
+}
+
+/* ---- the start ---- */
+
+static void hfsbi_websocket_drained(void *user, hfsb_request *request) {
+    hfsbi_websocket *w = (hfsbi_websocket *)user;
+    (void)request;
+    if (w->fn->drained && w->state == HFSBI_WEBSOCKET_OPEN)
+        w->fn->drained(w->user, w);
+}
+
+/* Refuses a request that is not a valid handshake. */
+static void hfsbi_websocket_refuse(hfsb_request *request, int status,
+                                   const hfsb_err *err) {
+    if (status == 426) {
+        (void)hfsb_reply_field(request, "Upgrade", HFSB_LIT("websocket"));
+        (void)hfsb_reply_field(request, "Sec-WebSocket-Version",
+                               HFSB_LIT("13"));
+    }
+    hfsb_reply_error(request, status, "%s", err->msg);
+}
+
+HFSBI_FN hfsbi_websocket *hfsbi_websocket_open(hfsb_request      *request,
+                                               const char *const *protocols,
+                                               const hfsbi_websocket_fn *fn,
+                                               void *user) {
+    hfsb_server     *server = hfsb_request_server(request);
+    hfsbi_ws_upgrade upgrade;
+    hfsbi_websocket *w;
+    hfsb_err         err = HFSB_INIT;
+    char             accept[HFSBI_WS_ACCEPT];
+    int status = hfsbi_ws_upgrade_read(hfsb_request_head(request), protocols,
+                                       &upgrade, &err);
+    if (status != 101) {
+        hfsbi_websocket_refuse(request, status, &err);
+        return NULL;
+    }
+    w = (hfsbi_websocket *)hfsbi_array(&server->alloc, 1, sizeof *w);
+    if (!w) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return NULL;
+    }
+    memset(w, 0, sizeof *w);
+    w->request = request;
+    w->fn = fn;
+    w->user = user;
+    w->loop = server->loop;
+    w->alloc = server->alloc;
+    w->reader.max = fn->max_message;
+    w->heard = hfsb_clock_ms();
+    w->timer.fn = hfsbi_websocket_tick;
+    hfsbi_ws_accept(upgrade.key, accept);
+    (void)hfsb_reply_field(request, "Sec-WebSocket-Accept", hfsb_cstr(accept));
+    if (upgrade.protocol.len)
+        (void)hfsb_reply_field(request, "Sec-WebSocket-Protocol",
+                               upgrade.protocol);
+    hfsb_request_on_gone(request, hfsbi_websocket_gone, w);
+    hfsb_reply_on_drained(request, hfsbi_websocket_drained, w);
+    hfsbi_loop_timer(w->loop, &w->timer, w->heard + fn->silence_ms);
+    hfsbi_reply_tunnel(request, "websocket", hfsbi_websocket_bytes, w);
+    return w;
+}
+
+HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *w, bool paused) {
+    if (paused) hfsb_request_pause(w->request);
+    else hfsb_request_resume(w->request);
 }
 
 /* ---- src/server/server.c ---- */
@@ -3126,6 +3570,14 @@ hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
     return hfsbi_listener_add(server, fd, host, false, bound, err);
 }
 
+HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
+                                       const char *host, unsigned port,
+                                       unsigned *bound, hfsb_err *err) {
+    hfsb_status st = hfsb_server_listen(server, host, port, bound, err);
+    if (st == HFSB_OK) server->accept.listeners->face = face;
+    return st;
+}
+
 /* True if a server listens there. Removes the stale socket of a server that
    died, and nothing else. */
 static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
@@ -3309,17 +3761,25 @@ hfsb_status hfsb_server_post(hfsb_server *server, void (*fn)(void *user),
 
 /* ---- routes ---- */
 
+/* True if routes of both are shown at one place. */
+static bool hfsbi_faces_meet(const hfsbi_face *a, const hfsbi_face *b) {
+    return a == b || !((a && a->alone) || (b && b->alone));
+}
+
 static const hfsbi_route *hfsbi_route_find(const hfsb_server *server,
+                                           const hfsbi_face  *face,
                                            const hfsb_route  *want) {
     const hfsbi_route *route;
     for (route = server->routes; route; route = route->next)
-        if (hfsb_str_equal(route->method, hfsb_cstr(want->method)) &&
+        if (hfsbi_faces_meet(route->face, face) &&
+            hfsb_str_equal(route->method, hfsb_cstr(want->method)) &&
             hfsb_str_equal(route->path, hfsb_cstr(want->path)))
             break;
     return route;
 }
 
 static hfsb_status hfsbi_route_check(const hfsb_server *server,
+                                     const hfsbi_face  *face,
                                      const hfsb_route *route, hfsb_err *err) {
     if (!route->method || !route->path || !route->fn || route->path[0] != '/')
         return hfsbi_fail(err, HFSB_ARG, 0,
@@ -3329,20 +3789,26 @@ static hfsb_status hfsbi_route_check(const hfsb_server *server,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The path of a route may have at most %d \"*\".",
                           HFSBI_PARTS);
-    if (hfsbi_route_find(server, route))
+    if (hfsbi_route_find(server, face, route))
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "There is already a route for %s %s.", route->method,
                           route->path);
     return HFSB_OK;
 }
 
-/* One block:  struct | method NUL | path NUL */
 hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
                             hfsb_err *err) {
+    return hfsbi_face_add(server, NULL, route, err);
+}
+
+/* One block:  struct | method NUL | path NUL */
+HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
+                                    const hfsb_route *route, hfsb_err *err) {
     hfsbi_route *r, new_route = HFSB_INIT, **link = &server->routes;
     char        *text;
-    hfsb_status  st = hfsbi_route_check(server, route, err);
+    hfsb_status  st = hfsbi_route_check(server, face, route, err);
     if (st != HFSB_OK) return st;
+    new_route.face = face;
     new_route.set = *route;
     new_route.method = hfsb_cstr(route->method);
     new_route.path = hfsb_cstr(route->path);
@@ -4453,8 +4919,9 @@ HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
         (hfsbi_api_call_is_on_disk(x) || x->body.len > HFSBI_API_SMALL)) {
         x->in_thread = true;
         hfsbi_api_call_start_beats(x);
-        hfsbi_request_work(x->request, hfsbi_api_call_work,
-                           hfsbi_api_call_worked, x);
+        hfsbi_request_work(
+            x->request, x->api->tools->walled && hfsbi_api_call_is_on_disk(x),
+            hfsbi_api_call_work, hfsbi_api_call_worked, x);
     } else {
         if (!x->status) hfsbi_api_call_read_arguments(x);
         hfsbi_api_call_continue(x);
@@ -4831,10 +5298,6 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
 
 /* ---- GET and DELETE: in a pool thread ---- */
 
-/* Files of /proc report no size and are read into memory: at most this many
-   bytes. */
-enum { HFSBI_SIZELESS_MAX = 16 << 20 };
-
 /* A GET or HEAD. */
 typedef struct hfsbi_fetch {
     hfsbi_file_op      op;
@@ -5006,7 +5469,8 @@ static void hfsbi_fetch_done(void *user, hfsb_request *request) {
     if (!hfsbi_request_is_gone(request)) hfsbi_fetch_reply(f, request);
     /* closing a removed file may wait for the disk: use a thread */
     if (f->fd >= 0)
-        hfsbi_request_work(request, hfsbi_fetch_close, hfsbi_fetch_free, f);
+        hfsbi_request_work(request, false, hfsbi_fetch_close, hfsbi_fetch_free,
+                           f);
     else hfsbi_fetch_free(f, request);
 }
 
@@ -5045,7 +5509,8 @@ static void hfsbi_download(void *user, hfsb_request *request) {
     if (hfsbi_fetch_read_field(head, "Range", &f->range) &&
         hfsbi_fetch_read_field(head, "If-Range", &f->if_range) &&
         hfsbi_fetch_read_field(head, "If-Modified-Since", &f->since)) {
-        hfsbi_request_work(request, hfsbi_fetch_run, hfsbi_fetch_done, f);
+        hfsbi_request_work(request, tools->walled, hfsbi_fetch_run,
+                           hfsbi_fetch_done, f);
         return;
     }
     hfsb_reply_error(request, 503, "Out of memory.");
@@ -5056,7 +5521,8 @@ static void hfsbi_remove(void *user, hfsb_request *request) {
     const hfsb_tools *tools = (const hfsb_tools *)user;
     hfsbi_file_op    *op = hfsbi_file_op_open(tools, request, sizeof *op);
     if (op)
-        hfsbi_request_work(request, hfsbi_remove_run, hfsbi_remove_done, op);
+        hfsbi_request_work(request, tools->walled, hfsbi_remove_run,
+                           hfsbi_remove_done, op);
 }
 
 /* ---- PUT: in a pool thread ---- */
@@ -5194,7 +5660,8 @@ static void hfsbi_upload_work(hfsbi_upload *u, hfsb_request *request,
                               hfsbi_upload_state state) {
     u->state = state;
     u->filling = !u->filling;
-    hfsbi_request_work(request, hfsbi_upload_run, hfsbi_upload_done, u);
+    hfsbi_request_work(request, u->op.tools->walled, hfsbi_upload_run,
+                       hfsbi_upload_done, u);
 }
 
 /* Enters the next state, unless a thread works. */
@@ -5481,14 +5948,15 @@ static bool hfsbi_stream_put_event(void *user, unsigned long long seq,
     return false;
 }
 
-/* Sends new events, until the client has enough to read. */
+/* Sends new events, until the client has enough to read; none if it has
+   already. */
 static void hfsbi_stream_look(hfsbi_watcher *w) {
     hfsb_journal_page page;
     char              lost[80];
     hfsb_buf          out = HFSB_INIT;
-    size_t            n;
+    size_t            n = 1; /* bytes of events that the last look found */
     out.alloc = w->api->alloc;
-    do {
+    while (n && hfsb_reply_waiting(w->request) <= HFSBI_API_BACKLOG) {
         hfsb_buf_truncate(&out, 0);
         hfsbi_journal_visit(w->api->journal, w->since, hfsbi_stream_put_event,
                             &out, &page);
@@ -5498,7 +5966,7 @@ static void hfsbi_stream_look(hfsbi_watcher *w) {
                        "event: lost\ndata: {\"lost\":%llu}\n\n", page.lost);
         if (page.lost) (void)hfsb_reply_write(w->request, hfsb_cstr(lost));
         if (n) (void)hfsb_reply_write(w->request, hfsb_buf_str(&out));
-    } while (n && hfsb_reply_waiting(w->request) <= HFSBI_API_BACKLOG);
+    }
     hfsb_buf_free(&out);
 }
 
@@ -5532,8 +6000,7 @@ static void hfsbi_news_come(hfsbi_task *task) {
     for (; w; w = next) {
         next = w->next;
         if (w->form != HFSBI_FORM_EVENTS) (void)hfsbi_poll_look(w, false);
-        else if (hfsb_reply_waiting(w->request) <= HFSBI_API_BACKLOG)
-            hfsbi_stream_look(w);
+        else hfsbi_stream_look(w);
     }
 }
 
@@ -6100,7 +6567,8 @@ static void hfsbi_reset_killed(void *user) {
     hfsbi_reset *x = (hfsbi_reset *)user;
     if (!hfsb_call_done(x->kill)) return;
     x->working = true;
-    hfsbi_request_work(x->request, hfsbi_reset_run, hfsbi_reset_ran, x);
+    hfsbi_request_work(x->request, x->api->tools->walled, hfsbi_reset_run,
+                       hfsbi_reset_ran, x);
 }
 
 static void hfsbi_reset_gone(void *user, hfsb_request *request) {
@@ -6217,8 +6685,8 @@ static hfsb_status hfsbi_api_open_tools(hfsbi_api             *api,
     if (!o.journal) st = hfsb_journal_open(&memory, &o.journal, err);
     api->journal = o.journal;
     if (st != HFSB_OK) return st;
-    st = hfsbi_tools_open_in(hfsbi_server_group(api->server), &o, &api->tools,
-                             err);
+    st = hfsbi_tools_open_in(hfsbi_server_group(api->server), NULL, &o,
+                             &api->tools, err);
     if (st == HFSB_OK) hfsbi_tools_oversee(api->tools);
     else if (api->own_journal) hfsb_journal_close(api->journal);
     return st;
@@ -6272,6 +6740,10 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     /* from here on it lives as long as the server, even if a route fails */
     hfsbi_server_part_add(server, &api->part);
     return hfsbi_api_routes(api, err);
+}
+
+const hfsb_tools *hfsb_server_tools(hfsb_server *server) {
+    return hfsbi_server_group(server)->overseer;
 }
 
 /* ---- src/mcp/mcp_private.h ---- */
@@ -6758,6 +7230,11 @@ HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
                                           const hfsbi_mcp_message *m,
                                           const hfsbi_mcp_tool    *own,
                                           hfsbi_mcp_input         *input);
+/* Adds the event of a call that is refused before its tool sees it. */
+HFSBI_FN void hfsbi_mcp_report_refused(const hfsbi_mcp_session *session,
+                                       hfsb_str                 tool,
+                                       const hfsb_json_value   *arguments,
+                                       const char              *sentence);
 /* Cancels the calls of a session with that id. */
 HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
                                     const hfsb_json_value *id);
@@ -9063,37 +9540,77 @@ static void hfsbi_mcp_call_tick(hfsbi_timer *timer) {
 
 /* ---- the journal ---- */
 
+/* Adds the event of a call with a result; e has who called it, and the brief.
+   Any thread. */
+static void hfsbi_mcp_report(hfsb_journal *journal, hfsbi_event *e,
+                             hfsb_str name, const hfsb_tool_result *result) {
+    char tool[80];
+    (void)snprintf(tool, sizeof tool, "%.*s", (int)hfsb_utf8_offset(name, 64),
+                   name.ptr);
+    e->tool = tool;
+    e->result = result;
+    (void)hfsbi_journal_add(journal, e);
+}
+
 /* Adds the event of a call that is not one of the session's tools, which add
    theirs. In any thread. */
 static void hfsbi_mcp_call_report(const hfsb_mcp_call *call,
                                   const hfsbi_brief   *brief) {
-    hfsb_journal    *journal = call->mcp->journal;
     hfsb_tool_result result = HFSB_INIT;
     hfsbi_event      e = HFSB_INIT;
-    char             tool[80];
-    if (!journal) return;
-    (void)snprintf(tool, sizeof tool, "%.*s",
-                   (int)hfsb_utf8_offset(call->ask.tool, 64),
-                   call->ask.tool.ptr);
+    if (!call->mcp->journal) return;
     result.success = !call->blocks.is_error && call->blocks.status == HFSB_OK;
     e.who = call->who;
-    e.tool = tool;
     e.brief = brief;
-    e.result = &result;
     e.duration_ms = hfsb_clock_ms() - call->started;
     e.output_bytes = call->blocks.json.len;
-    (void)hfsbi_journal_add(journal, &e);
+    hfsbi_mcp_report(call->mcp->journal, &e, call->ask.tool, &result);
 }
 
 /* Fills the brief of such a call. */
-static hfsbi_brief hfsbi_mcp_call_brief(const hfsb_mcp_call *call) {
-    const hfsbi_tool *tool = hfsbi_tool_find(call->ask.tool);
+static hfsbi_brief hfsbi_mcp_brief(hfsb_mcp *mcp, hfsb_str name,
+                                   const hfsb_json_value *arguments) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
     hfsb_str          none = HFSB_INIT;
     hfsbi_brief       brief = HFSB_INIT;
-    brief.text.alloc = call->mcp->alloc;
-    hfsbi_brief_fill(call->mcp->journal, &brief, tool ? tool->params : NULL,
-                     call->ask.arguments, none);
+    brief.text.alloc = mcp->alloc;
+    hfsbi_brief_fill(mcp->journal, &brief, tool ? tool->params : NULL,
+                     arguments, none);
     return brief;
+}
+
+static hfsbi_brief hfsbi_mcp_call_brief(const hfsb_mcp_call *call) {
+    return hfsbi_mcp_brief(call->mcp, call->ask.tool, call->ask.arguments);
+}
+
+static const char *hfsbi_mcp_session_who(const hfsbi_mcp_session *session) {
+    return session->who[0] ? session->who : "mcp";
+}
+
+HFSBI_FN void hfsbi_mcp_report_refused(const hfsbi_mcp_session *session,
+                                       hfsb_str                 tool,
+                                       const hfsb_json_value   *arguments,
+                                       const char              *sentence) {
+    hfsb_mcp        *mcp = session->mcp;
+    hfsb_tool_result result;
+    hfsbi_event      e = HFSB_INIT;
+    hfsbi_brief      brief;
+    if (!mcp->journal) return;
+    brief = hfsbi_mcp_brief(mcp, tool, arguments);
+    hfsbi_result_init(&result, &mcp->alloc);
+    hfsb_buf_append(&result.error, hfsb_cstr(sentence));
+    e.who = hfsbi_mcp_session_who(session);
+    e.brief = &brief;
+    hfsbi_mcp_report(mcp->journal, &e, tool, &result);
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&brief.text);
+}
+
+/* Answers such a call. */
+static void hfsbi_mcp_call_refuse(hfsb_mcp_call *call, const char *sentence) {
+    hfsbi_mcp_report_refused(call->session, call->ask.tool,
+                             call->ask.arguments, sentence);
+    hfsbi_mcp_call_fail(call, sentence);
 }
 
 /* ---- calls in a thread ---- */
@@ -9101,10 +9618,10 @@ static hfsbi_brief hfsbi_mcp_call_brief(const hfsb_mcp_call *call) {
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call       *call = (hfsb_mcp_call *)(void *)task;
     const hfsbi_mcp_ask *ask = &call->ask;
-    hfsb_tool_result     result;
-    hfsbi_brief          brief;
-    if (hfsbi_mcp_call_stop(call) > HFSBI_MCP_CALL_TIMED_OUT) {
-        /* stopped while it waited for a thread */
+    bool stopped = hfsbi_mcp_call_stop(call) > HFSBI_MCP_CALL_TIMED_OUT;
+    hfsb_tool_result result;
+    hfsbi_brief      brief;
+    if (stopped) { /* while it waited for a thread */
         hfsbi_mcp_add_text(&call->blocks,
                            HFSB_LIT("The server is stopping; nothing was "
                                     "done."));
@@ -9113,13 +9630,14 @@ static void hfsbi_mcp_call_run(hfsbi_task *task) {
         hfsbi_call_start(call->command);
         (void)hfsb_call_take(call->command, &result);
         hfsbi_mcp_call_show(call, &result);
-    } else {
-        brief = hfsbi_mcp_call_brief(call);
-        if (ask->own) ask->own->fn(ask->own->user, call, ask->arguments);
-        else call->mcp->remote.run(call);
-        hfsbi_mcp_call_report(call, &brief);
-        hfsb_buf_free(&brief.text);
     }
+    if (call->command) return; /* it adds its event */
+    brief = hfsbi_mcp_call_brief(call);
+    if (!stopped && ask->own)
+        ask->own->fn(ask->own->user, call, ask->arguments);
+    else if (!stopped) call->mcp->remote.run(call);
+    hfsbi_mcp_call_report(call, &brief);
+    hfsb_buf_free(&brief.text);
 }
 
 /* In the loop, after every post of the thread. */
@@ -9135,6 +9653,7 @@ static void hfsbi_mcp_call_ran(hfsbi_task *task) {
 static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
     call->task.run = hfsbi_mcp_call_run;
     call->task.done = hfsbi_mcp_call_ran;
+    call->task.walled = call->command && call->session->tools->walled;
     call->shared.post.done = hfsbi_mcp_call_posted;
     call->in_thread = true;
     call->mcp->working++;
@@ -9219,7 +9738,7 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     call->session = channel->session;
     call->session->users++;
     (void)snprintf(call->who, sizeof call->who, "%s",
-                   call->session->who[0] ? call->session->who : "mcp");
+                   hfsbi_mcp_session_who(call->session));
     call->input = input;
     input->users++;
     call->timer.fn = hfsbi_mcp_call_tick;
@@ -9292,7 +9811,7 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     }
     call->ask.tool = hfsb_cstr(tool->name); /* outlives the message */
     if (!hfsbi_mcp_session_open(call->session, &err)) {
-        hfsbi_mcp_call_fail(call, err.msg);
+        hfsbi_mcp_call_refuse(call, err.msg);
         return HFSB_OK;
     }
     if (hfsbi_mcp_call_prepare(call, tool) != HFSB_OK) return HFSB_NOMEM;
@@ -9310,8 +9829,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
     if (!call) return HFSB_NOMEM;
     st = hfsbi_mcp_call_fill(call, m, own);
     if (st == HFSB_OK && m->bad_arguments)
-        hfsbi_mcp_call_fail(call, "`arguments` must be a JSON object with the "
-                                  "keys that the tool takes.");
+        hfsbi_mcp_call_refuse(call, "`arguments` must be a JSON object with "
+                                    "the keys that the tool takes.");
     else if (st == HFSB_OK && (own || call->mcp->remote.run))
         hfsbi_mcp_call_work(call);
     else if (st == HFSB_OK) st = hfsbi_mcp_call_local(call);
@@ -9462,6 +9981,8 @@ static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
     const char           *why = "Out of memory; nothing was done.";
     if (!hfsbi_mcp_list_find(&mcp->list, m->tool, &own)) {
         (void)hfsbi_tool_unknown(m->tool, &m->err);
+        hfsbi_mcp_report_refused(channel->session, m->tool, m->arguments,
+                                 m->err.msg);
         return hfsbi_mcp_refuse(m, HFSBI_MCP_PARAMS, 200);
     }
     if (mcp->stopping) why = "The server is stopping.";
@@ -9470,6 +9991,7 @@ static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
     else if (hfsbi_mcp_call_start(channel, m, own, input) == HFSB_OK)
         return true;
     (void)hfsbi_fail(&m->err, HFSB_ARG, 0, "%s", why);
+    hfsbi_mcp_report_refused(channel->session, m->tool, m->arguments, why);
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INTERNAL, 200);
 }
 
@@ -9664,7 +10186,9 @@ enum {
                                     are not sent yet */
     HFSBI_STDIO_STALL_MS = 500,  /* a choked client that hung up is gone */
     HFSBI_STDIO_LOOK_MS = 15,    /* between looks at what is left */
-    HFSBI_STDIO_KILL_MS = 250    /* a killed process needs no longer */
+    HFSBI_STDIO_KILL_MS = 2000,  /* for killed processes to end, */
+    HFSBI_STDIO_KILL_LOOKS = 20  /* and looks after that: the whole machine may
+                                    have stood still */
 };
 
 typedef enum hfsbi_stdio_state {
@@ -9698,7 +10222,7 @@ struct hfsbi_mcp_stdio {
     hfsbi_timer       timer;
     long long         until;        /* end of LINGERING, TERM or KILL */
     long long         unsent_until; /* the answers left are dropped then */
-    unsigned          looks;        /* since TERM */
+    unsigned          looks;        /* in TERM or KILL */
 };
 
 typedef struct hfsbi_mcp_stdio hfsbi_mcp_stdio;
@@ -9890,16 +10414,20 @@ static void hfsbi_stdio_look(hfsbi_mcp_stdio *io) {
 }
 
 /* True while processes are left. In TERM they are searched at a few looks
-   only, which sends SIGTERM again to new ones; in KILL at each look. */
+   only, which sends SIGTERM again to new ones; in KILL at each look. A killed
+   process ends when it gets the processor, which takes long on a busy machine;
+   one that hangs in the kernel is given up. */
 static bool hfsbi_stdio_remains(hfsbi_mcp_stdio *io) {
     hfsb_mcp *mcp = io->channel.mcp;
     if (io->state == HFSBI_STDIO_TERM && hfsb_clock_ms() >= io->until) {
         io->state = HFSBI_STDIO_KILL;
         io->until = hfsb_clock_ms() + HFSBI_STDIO_KILL_MS;
+        io->looks = 0;
     }
     if (io->state == HFSBI_STDIO_KILL)
         return hfsbi_mcp_sessions_sweep(mcp, true) > 0 &&
-               hfsb_clock_ms() < io->until;
+               (hfsb_clock_ms() < io->until ||
+                ++io->looks < HFSBI_STDIO_KILL_LOOKS);
     if (hfsbi_mcp_sessions_busy(mcp)) return true;
     io->looks++;
     return (io->looks != 1 && io->looks != 4 && io->looks != 16) ||
@@ -10815,8 +11343,8 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
                            : (size_t)HFSBI_MCP_SPILL;
     if (!o.max_page) /* leaves room for notes */
         o.max_page = mcp->limits.max_result - mcp->limits.max_result / 8;
-    st = hfsbi_tools_open_in(hfsbi_server_group(mcp->server), &o, &mcp->tools,
-                             err);
+    st = hfsbi_tools_open_in(hfsbi_server_group(mcp->server), NULL, &o,
+                             &mcp->tools, err);
     if (st == HFSB_OK) st = hfsbi_mcp_choose_tools(mcp, err);
     if (st != HFSB_OK) return st;
     hfsbi_tools_check_less(mcp->tools, hfsbi_mcp_writes(mcp),

@@ -90,9 +90,9 @@ static hfsb_status add_services(const options *o, hfsb_journal *journal,
     tools.deny = o->deny.list;
     tools.deny_count = o->deny.count;
     if (o->checkpoints && strcmp(o->checkpoints, "off") != 0)
-        tools.checkpoints =
+        tools.checkpoints.dir =
             strcmp(o->checkpoints, "on") == 0 ? "" : o->checkpoints;
-    tools.checkpoint_ignored = o->checkpoint_ignored;
+    tools.checkpoints.ignored = o->checkpoint_ignored;
     tools.timeout = (double)o->timeout_ms / 1000;
     tools.max_timeout = (double)o->max_timeout_ms / 1000;
     tools.max_running = size_of(o->max_running);
@@ -104,14 +104,13 @@ static hfsb_status add_services(const options *o, hfsb_journal *journal,
     opts.kill_on_disconnect = o->kill_on_disconnect;
     opts.beat_ms = o->beat_ms;
     st = hfsb_server_add_sandbox(server, &opts, err);
-    if (st != HFSB_OK || o->no_mcp) return st;
+    if (st != HFSB_OK) return st;
+    *confined =
+        hfsb_confine_text(hfsb_tools_confine(hfsb_server_tools(server)));
+    if (o->no_mcp) return st;
     mcp.max_message = size_of(o->max_body);
     mcp.max_result = size_of(o->max_result);
-    st = hfsb_server_add_mcp(server, &mcp, &made, err);
-    if (st == HFSB_OK)
-        *confined = hfsb_confine_text(
-            hfsb_tools_confine(hfsb_mcp_tools(made)));
-    return st;
+    return hfsb_server_add_mcp(server, &mcp, &made, err);
 }
 
 /* ---- listening ---- */

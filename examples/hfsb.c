@@ -63,8 +63,8 @@ static const cli_command commands[] = {
      "Take back what an agent did through `hfsb mcp --root DIR`, edits and "
      "commands alike: restore CHECKPOINT, a number or name that `hfsb "
      "checkpoints` lists, or without it the state before the last step. It "
-     "can itself be undone: it prints how. Files that were changed since the "
-     "last checkpoint are kept, or refused; --force restores them too.",
+     "can itself be undone: it prints how. Files that a person has changed "
+     "are kept, or the undo is refused; --force restores them too.",
      "undo", {"to"}, run_history},
     {"changes", "[OPTIONS] [CHECKPOINT]", "show what has changed",
      "List the files that were changed, created or deleted since CHECKPOINT, "
@@ -268,6 +268,8 @@ static int print_overview(void) {
     list_commands(NULL);
     printf("\nCommands with --on SANDBOX work on this machine, or with it or "
            "$HFSB_SANDBOX on\na sandbox: OWNER/NAME of a Space, or a URL.\n"
+           "What they do on this machine is added to the file "
+           "$HFSB_JOURNAL, if set.\n"
            "Options of a command: hfsb COMMAND --help\n"
            "Exit codes: 0 done, 1 refused or invalid, 2 wrong usage.\n");
     return fflush(stdout) == 0 ? DONE : REFUSED;

@@ -68,6 +68,16 @@ static void list_survivors(const hfsb_json_value *fields) {
     hfsb_buf_free(&line);
 }
 
+/* What the result says after the output, which was printed as it came. */
+static void print_notes(hfsb_str notes) {
+    while (notes.len) {
+        size_t end = hfsb_str_find_byte(notes, '\n');
+        print_log(NULL, hfsb_str_slice(notes, 0, end));
+        notes = end == HFSB_NPOS ? hfsb_str_make(NULL, 0)
+                                 : hfsb_str_slice(notes, end + 1, notes.len);
+    }
+}
+
 /* The exit code of a server that sends no fields: it is in the message. */
 static long long code_in_message(const hfsb_tool_result *result) {
     if (result->success) return 0;
@@ -91,6 +101,7 @@ static int exit_code(const hfsb_tool_result *result, bool quiet) {
         timed_out = result->error.ptr &&
                     strncmp(result->error.ptr, "Timeout after ", 14) == 0;
     }
+    if (!quiet) print_notes(get_str(fields, "notes"));
     if (!quiet) list_survivors(fields);
     if (!quiet && (timed_out || (code < 0 && number == 0)))
         print_log(NULL, hfsb_buf_str(&result->error));

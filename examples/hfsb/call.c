@@ -7,6 +7,7 @@
 #include "cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,14 +53,33 @@ static void run_call(hfsb_tools *tools, const char *name,
     hfsb_call_close(call); /* other failures are in the result */
 }
 
+void print_journal_failure(void *user, const char *message) {
+    (void)user;
+    fprintf(stderr, "hfsb: %s\n", message);
+}
+
+/* Opens the journal that $HFSB_JOURNAL names; *out is NULL without it. */
+static hfsb_status open_journal(hfsb_journal **out, hfsb_err *err) {
+    hfsb_journal_opts opts = HFSB_INIT;
+    opts.path = getenv("HFSB_JOURNAL");
+    *out = NULL;
+    if (!opts.path || !*opts.path) return HFSB_OK;
+    opts.max_events = 1;
+    opts.on_failure = print_journal_failure;
+    return hfsb_journal_open(&opts, out, err);
+}
+
 static void call_local(const hfsb_tools_opts *where, const char *name,
                        const hfsb_json_value *arguments,
                        const hfsb_call_opts *opts, const bool *stop,
                        hfsb_tool_result *result) {
-    hfsb_tools *tools = NULL;
-    hfsb_err    err;
-    hfsb_status st = refuse_background(name, arguments, &err);
-    if (st == HFSB_OK) st = hfsb_tools_open(where, &tools, &err);
+    hfsb_tools_opts with = *where;
+    hfsb_tools     *tools = NULL;
+    hfsb_err        err;
+    hfsb_status     st = refuse_background(name, arguments, &err);
+    if (st == HFSB_OK) st = open_journal(&with.journal, &err);
+    with.who = "command line";
+    if (st == HFSB_OK) st = hfsb_tools_open(&with, &tools, &err);
     if (st == HFSB_OK) {
         /* read leaves nothing to clean up: signals may end the program */
         if (strcmp(name, "read") != 0) catch_signals(tools, NULL);
@@ -69,6 +89,7 @@ static void call_local(const hfsb_tools_opts *where, const char *name,
         set_outcome(result, st, &err);
     }
     hfsb_tools_close(tools);
+    hfsb_journal_close(with.journal);
 }
 
 /* ---- on a sandbox ---- */

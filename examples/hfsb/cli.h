@@ -274,6 +274,9 @@ int call_tool(const char *on, const hfsb_tools_opts *where, const char *name,
               const hfsb_json_value *arguments, const hfsb_call_opts *opts,
               const bool *stop, hfsb_tool_result *result);
 
+/* For hfsb_journal_opts.on_failure. */
+void print_journal_failure(void *user, const char *message);
+
 /* ---- edit.c: what it shares with patch.c ---- */
 
 /* Writes count, note, lines (those of the spans, may be NULL) and diff. */

@@ -9,6 +9,7 @@
 
 #include "cli.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,8 @@ enum {
     STOP_MS = 900,     /* to stop after a signal */
     CLOSE_MS = 300,    /* to close the server after that */
     DELETE_MS = 90000, /* the same when a Space must be deleted */
-    KILL_MS = 100      /* to kill what the commands left running */
+    KILL_MS = 100,     /* to kill what the commands left running */
+    MAX_LOGGED = 500   /* bytes of a command or path in the log */
 };
 
 typedef struct mcp_options {
@@ -33,22 +35,58 @@ typedef struct mcp_options {
     bool            read_only, sandbox, log;
 } mcp_options;
 
-static void journal_failed(void *user, const char *message) {
-    (void)user;
-    fprintf(stderr, "hfsb: %s\n", message);
+/* False if a write to stderr would block: nobody reads it. */
+static bool log_has_room(void) {
+    struct pollfd p;
+    p.fd = 2;
+    p.events = POLLOUT;
+    p.revents = 0;
+    return poll(&p, 1, 0) != 0;
 }
 
-/* Opens the journal that the options name, or none. */
+/* Prints the end of a call: bash: make test: exit code 2, 1269 ms. Any thread,
+   one at a time. A line that nobody reads is dropped. */
+static void log_call(void *user, const hfsb_journal_event *e) {
+    static unsigned long long lost;
+    hfsb_buf                  line = HFSB_INIT;
+    hfsb_str                  what = e->command.len ? e->command : e->path;
+    size_t                    i;
+    (void)user;
+    if (e->running) return;
+    if (!log_has_room()) {
+        lost++;
+        return;
+    }
+    hfsb_buf_printf(&line, "hfsb: ");
+    if (lost) hfsb_buf_printf(&line, "(%llu lines lost) ", lost);
+    lost = 0;
+    hfsb_buf_printf(&line, "%s%s%.*s: ", e->tool, what.len ? ": " : "",
+                    (int)(what.len < MAX_LOGGED ? what.len : MAX_LOGGED),
+                    what.ptr ? what.ptr : "");
+    if (e->exited) hfsb_buf_printf(&line, "exit code %d", e->exit_code);
+    else if (e->signal) hfsb_buf_printf(&line, "signal %d", e->signal);
+    else hfsb_buf_printf(&line, "%s", e->success ? "ok" : "failed");
+    hfsb_buf_printf(&line, ", %lld ms", e->duration_ms);
+    for (i = 0; i < line.len; i++) /* a command must not forge lines */
+        if (line.ptr[i] == '\n') line.ptr[i] = ' ';
+    blank_controls(&line);
+    hfsb_buf_append_byte(&line, '\n');
+    if (line.status == HFSB_OK) fwrite(line.ptr, 1, line.len, stderr);
+    hfsb_buf_free(&line);
+}
+
+/* Opens the journal that the options name or that --log needs, or none. */
 static hfsb_status open_journal(const mcp_options *o, hfsb_journal **out,
                                 hfsb_err *err) {
     hfsb_journal_opts opts = HFSB_INIT;
     *out = NULL;
-    if (!o->journal) return HFSB_OK;
+    if (!o->journal && !o->log) return HFSB_OK;
     opts.path = o->journal;
     opts.max_size = o->journal_size;
     opts.sync = o->journal_sync;
     opts.max_events = 1; /* nobody reads them from memory */
-    opts.on_failure = journal_failed;
+    opts.on_failure = print_journal_failure;
+    if (o->log) opts.on_event = log_call;
     return hfsb_journal_open(&opts, out, err);
 }
 
@@ -190,7 +228,7 @@ static bool set_checkpoints(args *a, mcp_options *o) {
         return usage(a, "--checkpoints needs --root") == DONE;
     if (where && !*where)
         return usage(a, "--checkpoints is on, off or a folder") == DONE;
-    o->where.checkpoints = on ? "" : where;
+    o->where.checkpoints.dir = on ? "" : where;
     return true;
 }
 
@@ -215,7 +253,7 @@ static bool take_mcp(args *a, mcp_options *o) {
          "tools undo and changes (on with --root: in hfsb/undo in "
          "$XDG_STATE_HOME or ~/.local/state; of up to 50,000 files and 512 "
          "MiB)"},
-        {"--checkpoint-ignored", OPTION_FLAG, &o->where.checkpoint_ignored,
+        {"--checkpoint-ignored", OPTION_FLAG, &o->where.checkpoints.ignored,
          "also of what .gitignore names, and of .git"},
         {"--read-only", OPTION_FLAG, &o->read_only,
          "only the tools that change nothing"},
@@ -240,7 +278,9 @@ static bool take_mcp(args *a, mcp_options *o) {
          "then rename it to FILE.1 (67108864)"},
         {"--journal-sync", OPTION_FLAG, &o->journal_sync,
          "wait for the disk after each line"},
-        {"--log", OPTION_FLAG, &o->log, "log to stderr"},
+        {"--log", OPTION_FLAG, &o->log,
+         "print a line for each call on stderr: tool, command or file, exit "
+         "code"},
         OPTIONS_END};
     memset(o, 0, sizeof *o);
     if (!take_all(a, options, NULL)) return false;

@@ -101,7 +101,7 @@ int run_history(args *a) {
          "the root of the checkpoints (the current directory)"},
         {"--checkpoints DIR", OPTION_TEXT, &store,
          "where they are stored, as given to hfsb mcp"},
-        {"--checkpoint-ignored", OPTION_FLAG, &where.checkpoint_ignored,
+        {"--checkpoint-ignored", OPTION_FLAG, &where.checkpoints.ignored,
          "also what .gitignore names, and .git"},
         {"--json", OPTION_FLAG, &json,
          "print the result of the tool as one line of JSON"},
@@ -109,7 +109,7 @@ int run_history(args *a) {
     while (a->command->filled[count]) count++;
     if (!take_words(a, options, words, count)) return a->status;
     where.root = hfsb_cstr(root);
-    where.checkpoints = store;
+    where.checkpoints.dir = store;
     if (write_arguments(a, words, &arguments)) {
         interrupted = call_tool(NULL, &where, a->command->tool, arguments.root,
                                 NULL, NULL, &result);
