@@ -22,10 +22,10 @@ cd "$(dirname "$0")"
 # The rooms of src/, in order: each uses only those above it. A file that is
 # not listed is an error.
 ROOMS="core edit pattern http os proc check history tools net remote hub server
-       api mcp"
+       api mcp dialect"
 PURE="core edit pattern http"          # touch no OS: all of HFSB_PURE
 HUB="hub"                              # only with HFSB_HUB
-SERVER="server api mcp"                # in hfsb_server.h, not in hfsb.h
+SERVER="server api mcp dialect"        # in hfsb_server.h, not in hfsb.h
 
 headers_of() { # the public headers of a room
     case $1 in
@@ -43,6 +43,7 @@ headers_of() { # the public headers of a room
     hub) echo hub.h space.h session.h ;;
     server) echo server.h ;;
     mcp) echo mcp.h ;;
+    dialect) echo dialect.h ;;
     esac
 }
 
@@ -62,9 +63,9 @@ sources_of() { # the sources of a room; its private header comes before them
         wall.c tree.c terminal.c spawn.c proc.c orphans.c record.c feed.c ;;
     check) echo check.c python.c ;;
     history) echo store.c scan.c restore.c history.c ;;
-    tools) echo args.c result.c journal.c job.c seen.c tools.c call.c exit.c \
-        bash.c control.c read.c write.c edit_lines.c patch.c search.c glob.c \
-        grep.c list.c plan.c undo.c table.c ;;
+    tools) echo args.c result.c journal.c job.c program.c seen.c tools.c \
+        call.c exit.c bash.c control.c read.c write.c edit_lines.c patch.c \
+        search.c glob.c grep.c list.c plan.c undo.c table.c ;;
     net) echo proxy.c net.c fetch.c ;;
     remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c ;;
     hub) echo request.c hub.c space.c commit.c jobs.c sandbox.c create.c \
@@ -73,6 +74,7 @@ sources_of() { # the sources of a room; its private header comes before them
     api) echo fields.c call.c files.c events.c api.c ;;
     mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c \
         mcp.c remote.c ;;
+    dialect) echo dialect.c ;;
     esac
 }
 

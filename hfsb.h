@@ -44205,6 +44205,7 @@ HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop) {
        args.c     reads the arguments of a call into a tool's struct
        table.c    lists the tools and writes their definitions
        job.c      runs commands: waiting, running, finished
+       program.c  the same for other protocols: raw output
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
        journal.c  records every call, in memory and in a file
@@ -44600,6 +44601,18 @@ typedef struct hfsbi_tools_group {
     size_t        max_input; /* (0: any number) */
 } hfsbi_tools_group;
 
+/* What a command of another protocol has beyond those of bash: raw output as a
+   feed, see program.c. Owns its texts. */
+typedef struct hfsbi_raw_spec {
+    bool     on;
+    hfsb_buf argv; /* each ends in NUL; empty: `command`, for the shell */
+    hfsb_buf tag;  /* the caller's, or empty */
+    unsigned cols, rows; /* of a terminal (0: none) */
+    bool     keep_input; /* standard input stays open */
+    bool     bare_env;   /* `env` is the whole environment */
+    size_t   keep;       /* bytes of output that are kept (0: 1 MiB) */
+} hfsbi_raw_spec;
+
 /* The request for a command; owns its texts. */
 typedef struct hfsbi_job_spec {
     hfsb_buf id; /* the caller's, or empty */
@@ -44611,6 +44624,7 @@ typedef struct hfsbi_job_spec {
     hfsb_buf env; /* "NAME=value" or, to unset, "NAME"; each ends in NUL */
     bool     has_input, background, merge_stderr;
     double   timeout; /* seconds; 0: none */
+    hfsbi_raw_spec raw;
 } hfsbi_job_spec;
 
 typedef struct hfsbi_job_scan hfsbi_job_scan; /* see job.c */
@@ -44636,6 +44650,9 @@ typedef struct hfsbi_job {
     hfsb_proc         *proc;           /* NULL unless it runs */
     hfsb_proc_result   end;
     hfsbi_record       record;
+    hfsbi_feed        *feed; /* of a raw command; NULL: it has a record */
+    void (*on_start)(void *user, struct hfsbi_job *job); /* see program.c */
+    void              *on_start_user;
     hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* survivors */
     size_t             left_count;
     hfsb_tool_result   result;      /* bash's result, once done */
@@ -44679,13 +44696,26 @@ HFSBI_FN hfsbi_job *hfsbi_jobs_next(const hfsb_tools *tools,
 /* Returns the one with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
+/* Who asks for a job. */
+typedef struct hfsbi_job_asked {
+    hfsb_str             key;    /* of its idempotency record, or empty */
+    const unsigned char *digest; /* of tool and arguments, for that record */
+    hfsb_tools_text_fn   on_text; /* (NULL: none) */
+    void                *user;    /* of on_text */
+    unsigned long long   owner;   /* see hfsbi_call_own() */
+    hfsbi_brief         *brief;   /* moved into the job */
+} hfsbi_job_asked;
+
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
-   and leaves it empty. An empty id is replaced by a generated one; call gives
-   the key, the digest, on_text and its brief. A job that cannot be started is
-   DONE, and its result contains the reason. NULL without memory, with *spec as
-   it was. */
+   and leaves it empty. An empty id is replaced by a generated one. A job that
+   cannot be started is DONE, and its result contains the reason. NULL without
+   memory, with *spec as it was. */
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_call *call);
+                                  const hfsbi_job_asked *asked);
+/* HFSB_OK if a job with that much standard input may be added, else HFSB_LIMIT
+   with *err. */
+HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
+                                     hfsb_err *err);
 
 /* Asks a job to end, without waiting. False when it is done already. */
 HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
@@ -44730,6 +44760,43 @@ typedef struct hfsbi_jobs_figures {
 
 /* Of the whole group. Takes the lock. */
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
+
+/* ==== program.c: programs of other protocols ============================= */
+
+/* Starts a program, or joins the one with the same id that the object has
+   started with the same arguments. Its texts are moved out of the spec; only
+   those of hfsbi_raw_spec and id, work_dir, env, input, timeout are used, and
+   `command` without argv. It may wait for a place, and may have failed to
+   start: see the next functions. The caller holds it until the release.
+   HFSB_OK; HFSB_REFUSED: the id was used for another command, or its program
+   is forgotten; HFSB_LIMIT: too many wait; HFSB_NOMEM. Takes the lock, and so
+   must the callers of all below that are not in the thread of the loop. */
+HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
+                                         hfsbi_job_spec    *spec,
+                                         unsigned long long owner,
+                                         hfsbi_job **out, hfsb_err *err);
+/* Calls fn once the program runs or has failed to start. False when that is
+   known already: then fn is not called. fn NULL: nothing is called. */
+HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
+                                     void (*fn)(void *user, hfsbi_job *job),
+                                     void      *user);
+/* Why it could not be started; NULL: it runs, has run or waits. The status is
+   job->result.code. */
+HFSBI_FN const char *hfsbi_program_failure(const hfsbi_job *job);
+/* Finds the newest program of the object with that id, pid or tag ("" or 0:
+   not by this), which the caller then holds; NULL: none. */
+HFSBI_FN hfsbi_job *hfsbi_program_find(hfsb_tools *tools, hfsb_str id,
+                                       long pid, hfsb_str tag);
+HFSBI_FN void       hfsbi_program_release(hfsbi_job *job);
+/* As hfsb_proc_input(), _signal() and _resize(); HFSB_REFUSED unless it
+   runs. */
+HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
+                                         bool end, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
+                                          hfsb_proc_target target,
+                                          hfsb_err        *err);
+HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
+                                          unsigned rows, hfsb_err *err);
 
 /* ==== call.c: calls ====================================================== */
 
@@ -44856,9 +44923,12 @@ HFSBI_FN hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
    too much of them. */
 HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools);
 /* HFSB_REFUSED with *err when a call with this id of a job or this key (either
-   may be empty) was made and its record is gone, else HFSB_OK. */
-HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_call *call, hfsb_str id,
-                                       hfsb_str key, hfsb_err *err);
+   may be empty) was made and its record is gone, else HFSB_OK. digest is that
+   of the new call. */
+HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_tools    *tools,
+                                       const unsigned char *digest,
+                                       hfsb_str id, hfsb_str key,
+                                       hfsb_err *err);
 /* Frees all idempotency records. */
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 
@@ -46790,10 +46860,11 @@ HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
     spec->id.alloc = spec->command.alloc = spec->description.alloc = *alloc;
     spec->work_dir.alloc = spec->work_dir_given.alloc = *alloc;
     spec->shell.alloc = spec->input.alloc = spec->env.alloc = *alloc;
+    spec->raw.argv.alloc = spec->raw.tag.alloc = *alloc;
 }
 
 HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
-    const hfsb_buf *all[8];
+    const hfsb_buf *all[10];
     size_t          i;
     all[0] = &spec->command;
     all[1] = &spec->description;
@@ -46803,7 +46874,9 @@ HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
     all[5] = &spec->input;
     all[6] = &spec->env;
     all[7] = &spec->id;
-    for (i = 0; i < 8; i++)
+    all[8] = &spec->raw.argv;
+    all[9] = &spec->raw.tag;
+    for (i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->status != HFSB_OK) return all[i]->status;
     return HFSB_OK;
 }
@@ -46817,6 +46890,8 @@ HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
     hfsb_buf_free(&spec->shell);
     hfsb_buf_free(&spec->input);
     hfsb_buf_free(&spec->env);
+    hfsb_buf_free(&spec->raw.argv);
+    hfsb_buf_free(&spec->raw.tag);
 }
 
 /* ---- the environment of a command ---- */
@@ -46846,7 +46921,7 @@ static const char **hfsbi_env_merge(const hfsb_tools     *tools,
         ++*size;
     list = (const char **)hfsbi_array(&tools->alloc, *size, sizeof(char *));
     if (!list) return NULL;
-    for (i = 0; i < tools->env.count; i++)
+    for (i = 0; i < tools->env.count && !spec->raw.bare_env; i++)
         if (!hfsbi_env_has(&spec->env, hfsbi_env_name(tools->env.list[i])))
             list[n++] = tools->env.list[i];
     for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
@@ -47003,12 +47078,17 @@ static void hfsbi_job_stir(hfsbi_job *job) {
     if (overseer) hfsbi_tools_stir(overseer);
 }
 
+/* The name of what has started it. */
+static const char *hfsbi_job_tool(const hfsbi_job *job) {
+    return job->spec.raw.on ? "process" : "bash";
+}
+
 /* Adds the event that the job has been added or, with a result, has ended. */
 static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
     hfsbi_event e = HFSB_INIT;
     if (!job->tools->journal) return 0;
     e.who = job->tools->who;
-    e.tool = "bash";
+    e.tool = hfsbi_job_tool(job);
     e.brief = &job->brief;
     e.call = job->event;
     e.job = job;
@@ -47035,6 +47115,8 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
+    if (job->feed) hfsbi_feed_free(job->feed);
+    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
     hfsbi_job_spec_free(&job->spec);
     hfsb_buf_free(&job->brief.text);
     hfsbi_guard_close(job->guard);
@@ -47045,7 +47127,29 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
 
 static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
                              hfsb_str bytes) {
-    hfsbi_record_write((hfsbi_record *)user, stream, bytes);
+    hfsbi_job      *job = (hfsbi_job *)user;
+    hfsbi_feed_kind kind = job->spec.raw.cols            ? HFSBI_FEED_PTY
+                           : stream == HFSB_PROC_STDERR ? HFSBI_FEED_STDERR
+                                                        : HFSBI_FEED_STDOUT;
+    if (!job->feed) {
+        hfsbi_record_write(&job->record, stream, bytes);
+        return;
+    }
+    job->record.taken += bytes.len;
+    hfsbi_feed_write(job->feed, kind, bytes);
+}
+
+/* The feed has as much as it keeps, or room again. */
+static void hfsbi_job_hold(void *user, bool hold) {
+    hfsbi_job *job = (hfsbi_job *)user;
+    if (job->proc) hfsbi_proc_hold(job->proc, hold);
+}
+
+/* It runs, or has ended without that. */
+static void hfsbi_job_started(hfsbi_job *job) {
+    void (*fn)(void *user, hfsbi_job *job) = job->on_start;
+    job->on_start = NULL;
+    if (fn) fn(job->on_start_user, job);
 }
 
 /* Ends a job and writes the result of bash. err is the reason why the command
@@ -47068,6 +47172,10 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
     hfsbi_job_stir(job);
+    hfsbi_job_started(job);
+    if (job->feed)
+        hfsbi_feed_end(job->feed, job->end.end, job->end.exit_code,
+                       job->end.signal);
 }
 
 /* True when a file tool of the session wrote the file as it is now. */
@@ -47096,7 +47204,7 @@ static void hfsbi_job_end(hfsbi_job *job) {
     size_t      n;
     job->end = hfsb_proc_status(job->proc);
     if (tools->history)
-        hfsbi_history_changed(tools->history, "bash",
+        hfsbi_history_changed(tools->history, hfsbi_job_tool(job),
                               hfsb_buf_str(&job->spec.command));
     job->left_count =
         hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
@@ -47133,25 +47241,46 @@ static void hfsbi_job_expire(hfsbi_timer *timer) {
     hfsbi_job_finish(job, NULL);
 }
 
+/* The entries of a list, each ending in NUL, as an array that ends in NULL, of
+   *size pointers; NULL without memory. */
+static const char **hfsbi_job_list(const hfsb_tools *tools,
+                                   const hfsb_buf *text, size_t *size) {
+    const char **list;
+    size_t       at, n = 0;
+    for (at = 0; at < text->len; at += strlen(text->ptr + at) + 1) n++;
+    *size = n + 1;
+    list = (const char **)hfsbi_array(&tools->alloc, *size, sizeof *list);
+    if (!list) return NULL;
+    for (at = n = 0; at < text->len; at += strlen(text->ptr + at) + 1)
+        list[n++] = text->ptr + at;
+    list[n] = NULL;
+    return list;
+}
+
 static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
-                                   const char *const *env, hfsb_err *err) {
+                                   const char *const *env,
+                                   const char *const *argv, hfsb_err *err) {
     hfsb_proc_opts  o = HFSB_INIT;
     hfsbi_job_spec *spec = &job->spec;
     long long       waited = hfsb_clock_ms() - job->created;
-    o.command = hfsb_buf_str(&spec->command);
-    o.any_length = true;
+    o.argv = argv;
+    if (!argv) o.command = hfsb_buf_str(&spec->command);
+    o.any_length = !argv;
+    o.cols = spec->raw.cols;
+    o.rows = spec->raw.rows;
     o.shell = spec->shell.len ? spec->shell.ptr : NULL;
     o.work_dir = spec->work_dir.len ? spec->work_dir.ptr : NULL;
     o.env = env;
     o.job = hfsb_cstr(job->marker);
     o.input = hfsb_buf_str(&spec->input);
-    o.keep_input = spec->background && !spec->has_input;
+    o.keep_input = spec->raw.on ? spec->raw.keep_input
+                                : spec->background && !spec->has_input;
     o.merge_stderr = spec->merge_stderr;
     o.grace_ms = tools->limits.grace_ms;
     o.no_keeper = tools->no_keeper;
     o.confine = tools->confine;
     o.on_output = hfsbi_job_output;
-    o.user = &job->record;
+    o.user = job;
     o.alloc = tools->alloc;
     if (spec->timeout > 0) { /* waiting for a place counts */
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
@@ -47162,21 +47291,26 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
 
 /* Starts a job; a failure ends it. */
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
-    const char **own = NULL;
-    size_t       size = 0;
+    const char **own = NULL, **argv = NULL;
+    size_t       size = 0, argc = 0;
+    bool         has_env = job->spec.env.len || job->spec.raw.bare_env;
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
     job->notes.alloc = tools->alloc;
     st = hfsbi_confine_refresh(tools->confine, &err);
     job->guard = hfsbi_guard_open(tools->confine);
     if (tools->confine) job->kills = hfsbi_confine_kills(tools->confine);
-    if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
-    if (st == HFSB_OK && job->spec.env.len && !own)
+    if (has_env) own = hfsbi_env_merge(tools, &job->spec, &size);
+    if (job->spec.raw.argv.len)
+        argv = hfsbi_job_list(tools, &job->spec.raw.argv, &argc);
+    if (st == HFSB_OK &&
+        ((has_env && !own) || (job->spec.raw.argv.len && !argv)))
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
     if (st == HFSB_OK)
-        st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, &err);
-    if (own)
-        hfsbi_array_free(&tools->alloc, (void *)own, size, sizeof(char *));
+        st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, argv,
+                             &err);
+    hfsbi_array_free(&tools->alloc, (void *)own, size, sizeof(char *));
+    hfsbi_array_free(&tools->alloc, (void *)argv, argc, sizeof(char *));
     if (st != HFSB_OK) {
         hfsbi_job_finish(job, &err);
         return;
@@ -47186,6 +47320,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     job->pid = hfsb_proc_status(job->proc).pid;
     hfsbi_span_begin(tools, job);
     hfsbi_proc_attach(job->proc, tools->loop, hfsbi_job_changed, job);
+    hfsbi_job_started(job);
 }
 
 /* ---- the checkpoint before a job starts ---- */
@@ -47279,7 +47414,13 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
 static void hfsbi_job_drop_text(hfsbi_job *job) {
     hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
+    if (job->feed) hfsbi_feed_free(job->feed); /* its end stays */
     job->result_held = false;
+}
+
+/* Bytes of output in memory. */
+static size_t hfsbi_job_held(const hfsbi_job *job) {
+    return hfsbi_record_held(&job->record) + (job->feed ? job->feed->cap : 0);
 }
 
 HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
@@ -47300,8 +47441,8 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
             hfsbi_job_free(tools, job);
             continue;
         }
-        held += job->result.output.len + hfsbi_record_held(&job->record);
-        if ((job->result_held || hfsbi_record_held(&job->record)) &&
+        held += job->result.output.len + hfsbi_job_held(job);
+        if ((job->result_held || hfsbi_job_held(job)) &&
             (!keep_text || held > HFSBI_JOB_HELD))
             hfsbi_job_drop_text(job);
         link = &job->next;
@@ -47362,36 +47503,76 @@ static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
                    id.len ? "." : "", id.len ? own : "");
 }
 
-HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_call *call) {
+HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
+                                     hfsb_err *err) {
+    const hfsbi_tools_group *group = tools->group;
+    if (group->jobs[HFSBI_JOB_WAITING] >= tools->limits.waiting)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "Too many commands are waiting (%zu): try again "
+                          "when some have ended.",
+                          tools->limits.waiting);
+    if (group->max_input && input && group->input + input > group->max_input)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "There is no memory for this stdin now: other "
+                          "commands have not read theirs. Try again later, "
+                          "or pass the bytes in a file.");
+    return HFSB_OK;
+}
+
+/* Opens what takes the output of a new job. False without memory. */
+static bool hfsbi_job_open_output(hfsb_tools *tools, hfsbi_job *job,
+                                  const hfsbi_job_spec *spec) {
+    if (spec->raw.on) {
+        job->feed =
+            (hfsbi_feed *)hfsbi_array(&tools->alloc, 1, sizeof *job->feed);
+        if (!job->feed) return false;
+        hfsbi_feed_init(job->feed, spec->raw.keep, hfsbi_job_hold, job,
+                        &tools->alloc);
+    }
+    if (hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
+                          &tools->alloc))
+        return true;
+    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    return false;
+}
+
+/* Makes a job with its idempotency record, if it needs one; NULL without
+   memory. */
+static hfsbi_job *hfsbi_job_new(hfsb_tools *tools, const hfsbi_job_spec *spec,
+                                const hfsbi_job_asked *asked) {
     hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
-    const hfsb_call_opts *opts = &call->opts;
     if (!job) return NULL;
     memset(job, 0, sizeof *job);
-    if (!hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
-                           &tools->alloc)) {
+    if (!hfsbi_job_open_output(tools, job, spec)) {
         hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
         return NULL;
     }
-    if (spec->id.len || opts->key.len) {
-        job->once = hfsbi_once_add(tools, opts->key, call->digest);
-        if (!job->once) {
-            hfsbi_record_free(&job->record);
-            hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
-            return NULL;
-        }
+    if (!spec->id.len && !asked->key.len) return job;
+    job->once = hfsbi_once_add(tools, asked->key, asked->digest);
+    if (job->once) {
         job->once->job = job;
+        return job;
     }
-    job->record.on_text = opts->on_text;
-    job->record.user = opts->user;
+    hfsbi_record_free(&job->record);
+    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
+    return NULL;
+}
+
+HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                  const hfsbi_job_asked *asked) {
+    hfsbi_job *job = hfsbi_job_new(tools, spec, asked);
+    if (!job) return NULL;
+    job->record.on_text = asked->on_text;
+    job->record.user = asked->user;
     hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
     hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
     job->tools = tools;
-    job->owner = call->owner;
-    job->brief = call->brief;
-    memset(&call->brief, 0, sizeof call->brief);
+    job->owner = asked->owner;
+    job->brief = *asked->brief;
+    memset(asked->brief, 0, sizeof *asked->brief);
     job->timer.fn = hfsbi_job_expire;
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
@@ -47558,6 +47739,195 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
     f.ever = tools->group->ever;
     hfsbi_loop_unlock(tools->loop);
     return f;
+}
+
+/* ---- src/tools/program.c ---- */
+/* program.c - programs that clients of other protocols run.
+
+   A program is a job (job.c) with arguments instead of a command for a shell,
+   whose output is not cleaned and cut for a model but kept as numbered events
+   (feed.c), and which may have a terminal:
+
+       start --> job: WAITING --> RUNNING --> DONE
+                        |            |          |
+                     on_start     on_start   feed: EXITED, CLOSED
+
+   So it counts among the commands of the server, appears in its list of jobs,
+   in the journal and in checkpoints, is confined as they are, and the kill tool
+   ends it.
+
+   A caller's id makes it run once: a second start with the same id joins the
+   first, whose events can be read from the beginning as long as they are kept.
+   Whoever has started or found a program holds it until the release; a program
+   that nobody holds stays readable for a while after its end. */
+/* Adds the texts of a spec to a digest, with their lengths. */
+static void hfsbi_program_hash(hfsb_sha256 *sha, const hfsb_buf *text) {
+    unsigned char length[8];
+    size_t        i, n = text->len;
+    for (i = 0; i < sizeof length; i++, n >>= 8)
+        length[i] = (unsigned char)(n & 255u);
+    hfsb_sha256_write(sha, hfsb_str_make((const char *)length, sizeof length));
+    hfsb_sha256_write(sha, hfsb_buf_str(text));
+}
+
+static void hfsbi_program_digest(const hfsbi_job_spec *spec,
+                                 unsigned char out[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, HFSB_LIT("process"));
+    hfsbi_program_hash(&sha, &spec->raw.argv);
+    hfsbi_program_hash(&sha, &spec->command);
+    hfsbi_program_hash(&sha, &spec->work_dir);
+    hfsbi_program_hash(&sha, &spec->input);
+    hfsbi_program_hash(&sha, &spec->env);
+    hfsbi_program_hash(&sha, &spec->raw.tag);
+    hfsb_sha256_finish(&sha, out);
+}
+
+/* The arguments as one line, for people. */
+static void hfsbi_program_describe(hfsbi_job_spec *spec) {
+    const hfsb_buf *argv = &spec->raw.argv;
+    size_t          at;
+    if (!argv->len || spec->command.len) return;
+    for (at = 0; at < argv->len; at += strlen(argv->ptr + at) + 1) {
+        if (at) hfsb_buf_append_byte(&spec->command, ' ');
+        hfsb_buf_append(&spec->command, hfsb_cstr(argv->ptr + at));
+    }
+}
+
+/* Fills the brief of the journal. */
+static void hfsbi_program_brief(const hfsb_tools     *tools,
+                                const hfsbi_job_spec *spec,
+                                hfsbi_brief          *brief) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsbi_build   b;
+    brief->text.alloc = tools->alloc;
+    hfsbi_build_init(&b, &tools->alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_build_str(&b, "command", hfsb_buf_str(&spec->command));
+    hfsbi_build_end(&b);
+    if (hfsbi_build_finish(&b, &doc) == HFSB_OK)
+        hfsbi_brief_fill(tools->journal, brief, NULL, doc.root,
+                         hfsb_buf_str(&spec->id));
+    hfsb_json_free(&doc);
+}
+
+/* A program with the id of the spec exists. */
+static hfsb_status hfsbi_program_join(hfsbi_job *job, const hfsbi_once *once,
+                                      const unsigned char *digest,
+                                      hfsb_err            *err) {
+    if (!job->feed || !once ||
+        memcmp(once->digest, digest, HFSB_SHA256_SIZE) != 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This id was used for another command (job %s); "
+                          "nothing was run.",
+                          job->id);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_program_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                     unsigned long long   owner,
+                                     const unsigned char *digest,
+                                     hfsbi_job **out, hfsb_err *err) {
+    hfsbi_job_asked asked = HFSB_INIT;
+    hfsbi_brief     brief = HFSB_INIT;
+    hfsb_status     st = hfsbi_spent_check(
+            tools, digest, hfsb_buf_str(&spec->id), HFSB_LIT(""), err);
+    if (st == HFSB_OK) st = hfsbi_job_admit(tools, spec->input.len, err);
+    if (st == HFSB_OK && hfsbi_job_spec_status(spec) != HFSB_OK)
+        st = HFSB_NOMEM;
+    if (st != HFSB_OK) return st;
+    hfsbi_program_brief(tools, spec, &brief);
+    asked.digest = digest;
+    asked.owner = owner;
+    asked.brief = &brief;
+    *out = hfsbi_job_add(tools, spec, &asked);
+    hfsb_buf_free(&brief.text);
+    return *out ? HFSB_OK : hfsbi_fail_status(err, HFSB_NOMEM, "Process");
+}
+
+HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools *tools,
+                                         hfsbi_job_spec    *spec,
+                                         unsigned long long owner,
+                                         hfsbi_job **out, hfsb_err *err) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    hfsb_status   st = HFSB_OK;
+    *out = NULL;
+    spec->raw.on = true;
+    hfsbi_program_describe(spec);
+    hfsbi_program_digest(spec, digest);
+    hfsbi_loop_lock(tools->loop);
+    hfsbi_jobs_drop_old(tools);
+    if (spec->id.len) *out = hfsbi_job_find(tools, hfsb_buf_str(&spec->id));
+    if (*out) st = hfsbi_program_join(*out, (*out)->once, digest, err);
+    else st = hfsbi_program_add(tools, spec, owner, digest, out, err);
+    if (st == HFSB_OK) (*out)->users++;
+    else *out = NULL;
+    hfsbi_loop_unlock(tools->loop);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
+                                     void (*fn)(void *user, hfsbi_job *job),
+                                     void      *user) {
+    if (job->state != HFSBI_JOB_WAITING) return false;
+    job->on_start = fn;
+    job->on_start_user = user;
+    return true;
+}
+
+HFSBI_FN const char *hfsbi_program_failure(const hfsbi_job *job) {
+    if (job->state != HFSBI_JOB_DONE || job->pid) return NULL;
+    return job->result.error.len ? job->result.error.ptr : "Out of memory";
+}
+
+HFSBI_FN hfsbi_job *hfsbi_program_find(hfsb_tools *tools, hfsb_str id,
+                                       long pid, hfsb_str tag) {
+    hfsbi_job *job = tools->jobs;
+    for (; job; job = job->next) {
+        if (!job->feed) continue;
+        if (id.len && hfsb_str_equal(hfsb_cstr(job->id), id)) break;
+        if (pid > 0 && job->pid == pid) break;
+        if (tag.len && hfsb_str_equal(hfsb_buf_str(&job->spec.raw.tag), tag))
+            break;
+    }
+    if (job) job->users++;
+    return job;
+}
+
+HFSBI_FN void hfsbi_program_release(hfsbi_job *job) {
+    if (!job) return;
+    HFSB_ASSERT(job->users > 0);
+    job->users--;
+    job->tools->job_ended = true; /* it may be freed now */
+    hfsbi_tools_stir(job->tools);
+}
+
+static hfsb_status hfsbi_program_check(const hfsbi_job *job, hfsb_err *err) {
+    if (job->state == HFSBI_JOB_RUNNING) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_REFUSED, 0, "Process %ld %s.", job->pid,
+                      job->state == HFSBI_JOB_DONE ? "has ended"
+                                                   : "has not started");
+}
+
+HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
+                                         bool end, hfsb_err *err) {
+    hfsb_status st = hfsbi_program_check(job, err);
+    return st == HFSB_OK ? hfsb_proc_input(job->proc, bytes, end, err) : st;
+}
+
+HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
+                                          hfsb_proc_target target,
+                                          hfsb_err        *err) {
+    hfsb_status st = hfsbi_program_check(job, err);
+    return st == HFSB_OK ? hfsb_proc_signal(job->proc, number, target, err)
+                         : st;
+}
+
+HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
+                                          unsigned rows, hfsb_err *err) {
+    hfsb_status st = hfsbi_program_check(job, err);
+    return st == HFSB_OK ? hfsb_proc_resize(job->proc, cols, rows, err) : st;
 }
 
 /* ---- src/tools/seen.c ---- */
@@ -48858,12 +49228,14 @@ static const hfsbi_spent_key *hfsbi_spent_find(const hfsb_tools *tools,
     return NULL;
 }
 
-HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_call *call, hfsb_str id,
-                                       hfsb_str key, hfsb_err *err) {
-    const hfsbi_spent_key *slot = hfsbi_spent_find(call->tools, 'k', key);
-    if (!slot) slot = hfsbi_spent_find(call->tools, 'i', id);
+HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_tools    *tools,
+                                       const unsigned char *digest,
+                                       hfsb_str id, hfsb_str key,
+                                       hfsb_err *err) {
+    const hfsbi_spent_key *slot = hfsbi_spent_find(tools, 'k', key);
+    if (!slot) slot = hfsbi_spent_find(tools, 'i', id);
     if (!slot) return HFSB_OK;
-    if (memcmp(slot->digest, call->digest, sizeof slot->digest) != 0)
+    if (memcmp(slot->digest, digest, sizeof slot->digest) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This id or key was used for another call; nothing "
                           "was done.");
@@ -48963,7 +49335,8 @@ static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     once = hfsbi_once_find(tools, call->opts.key);
     if (!once) {
         hfsb_status st =
-            hfsbi_spent_check(call, HFSB_LIT(""), call->opts.key, err);
+            hfsbi_spent_check(tools, call->digest, HFSB_LIT(""),
+                              call->opts.key, err);
         if (st != HFSB_OK) return st;
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
@@ -50334,30 +50707,23 @@ static hfsb_status hfsbi_bash_join(hfsb_call *call, const hfsbi_once *once,
     return HFSB_OK;
 }
 
-static bool hfsbi_bash_input_is_too_long(const hfsbi_tools_group *group,
-                                         size_t                   len) {
-    return group->max_input && len && group->input + len > group->max_input;
-}
-
 /* Adds the job of a call that is not a repeat. HFSB_OK, or the failure with
    *err. */
 static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
                                   hfsb_err *err) {
-    hfsb_tools *tools = call->tools;
-    hfsb_status st =
-        hfsbi_spent_check(call, hfsb_buf_str(&spec->id), call->opts.key, err);
+    hfsbi_job_asked asked = HFSB_INIT;
+    hfsb_status     st =
+        hfsbi_spent_check(call->tools, call->digest, hfsb_buf_str(&spec->id),
+                          call->opts.key, err);
+    if (st == HFSB_OK) st = hfsbi_job_admit(call->tools, spec->input.len, err);
     if (st != HFSB_OK) return st;
-    if (tools->group->jobs[HFSBI_JOB_WAITING] >= tools->limits.waiting)
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "Too many commands are waiting (%zu): try again "
-                          "when some have ended.",
-                          tools->limits.waiting);
-    if (hfsbi_bash_input_is_too_long(tools->group, spec->input.len))
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "There is no memory for this stdin now: other "
-                          "commands have not read theirs. Try again later, "
-                          "or pass the bytes in a file.");
-    call->job = hfsbi_job_add(tools, spec, call);
+    asked.key = call->opts.key;
+    asked.digest = call->digest;
+    asked.on_text = call->opts.on_text;
+    asked.user = call->opts.user;
+    asked.owner = call->owner;
+    asked.brief = &call->brief;
+    call->job = hfsbi_job_add(call->tools, spec, &asked);
     if (!call->job) return HFSB_NOMEM;
     call->added = true;
     call->streams = call->opts.on_text != NULL;

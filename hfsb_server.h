@@ -449,6 +449,33 @@ HFSB_API void hfsb_mcp_log(hfsb_mcp_call *call, const char *level,
    slow function should check it now and then. Lives until fn returns. */
 HFSB_API const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call);
 
+/* ---- src/dialect/dialect.h ---- */
+/* ==== DIALECT: the protocols of others =================================== */
+
+/* A dialect lets the clients of another protocol use the sandbox, unchanged:
+   its routes, its errors, its way to send a token. Their commands are jobs of
+   the server, and their calls are in its journal. */
+typedef struct hfsb_dialect_opts {
+    const char *name;     /* see hfsb_dialect_name() */
+    bool        own_port; /* listen on a port of its own; else its routes are
+                             beside those of the server */
+    const char *host;     /* of that port, as hfsb_server_listen() */
+    unsigned    port;     /* (0: the kernel picks one) */
+    hfsb_str    token;    /* its clients send (empty: that of the server);
+                             copied */
+} hfsb_dialect_opts;
+
+/* Adds a dialect to a server that has the sandbox. *bound (may be NULL)
+   receives its port. HFSB_OK; HFSB_ARG: there is no such dialect, no sandbox,
+   or another dialect has the same routes on the same port; else as
+   hfsb_server_listen() and hfsb_tools_open(). After a failure the server may
+   have some of its routes: close it. */
+HFSB_API hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
+                                             const hfsb_dialect_opts *opts,
+                                             unsigned *bound, hfsb_err *err);
+/* The name of the n-th dialect, counted from 0; NULL after the last. */
+HFSB_API const char *hfsb_dialect_name(size_t n);
+
 #ifdef __cplusplus
 }
 #endif
@@ -546,11 +573,17 @@ HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
 HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
                                        const char *host, unsigned port,
                                        unsigned *bound, hfsb_err *err);
-/* True if the request has the field once, with a value of that SHA-256. Wipes
-   the values of all fields of that name. */
+/* True if the request has the field once, with a value of that SHA-256, which
+   follows a scheme such as "Bearer" (NULL: none). Wipes the values of all
+   fields of that name. */
 HFSBI_FN bool
 hfsbi_request_proves(hfsb_request *request, const char *name,
+                     const char         *scheme,
                      const unsigned char digest[HFSB_SHA256_SIZE]);
+/* The SHA-256 of the server's token; NULL: it has none. */
+HFSBI_FN const unsigned char *hfsbi_server_token(const hfsb_server *server);
+/* True when no token is needed. */
+HFSBI_FN bool hfsbi_server_is_open(const hfsb_server *server);
 /* Returns the face of the request, or NULL. */
 HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *request);
 
@@ -1096,15 +1129,26 @@ static void hfsbi_field_wipe(hfsb_http_field *f) {
     f->value.len = 0;
 }
 
+/* What follows the scheme in "Bearer {token}"; empty: another scheme. */
+static hfsb_str hfsbi_credentials(hfsb_str value, const char *scheme) {
+    size_t space = hfsb_str_find_byte(value, ' ');
+    if (space == HFSB_NPOS ||
+        !hfsb_http_same(hfsb_str_slice(value, 0, space), hfsb_cstr(scheme)))
+        return hfsb_str_make("", 0);
+    return hfsbi_trim(hfsb_str_slice(value, space, value.len));
+}
+
 HFSBI_FN bool
-hfsbi_request_proves(hfsb_request *r, const char *name,
+hfsbi_request_proves(hfsb_request *r, const char *name, const char *scheme,
                      const unsigned char digest[HFSB_SHA256_SIZE]) {
     bool   proven = false;
     size_t i, n = 0;
     for (i = 0; i < r->head.field_count; i++) {
         hfsb_http_field *f = &r->head.fields[i];
+        hfsb_str         value = f->value;
         if (!hfsb_http_same(f->name, hfsb_cstr(name))) continue;
-        proven = hfsbi_secret_is(f->value, digest) && f->value.len > 0;
+        if (scheme) value = hfsbi_credentials(value, scheme);
+        proven = value.len > 0 && hfsbi_secret_is(value, digest);
         hfsbi_field_wipe(f);
         n++;
     }
@@ -1114,12 +1158,9 @@ hfsbi_request_proves(hfsb_request *r, const char *name,
 /* Checks "Bearer {token}". */
 static hfsbi_token hfsbi_token_check(const hfsb_server *server,
                                      hfsb_str           value) {
-    size_t space = hfsb_str_find_byte(value, ' ');
-    if (!server->access.has_token || space == HFSB_NPOS ||
-        !hfsb_http_same(hfsb_str_slice(value, 0, space), HFSB_LIT("bearer")))
+    value = hfsbi_credentials(value, "bearer");
+    if (!server->access.has_token || value.len == 0)
         return HFSBI_TOKEN_MISSING;
-    value = hfsbi_trim(hfsb_str_slice(value, space, value.len));
-    if (value.len == 0) return HFSBI_TOKEN_MISSING;
     return hfsbi_secret_is(value, server->access.token) ? HFSBI_TOKEN_OK
                                                         : HFSBI_TOKEN_WRONG;
 }
@@ -3831,6 +3872,14 @@ HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
 
 HFSBI_FN hfsbi_loop *hfsbi_server_loop(hfsb_server *server) {
     return server->loop;
+}
+
+HFSBI_FN const unsigned char *hfsbi_server_token(const hfsb_server *server) {
+    return server->access.has_token ? server->access.token : NULL;
+}
+
+HFSBI_FN bool hfsbi_server_is_open(const hfsb_server *server) {
+    return server->access.no_auth;
 }
 
 HFSBI_FN hfsbi_tools_group *hfsbi_server_group(hfsb_server *server) {
@@ -11680,6 +11729,233 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
 }
 
 #endif /* HFSB_HUB */
+
+/* ---- src/dialect/dialect_private.h ---- */
+/* dialect_private.h - what the dialects share.
+
+     dialect.c   opens a dialect: its tools, its face, its port; helpers
+
+   Every other file is a dialect: a table of routes, and a function for each
+   that turns a request into a call and a result into that protocol's reply.
+   All of it runs in the thread of the server, but for the functions given to
+   hfsbi_request_work(). */
+
+typedef struct hfsbi_dialect_kind hfsbi_dialect_kind;
+
+/* A dialect of a server; the first member of its own struct. */
+typedef struct hfsbi_dialect {
+    hfsbi_server_part         part; /* first: its functions cast it back */
+    hfsbi_face                face;
+    const hfsbi_dialect_kind *kind;
+    hfsb_server              *server;
+    hfsbi_loop               *loop;
+    hfsb_tools               *tools; /* owned; `who` is the dialect's name */
+    hfsb_alloc                alloc;
+    unsigned char             token[HFSB_SHA256_SIZE]; /* digest of its own */
+    bool                      has_token; /* else that of the server counts */
+} hfsbi_dialect;
+
+struct hfsbi_dialect_kind {
+    const char *name;
+    size_t      size; /* of its struct, in bytes; all zero but for the first
+                         member when open is called */
+    /* Sets the functions of the face and adds the routes. */
+    hfsb_status (*open)(hfsbi_dialect *d, const hfsb_dialect_opts *opts,
+                        hfsb_err *err);
+    /* Frees what it owns; called also after open has failed. (NULL: nothing) */
+    void (*close)(hfsbi_dialect *d);
+};
+
+/* ---- dialect.c ---- */
+
+/* A row of a table of routes, which ends with method NULL. */
+typedef struct hfsbi_dialect_route {
+    const char   *method, *path; /* as in hfsb_route */
+    hfsb_route_fn fn;            /* its user is the dialect */
+    bool          open;          /* needs no token */
+    hfsb_route_fn begin;         /* for bodies in pieces, as in hfsb_route */
+    void (*body)(void *user, hfsb_request *request, hfsb_str piece);
+} hfsbi_dialect_route;
+
+/* Adds the routes of a table. */
+HFSBI_FN hfsb_status hfsbi_dialect_add(hfsbi_dialect             *d,
+                                       const hfsbi_dialect_route *routes,
+                                       hfsb_err                  *err);
+/* The dialect that a face belongs to. */
+HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face);
+/* For a face: true if the field has the token of the dialect, or without one
+   of its own that of the server, after a scheme as in hfsbi_request_proves();
+   or if the server needs none. */
+HFSBI_FN bool hfsbi_dialect_trusts(hfsbi_dialect *d, hfsb_request *request,
+                                   const char *field, const char *scheme);
+/* Parses the body of a request as a JSON object. False after an error reply
+   (400) in the form of the face. The doc refers to the body. */
+HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc);
+/* Replies with a document and frees the builder. Without memory 503. */
+HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
+                                  hfsbi_build *b);
+
+/* ---- src/dialect/dialect.c ---- */
+/* dialect.c - opens the protocols of others on a server.
+
+   A dialect is a part of the server with a tools object of its own, opened like
+   that of /api: the same root, environment, confinement, limits and journal,
+   another `who`. Its commands end when the server stops, as all others do. */
+/* ---- the list ---- */
+
+static const hfsbi_dialect_kind *const hfsbi_dialects[] = {NULL};
+
+static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
+    size_t i;
+    for (i = 0; name && hfsbi_dialects[i]; i++)
+        if (strcmp(hfsbi_dialects[i]->name, name) == 0)
+            return hfsbi_dialects[i];
+    return NULL;
+}
+
+const char *hfsb_dialect_name(size_t n) {
+    size_t i;
+    for (i = 0; hfsbi_dialects[i]; i++)
+        if (i == n) return hfsbi_dialects[i]->name;
+    return NULL;
+}
+
+/* ---- the part of the server ---- */
+
+static void hfsbi_dialect_end(hfsbi_server_part *part) {
+    hfsbi_jobs_end(((hfsbi_dialect *)(void *)part)->tools, HFSB_LIT(""));
+}
+
+static bool hfsbi_dialect_busy(hfsbi_server_part *part) {
+    return hfsbi_tools_in_use(((hfsbi_dialect *)(void *)part)->tools);
+}
+
+static void hfsbi_dialect_free(hfsbi_server_part *part) {
+    hfsbi_dialect *d = (hfsbi_dialect *)(void *)part;
+    hfsb_alloc     alloc = d->alloc;
+    if (d->kind->close) d->kind->close(d);
+    if (d->tools) hfsbi_tools_free(d->tools);
+    hfsbi_array_free(&alloc, d, d->kind->size, 1);
+}
+
+static hfsbi_dialect *hfsbi_dialect_new(hfsb_server              *server,
+                                        const hfsbi_dialect_kind *kind,
+                                        const hfsb_dialect_opts  *opts) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
+    hfsbi_dialect    *d = (hfsbi_dialect *)hfsbi_array(alloc, kind->size, 1);
+    hfsb_sha256       sha;
+    if (!d) return NULL;
+    memset(d, 0, kind->size);
+    d->kind = kind;
+    d->server = server;
+    d->loop = hfsbi_server_loop(server);
+    d->alloc = *alloc;
+    d->part.end = hfsbi_dialect_end;
+    d->part.busy = hfsbi_dialect_busy;
+    d->part.free = hfsbi_dialect_free;
+    d->face.alone = opts->own_port;
+    d->face.denied = 401;
+    d->has_token = opts->token.len > 0;
+    if (!d->has_token) return d;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, opts->token);
+    hfsb_sha256_finish(&sha, d->token);
+    return d;
+}
+
+hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
+                                    const hfsb_dialect_opts *opts,
+                                    unsigned *bound, hfsb_err *err) {
+    const hfsbi_dialect_kind *kind = hfsbi_dialect_find(opts->name);
+    const hfsb_tools         *like = hfsb_server_tools(server);
+    hfsbi_dialect            *d;
+    hfsb_status               st;
+    if (!kind)
+        return hfsbi_fail(err, HFSB_ARG, 0, "There is no dialect \"%s\".",
+                          opts->name ? opts->name : "");
+    if (!like)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A dialect needs the sandbox: call "
+                          "hfsb_server_add_sandbox() before.");
+    d = hfsbi_dialect_new(server, kind, opts);
+    if (!d) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a dialect");
+    st = hfsbi_tools_open_like(like, kind->name, &d->tools, err);
+    if (st != HFSB_OK) {
+        hfsbi_dialect_free(&d->part);
+        return st;
+    }
+    /* from here on it lives as long as the server, which has its routes */
+    hfsbi_server_part_add(server, &d->part);
+    st = kind->open(d, opts, err);
+    if (st == HFSB_OK && opts->own_port)
+        st = hfsbi_face_listen(server, &d->face, opts->host, opts->port, bound,
+                               err);
+    return st;
+}
+
+/* ---- what dialects share ---- */
+
+HFSBI_FN hfsb_status hfsbi_dialect_add(hfsbi_dialect             *d,
+                                       const hfsbi_dialect_route *routes,
+                                       hfsb_err                  *err) {
+    hfsb_status st = HFSB_OK;
+    for (; st == HFSB_OK && routes->method; routes++) {
+        hfsb_route route = HFSB_INIT;
+        route.method = routes->method;
+        route.path = routes->path;
+        route.fn = routes->fn;
+        route.user = d;
+        route.no_token = routes->open;
+        route.begin = routes->begin;
+        route.body = routes->body;
+        st = hfsbi_face_add(d->server, &d->face, &route, err);
+    }
+    return st;
+}
+
+HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face) {
+    return (hfsbi_dialect *)(void *)((char *)face -
+                                     offsetof(hfsbi_dialect, face));
+}
+
+HFSBI_FN bool hfsbi_dialect_trusts(hfsbi_dialect *d, hfsb_request *request,
+                                   const char *field, const char *scheme) {
+    const unsigned char *digest =
+        d->has_token ? d->token : hfsbi_server_token(d->server);
+    if (!digest) return hfsbi_server_is_open(d->server);
+    return hfsbi_request_proves(request, field, scheme, digest);
+}
+
+HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    memset(doc, 0, sizeof *doc);
+    doc->alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    st = hfsb_json_parse(hfsb_request_body(request), NULL, doc, &err);
+    if (st == HFSB_OK && hfsb_json_type_of(doc->root) == HFSB_JSON_OBJECT)
+        return true;
+    if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
+    else if (st == HFSB_OK)
+        hfsb_reply_error(request, 400, "The body must be a JSON object.");
+    else hfsb_reply_error(request, 400, "Invalid JSON: %s", err.msg);
+    hfsb_json_free(doc);
+    return false;
+}
+
+HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
+                                  hfsbi_build *b) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      body = HFSB_INIT;
+    hfsb_status   st;
+    body.alloc = doc.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    st = hfsbi_build_finish(b, &doc);
+    if (st == HFSB_OK) st = hfsb_json_write(doc.root, NULL, &body, NULL);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, status, "application/json", &body);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&body);
+    hfsb_json_free(&doc);
+}
 
 #endif /* HFSB_IMPLEMENTATION */
 

@@ -115,6 +115,41 @@ static hfsb_status add_services(const options *o, hfsb_journal *journal,
 
 /* ---- listening ---- */
 
+/* Adds the dialect of --api NAME[:PORT]. */
+static hfsb_status add_dialect(const options *o, const char *text,
+                               hfsb_server *server, hfsb_err *err) {
+    const char       *colon = strchr(text, ':');
+    hfsb_dialect_opts opts = HFSB_INIT;
+    char              name[32];
+    long long         port = 0;
+    unsigned          bound = 0;
+    hfsb_status       st;
+    snprintf(name, sizeof name, "%.*s",
+             (int)(colon ? (size_t)(colon - text) : strlen(text)), text);
+    if (colon && (!read_number(colon + 1, &port) || port > 65535)) {
+        snprintf(err->msg, sizeof err->msg,
+                 "--api %s: the port must be a number from 0 to 65535.", text);
+        return HFSB_ARG;
+    }
+    opts.name = name;
+    opts.own_port = colon != NULL;
+    opts.host = tcp_host(o, 0);
+    opts.port = (unsigned)port;
+    st = hfsb_server_add_dialect(server, &opts, &bound, err);
+    if (st == HFSB_OK && colon && !o->quiet)
+        fprintf(stderr, "hfsb-server: %s on port %u\n", name, bound);
+    return st;
+}
+
+static hfsb_status add_dialects(const options *o, hfsb_server *server,
+                                hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; i < o->apis.count && st == HFSB_OK; i++)
+        st = add_dialect(o, o->apis.list[i], server, err);
+    return st;
+}
+
 static hfsb_status listen_tcp(const options *o, hfsb_server *server,
                               place *places, size_t *count, hfsb_err *err) {
     unsigned    port = o->port >= 0 ? (unsigned)o->port
@@ -158,6 +193,7 @@ static int start(const options *o, hfsb_journal *journal, hfsb_server *server,
     const char  *confined = "";
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st = add_services(o, journal, server, &confined, &err);
+    if (st == HFSB_OK) st = add_dialects(o, server, &err);
     if (st == HFSB_OK) st = listen_tcp(o, server, places, &count, &err);
     if (st == HFSB_OK) st = listen_elsewhere(o, server, places, &count, &err);
     if (st == HFSB_REFUSED && o->no_auth && !only_loopback(o))

@@ -52,6 +52,9 @@ static const char help_where[] =
     "                      $XDG_STATE_HOME/hfsb/undo or ~/.local/state\n"
     "                      (default: off)\n"
     "  --checkpoint-ignored  also of what .gitignore names, and of .git\n"
+    "  --api NAME[:PORT]   also serve the protocol of other clients, beside\n"
+    "                      /api or on a port of its own; may be repeated:\n"
+    "                      see docs/dialects.md\n"
     "  --no-mcp            do not serve /mcp\n"
     "  --max-result SIZE   bytes of the text of a result at /mcp, in a tenth\n"
     "                      as many lines (default: 20000)\n"
@@ -288,6 +291,7 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--idle-timeout", OPTION_SECONDS, &o->idle_ms},
         {"--beat", OPTION_SECONDS, &o->beat_ms},
         {"--threads", OPTION_NUMBER, &o->threads},
+        {"--api", OPTION_TEXTS, &o->apis},
         {"--no-mcp", OPTION_FLAG, &o->no_mcp},
         {"--max-result", OPTION_SIZE, &o->max_result},
         {"--kill-on-disconnect", OPTION_FLAG, &o->kill_on_disconnect},

@@ -24,7 +24,7 @@ typedef struct texts {
 
 typedef struct options {
     texts       hosts, unix_paths, listen_fds, allow_hosts;
-    texts       roots, deny;
+    texts       roots, deny, apis;
     long long   port; /* -1: not given */
     const char *work_dir, *checkpoints;
     bool        checkpoint_ignored;

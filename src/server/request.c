@@ -149,15 +149,26 @@ static void hfsbi_field_wipe(hfsb_http_field *f) {
     f->value.len = 0;
 }
 
+/* What follows the scheme in "Bearer {token}"; empty: another scheme. */
+static hfsb_str hfsbi_credentials(hfsb_str value, const char *scheme) {
+    size_t space = hfsb_str_find_byte(value, ' ');
+    if (space == HFSB_NPOS ||
+        !hfsb_http_same(hfsb_str_slice(value, 0, space), hfsb_cstr(scheme)))
+        return hfsb_str_make("", 0);
+    return hfsbi_trim(hfsb_str_slice(value, space, value.len));
+}
+
 HFSBI_FN bool
-hfsbi_request_proves(hfsb_request *r, const char *name,
+hfsbi_request_proves(hfsb_request *r, const char *name, const char *scheme,
                      const unsigned char digest[HFSB_SHA256_SIZE]) {
     bool   proven = false;
     size_t i, n = 0;
     for (i = 0; i < r->head.field_count; i++) {
         hfsb_http_field *f = &r->head.fields[i];
+        hfsb_str         value = f->value;
         if (!hfsb_http_same(f->name, hfsb_cstr(name))) continue;
-        proven = hfsbi_secret_is(f->value, digest) && f->value.len > 0;
+        if (scheme) value = hfsbi_credentials(value, scheme);
+        proven = value.len > 0 && hfsbi_secret_is(value, digest);
         hfsbi_field_wipe(f);
         n++;
     }
@@ -167,12 +178,9 @@ hfsbi_request_proves(hfsb_request *r, const char *name,
 /* Checks "Bearer {token}". */
 static hfsbi_token hfsbi_token_check(const hfsb_server *server,
                                      hfsb_str           value) {
-    size_t space = hfsb_str_find_byte(value, ' ');
-    if (!server->access.has_token || space == HFSB_NPOS ||
-        !hfsb_http_same(hfsb_str_slice(value, 0, space), HFSB_LIT("bearer")))
+    value = hfsbi_credentials(value, "bearer");
+    if (!server->access.has_token || value.len == 0)
         return HFSBI_TOKEN_MISSING;
-    value = hfsbi_trim(hfsb_str_slice(value, space, value.len));
-    if (value.len == 0) return HFSBI_TOKEN_MISSING;
     return hfsbi_secret_is(value, server->access.token) ? HFSBI_TOKEN_OK
                                                         : HFSBI_TOKEN_WRONG;
 }

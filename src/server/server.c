@@ -831,6 +831,14 @@ HFSBI_FN hfsbi_loop *hfsbi_server_loop(hfsb_server *server) {
     return server->loop;
 }
 
+HFSBI_FN const unsigned char *hfsbi_server_token(const hfsb_server *server) {
+    return server->access.has_token ? server->access.token : NULL;
+}
+
+HFSBI_FN bool hfsbi_server_is_open(const hfsb_server *server) {
+    return server->access.no_auth;
+}
+
 HFSBI_FN hfsbi_tools_group *hfsbi_server_group(hfsb_server *server) {
     return &server->group;
 }

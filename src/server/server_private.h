@@ -88,11 +88,17 @@ HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
 HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
                                        const char *host, unsigned port,
                                        unsigned *bound, hfsb_err *err);
-/* True if the request has the field once, with a value of that SHA-256. Wipes
-   the values of all fields of that name. */
+/* True if the request has the field once, with a value of that SHA-256, which
+   follows a scheme such as "Bearer" (NULL: none). Wipes the values of all
+   fields of that name. */
 HFSBI_FN bool
 hfsbi_request_proves(hfsb_request *request, const char *name,
+                     const char         *scheme,
                      const unsigned char digest[HFSB_SHA256_SIZE]);
+/* The SHA-256 of the server's token; NULL: it has none. */
+HFSBI_FN const unsigned char *hfsbi_server_token(const hfsb_server *server);
+/* True when no token is needed. */
+HFSBI_FN bool hfsbi_server_is_open(const hfsb_server *server);
 /* Returns the face of the request, or NULL. */
 HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *request);
 

@@ -440,30 +440,23 @@ static hfsb_status hfsbi_bash_join(hfsb_call *call, const hfsbi_once *once,
     return HFSB_OK;
 }
 
-static bool hfsbi_bash_input_is_too_long(const hfsbi_tools_group *group,
-                                         size_t                   len) {
-    return group->max_input && len && group->input + len > group->max_input;
-}
-
 /* Adds the job of a call that is not a repeat. HFSB_OK, or the failure with
    *err. */
 static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
                                   hfsb_err *err) {
-    hfsb_tools *tools = call->tools;
-    hfsb_status st =
-        hfsbi_spent_check(call, hfsb_buf_str(&spec->id), call->opts.key, err);
+    hfsbi_job_asked asked = HFSB_INIT;
+    hfsb_status     st =
+        hfsbi_spent_check(call->tools, call->digest, hfsb_buf_str(&spec->id),
+                          call->opts.key, err);
+    if (st == HFSB_OK) st = hfsbi_job_admit(call->tools, spec->input.len, err);
     if (st != HFSB_OK) return st;
-    if (tools->group->jobs[HFSBI_JOB_WAITING] >= tools->limits.waiting)
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "Too many commands are waiting (%zu): try again "
-                          "when some have ended.",
-                          tools->limits.waiting);
-    if (hfsbi_bash_input_is_too_long(tools->group, spec->input.len))
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "There is no memory for this stdin now: other "
-                          "commands have not read theirs. Try again later, "
-                          "or pass the bytes in a file.");
-    call->job = hfsbi_job_add(tools, spec, call);
+    asked.key = call->opts.key;
+    asked.digest = call->digest;
+    asked.on_text = call->opts.on_text;
+    asked.user = call->opts.user;
+    asked.owner = call->owner;
+    asked.brief = &call->brief;
+    call->job = hfsbi_job_add(call->tools, spec, &asked);
     if (!call->job) return HFSB_NOMEM;
     call->added = true;
     call->streams = call->opts.on_text != NULL;

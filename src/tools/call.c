@@ -181,12 +181,14 @@ static const hfsbi_spent_key *hfsbi_spent_find(const hfsb_tools *tools,
     return NULL;
 }
 
-HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_call *call, hfsb_str id,
-                                       hfsb_str key, hfsb_err *err) {
-    const hfsbi_spent_key *slot = hfsbi_spent_find(call->tools, 'k', key);
-    if (!slot) slot = hfsbi_spent_find(call->tools, 'i', id);
+HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_tools    *tools,
+                                       const unsigned char *digest,
+                                       hfsb_str id, hfsb_str key,
+                                       hfsb_err *err) {
+    const hfsbi_spent_key *slot = hfsbi_spent_find(tools, 'k', key);
+    if (!slot) slot = hfsbi_spent_find(tools, 'i', id);
     if (!slot) return HFSB_OK;
-    if (memcmp(slot->digest, call->digest, sizeof slot->digest) != 0)
+    if (memcmp(slot->digest, digest, sizeof slot->digest) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This id or key was used for another call; nothing "
                           "was done.");
@@ -286,7 +288,8 @@ static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     once = hfsbi_once_find(tools, call->opts.key);
     if (!once) {
         hfsb_status st =
-            hfsbi_spent_check(call, HFSB_LIT(""), call->opts.key, err);
+            hfsbi_spent_check(tools, call->digest, HFSB_LIT(""),
+                              call->opts.key, err);
         if (st != HFSB_OK) return st;
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;

@@ -39,10 +39,11 @@ HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
     spec->id.alloc = spec->command.alloc = spec->description.alloc = *alloc;
     spec->work_dir.alloc = spec->work_dir_given.alloc = *alloc;
     spec->shell.alloc = spec->input.alloc = spec->env.alloc = *alloc;
+    spec->raw.argv.alloc = spec->raw.tag.alloc = *alloc;
 }
 
 HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
-    const hfsb_buf *all[8];
+    const hfsb_buf *all[10];
     size_t          i;
     all[0] = &spec->command;
     all[1] = &spec->description;
@@ -52,7 +53,9 @@ HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
     all[5] = &spec->input;
     all[6] = &spec->env;
     all[7] = &spec->id;
-    for (i = 0; i < 8; i++)
+    all[8] = &spec->raw.argv;
+    all[9] = &spec->raw.tag;
+    for (i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->status != HFSB_OK) return all[i]->status;
     return HFSB_OK;
 }
@@ -66,6 +69,8 @@ HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
     hfsb_buf_free(&spec->shell);
     hfsb_buf_free(&spec->input);
     hfsb_buf_free(&spec->env);
+    hfsb_buf_free(&spec->raw.argv);
+    hfsb_buf_free(&spec->raw.tag);
 }
 
 /* ---- the environment of a command ---- */
@@ -95,7 +100,7 @@ static const char **hfsbi_env_merge(const hfsb_tools     *tools,
         ++*size;
     list = (const char **)hfsbi_array(&tools->alloc, *size, sizeof(char *));
     if (!list) return NULL;
-    for (i = 0; i < tools->env.count; i++)
+    for (i = 0; i < tools->env.count && !spec->raw.bare_env; i++)
         if (!hfsbi_env_has(&spec->env, hfsbi_env_name(tools->env.list[i])))
             list[n++] = tools->env.list[i];
     for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
@@ -252,12 +257,17 @@ static void hfsbi_job_stir(hfsbi_job *job) {
     if (overseer) hfsbi_tools_stir(overseer);
 }
 
+/* The name of what has started it. */
+static const char *hfsbi_job_tool(const hfsbi_job *job) {
+    return job->spec.raw.on ? "process" : "bash";
+}
+
 /* Adds the event that the job has been added or, with a result, has ended. */
 static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
     hfsbi_event e = HFSB_INIT;
     if (!job->tools->journal) return 0;
     e.who = job->tools->who;
-    e.tool = "bash";
+    e.tool = hfsbi_job_tool(job);
     e.brief = &job->brief;
     e.call = job->event;
     e.job = job;
@@ -284,6 +294,8 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
+    if (job->feed) hfsbi_feed_free(job->feed);
+    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
     hfsbi_job_spec_free(&job->spec);
     hfsb_buf_free(&job->brief.text);
     hfsbi_guard_close(job->guard);
@@ -294,7 +306,29 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
 
 static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
                              hfsb_str bytes) {
-    hfsbi_record_write((hfsbi_record *)user, stream, bytes);
+    hfsbi_job      *job = (hfsbi_job *)user;
+    hfsbi_feed_kind kind = job->spec.raw.cols            ? HFSBI_FEED_PTY
+                           : stream == HFSB_PROC_STDERR ? HFSBI_FEED_STDERR
+                                                        : HFSBI_FEED_STDOUT;
+    if (!job->feed) {
+        hfsbi_record_write(&job->record, stream, bytes);
+        return;
+    }
+    job->record.taken += bytes.len;
+    hfsbi_feed_write(job->feed, kind, bytes);
+}
+
+/* The feed has as much as it keeps, or room again. */
+static void hfsbi_job_hold(void *user, bool hold) {
+    hfsbi_job *job = (hfsbi_job *)user;
+    if (job->proc) hfsbi_proc_hold(job->proc, hold);
+}
+
+/* It runs, or has ended without that. */
+static void hfsbi_job_started(hfsbi_job *job) {
+    void (*fn)(void *user, hfsbi_job *job) = job->on_start;
+    job->on_start = NULL;
+    if (fn) fn(job->on_start_user, job);
 }
 
 /* Ends a job and writes the result of bash. err is the reason why the command
@@ -317,6 +351,10 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
     hfsbi_job_stir(job);
+    hfsbi_job_started(job);
+    if (job->feed)
+        hfsbi_feed_end(job->feed, job->end.end, job->end.exit_code,
+                       job->end.signal);
 }
 
 /* True when a file tool of the session wrote the file as it is now. */
@@ -345,7 +383,7 @@ static void hfsbi_job_end(hfsbi_job *job) {
     size_t      n;
     job->end = hfsb_proc_status(job->proc);
     if (tools->history)
-        hfsbi_history_changed(tools->history, "bash",
+        hfsbi_history_changed(tools->history, hfsbi_job_tool(job),
                               hfsb_buf_str(&job->spec.command));
     job->left_count =
         hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
@@ -382,25 +420,46 @@ static void hfsbi_job_expire(hfsbi_timer *timer) {
     hfsbi_job_finish(job, NULL);
 }
 
+/* The entries of a list, each ending in NUL, as an array that ends in NULL, of
+   *size pointers; NULL without memory. */
+static const char **hfsbi_job_list(const hfsb_tools *tools,
+                                   const hfsb_buf *text, size_t *size) {
+    const char **list;
+    size_t       at, n = 0;
+    for (at = 0; at < text->len; at += strlen(text->ptr + at) + 1) n++;
+    *size = n + 1;
+    list = (const char **)hfsbi_array(&tools->alloc, *size, sizeof *list);
+    if (!list) return NULL;
+    for (at = n = 0; at < text->len; at += strlen(text->ptr + at) + 1)
+        list[n++] = text->ptr + at;
+    list[n] = NULL;
+    return list;
+}
+
 static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
-                                   const char *const *env, hfsb_err *err) {
+                                   const char *const *env,
+                                   const char *const *argv, hfsb_err *err) {
     hfsb_proc_opts  o = HFSB_INIT;
     hfsbi_job_spec *spec = &job->spec;
     long long       waited = hfsb_clock_ms() - job->created;
-    o.command = hfsb_buf_str(&spec->command);
-    o.any_length = true;
+    o.argv = argv;
+    if (!argv) o.command = hfsb_buf_str(&spec->command);
+    o.any_length = !argv;
+    o.cols = spec->raw.cols;
+    o.rows = spec->raw.rows;
     o.shell = spec->shell.len ? spec->shell.ptr : NULL;
     o.work_dir = spec->work_dir.len ? spec->work_dir.ptr : NULL;
     o.env = env;
     o.job = hfsb_cstr(job->marker);
     o.input = hfsb_buf_str(&spec->input);
-    o.keep_input = spec->background && !spec->has_input;
+    o.keep_input = spec->raw.on ? spec->raw.keep_input
+                                : spec->background && !spec->has_input;
     o.merge_stderr = spec->merge_stderr;
     o.grace_ms = tools->limits.grace_ms;
     o.no_keeper = tools->no_keeper;
     o.confine = tools->confine;
     o.on_output = hfsbi_job_output;
-    o.user = &job->record;
+    o.user = job;
     o.alloc = tools->alloc;
     if (spec->timeout > 0) { /* waiting for a place counts */
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
@@ -411,21 +470,26 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
 
 /* Starts a job; a failure ends it. */
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
-    const char **own = NULL;
-    size_t       size = 0;
+    const char **own = NULL, **argv = NULL;
+    size_t       size = 0, argc = 0;
+    bool         has_env = job->spec.env.len || job->spec.raw.bare_env;
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
     job->notes.alloc = tools->alloc;
     st = hfsbi_confine_refresh(tools->confine, &err);
     job->guard = hfsbi_guard_open(tools->confine);
     if (tools->confine) job->kills = hfsbi_confine_kills(tools->confine);
-    if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
-    if (st == HFSB_OK && job->spec.env.len && !own)
+    if (has_env) own = hfsbi_env_merge(tools, &job->spec, &size);
+    if (job->spec.raw.argv.len)
+        argv = hfsbi_job_list(tools, &job->spec.raw.argv, &argc);
+    if (st == HFSB_OK &&
+        ((has_env && !own) || (job->spec.raw.argv.len && !argv)))
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
     if (st == HFSB_OK)
-        st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, &err);
-    if (own)
-        hfsbi_array_free(&tools->alloc, (void *)own, size, sizeof(char *));
+        st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, argv,
+                             &err);
+    hfsbi_array_free(&tools->alloc, (void *)own, size, sizeof(char *));
+    hfsbi_array_free(&tools->alloc, (void *)argv, argc, sizeof(char *));
     if (st != HFSB_OK) {
         hfsbi_job_finish(job, &err);
         return;
@@ -435,6 +499,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     job->pid = hfsb_proc_status(job->proc).pid;
     hfsbi_span_begin(tools, job);
     hfsbi_proc_attach(job->proc, tools->loop, hfsbi_job_changed, job);
+    hfsbi_job_started(job);
 }
 
 /* ---- the checkpoint before a job starts ---- */
@@ -528,7 +593,13 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
 static void hfsbi_job_drop_text(hfsbi_job *job) {
     hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
+    if (job->feed) hfsbi_feed_free(job->feed); /* its end stays */
     job->result_held = false;
+}
+
+/* Bytes of output in memory. */
+static size_t hfsbi_job_held(const hfsbi_job *job) {
+    return hfsbi_record_held(&job->record) + (job->feed ? job->feed->cap : 0);
 }
 
 HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
@@ -549,8 +620,8 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
             hfsbi_job_free(tools, job);
             continue;
         }
-        held += job->result.output.len + hfsbi_record_held(&job->record);
-        if ((job->result_held || hfsbi_record_held(&job->record)) &&
+        held += job->result.output.len + hfsbi_job_held(job);
+        if ((job->result_held || hfsbi_job_held(job)) &&
             (!keep_text || held > HFSBI_JOB_HELD))
             hfsbi_job_drop_text(job);
         link = &job->next;
@@ -611,36 +682,76 @@ static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
                    id.len ? "." : "", id.len ? own : "");
 }
 
-HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_call *call) {
+HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
+                                     hfsb_err *err) {
+    const hfsbi_tools_group *group = tools->group;
+    if (group->jobs[HFSBI_JOB_WAITING] >= tools->limits.waiting)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "Too many commands are waiting (%zu): try again "
+                          "when some have ended.",
+                          tools->limits.waiting);
+    if (group->max_input && input && group->input + input > group->max_input)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "There is no memory for this stdin now: other "
+                          "commands have not read theirs. Try again later, "
+                          "or pass the bytes in a file.");
+    return HFSB_OK;
+}
+
+/* Opens what takes the output of a new job. False without memory. */
+static bool hfsbi_job_open_output(hfsb_tools *tools, hfsbi_job *job,
+                                  const hfsbi_job_spec *spec) {
+    if (spec->raw.on) {
+        job->feed =
+            (hfsbi_feed *)hfsbi_array(&tools->alloc, 1, sizeof *job->feed);
+        if (!job->feed) return false;
+        hfsbi_feed_init(job->feed, spec->raw.keep, hfsbi_job_hold, job,
+                        &tools->alloc);
+    }
+    if (hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
+                          &tools->alloc))
+        return true;
+    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    return false;
+}
+
+/* Makes a job with its idempotency record, if it needs one; NULL without
+   memory. */
+static hfsbi_job *hfsbi_job_new(hfsb_tools *tools, const hfsbi_job_spec *spec,
+                                const hfsbi_job_asked *asked) {
     hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
-    const hfsb_call_opts *opts = &call->opts;
     if (!job) return NULL;
     memset(job, 0, sizeof *job);
-    if (!hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
-                           &tools->alloc)) {
+    if (!hfsbi_job_open_output(tools, job, spec)) {
         hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
         return NULL;
     }
-    if (spec->id.len || opts->key.len) {
-        job->once = hfsbi_once_add(tools, opts->key, call->digest);
-        if (!job->once) {
-            hfsbi_record_free(&job->record);
-            hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
-            return NULL;
-        }
+    if (!spec->id.len && !asked->key.len) return job;
+    job->once = hfsbi_once_add(tools, asked->key, asked->digest);
+    if (job->once) {
         job->once->job = job;
+        return job;
     }
-    job->record.on_text = opts->on_text;
-    job->record.user = opts->user;
+    hfsbi_record_free(&job->record);
+    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
+    return NULL;
+}
+
+HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                  const hfsbi_job_asked *asked) {
+    hfsbi_job *job = hfsbi_job_new(tools, spec, asked);
+    if (!job) return NULL;
+    job->record.on_text = asked->on_text;
+    job->record.user = asked->user;
     hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
     hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
     job->tools = tools;
-    job->owner = call->owner;
-    job->brief = call->brief;
-    memset(&call->brief, 0, sizeof call->brief);
+    job->owner = asked->owner;
+    job->brief = *asked->brief;
+    memset(asked->brief, 0, sizeof *asked->brief);
     job->timer.fn = hfsbi_job_expire;
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;

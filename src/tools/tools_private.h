@@ -5,6 +5,7 @@
        args.c     reads the arguments of a call into a tool's struct
        table.c    lists the tools and writes their definitions
        job.c      runs commands: waiting, running, finished
+       program.c  the same for other protocols: raw output
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
        journal.c  records every call, in memory and in a file
@@ -408,6 +409,18 @@ typedef struct hfsbi_tools_group {
     size_t        max_input; /* (0: any number) */
 } hfsbi_tools_group;
 
+/* What a command of another protocol has beyond those of bash: raw output as a
+   feed, see program.c. Owns its texts. */
+typedef struct hfsbi_raw_spec {
+    bool     on;
+    hfsb_buf argv; /* each ends in NUL; empty: `command`, for the shell */
+    hfsb_buf tag;  /* the caller's, or empty */
+    unsigned cols, rows; /* of a terminal (0: none) */
+    bool     keep_input; /* standard input stays open */
+    bool     bare_env;   /* `env` is the whole environment */
+    size_t   keep;       /* bytes of output that are kept (0: 1 MiB) */
+} hfsbi_raw_spec;
+
 /* The request for a command; owns its texts. */
 typedef struct hfsbi_job_spec {
     hfsb_buf id; /* the caller's, or empty */
@@ -419,6 +432,7 @@ typedef struct hfsbi_job_spec {
     hfsb_buf env; /* "NAME=value" or, to unset, "NAME"; each ends in NUL */
     bool     has_input, background, merge_stderr;
     double   timeout; /* seconds; 0: none */
+    hfsbi_raw_spec raw;
 } hfsbi_job_spec;
 
 typedef struct hfsbi_job_scan hfsbi_job_scan; /* see job.c */
@@ -444,6 +458,9 @@ typedef struct hfsbi_job {
     hfsb_proc         *proc;           /* NULL unless it runs */
     hfsb_proc_result   end;
     hfsbi_record       record;
+    hfsbi_feed        *feed; /* of a raw command; NULL: it has a record */
+    void (*on_start)(void *user, struct hfsbi_job *job); /* see program.c */
+    void              *on_start_user;
     hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* survivors */
     size_t             left_count;
     hfsb_tool_result   result;      /* bash's result, once done */
@@ -487,13 +504,26 @@ HFSBI_FN hfsbi_job *hfsbi_jobs_next(const hfsb_tools *tools,
 /* Returns the one with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
+/* Who asks for a job. */
+typedef struct hfsbi_job_asked {
+    hfsb_str             key;    /* of its idempotency record, or empty */
+    const unsigned char *digest; /* of tool and arguments, for that record */
+    hfsb_tools_text_fn   on_text; /* (NULL: none) */
+    void                *user;    /* of on_text */
+    unsigned long long   owner;   /* see hfsbi_call_own() */
+    hfsbi_brief         *brief;   /* moved into the job */
+} hfsbi_job_asked;
+
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
-   and leaves it empty. An empty id is replaced by a generated one; call gives
-   the key, the digest, on_text and its brief. A job that cannot be started is
-   DONE, and its result contains the reason. NULL without memory, with *spec as
-   it was. */
+   and leaves it empty. An empty id is replaced by a generated one. A job that
+   cannot be started is DONE, and its result contains the reason. NULL without
+   memory, with *spec as it was. */
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_call *call);
+                                  const hfsbi_job_asked *asked);
+/* HFSB_OK if a job with that much standard input may be added, else HFSB_LIMIT
+   with *err. */
+HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
+                                     hfsb_err *err);
 
 /* Asks a job to end, without waiting. False when it is done already. */
 HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
@@ -538,6 +568,43 @@ typedef struct hfsbi_jobs_figures {
 
 /* Of the whole group. Takes the lock. */
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
+
+/* ==== program.c: programs of other protocols ============================= */
+
+/* Starts a program, or joins the one with the same id that the object has
+   started with the same arguments. Its texts are moved out of the spec; only
+   those of hfsbi_raw_spec and id, work_dir, env, input, timeout are used, and
+   `command` without argv. It may wait for a place, and may have failed to
+   start: see the next functions. The caller holds it until the release.
+   HFSB_OK; HFSB_REFUSED: the id was used for another command, or its program
+   is forgotten; HFSB_LIMIT: too many wait; HFSB_NOMEM. Takes the lock, and so
+   must the callers of all below that are not in the thread of the loop. */
+HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
+                                         hfsbi_job_spec    *spec,
+                                         unsigned long long owner,
+                                         hfsbi_job **out, hfsb_err *err);
+/* Calls fn once the program runs or has failed to start. False when that is
+   known already: then fn is not called. fn NULL: nothing is called. */
+HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
+                                     void (*fn)(void *user, hfsbi_job *job),
+                                     void      *user);
+/* Why it could not be started; NULL: it runs, has run or waits. The status is
+   job->result.code. */
+HFSBI_FN const char *hfsbi_program_failure(const hfsbi_job *job);
+/* Finds the newest program of the object with that id, pid or tag ("" or 0:
+   not by this), which the caller then holds; NULL: none. */
+HFSBI_FN hfsbi_job *hfsbi_program_find(hfsb_tools *tools, hfsb_str id,
+                                       long pid, hfsb_str tag);
+HFSBI_FN void       hfsbi_program_release(hfsbi_job *job);
+/* As hfsb_proc_input(), _signal() and _resize(); HFSB_REFUSED unless it
+   runs. */
+HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
+                                         bool end, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
+                                          hfsb_proc_target target,
+                                          hfsb_err        *err);
+HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
+                                          unsigned rows, hfsb_err *err);
 
 /* ==== call.c: calls ====================================================== */
 
@@ -664,9 +731,12 @@ HFSBI_FN hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
    too much of them. */
 HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools);
 /* HFSB_REFUSED with *err when a call with this id of a job or this key (either
-   may be empty) was made and its record is gone, else HFSB_OK. */
-HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_call *call, hfsb_str id,
-                                       hfsb_str key, hfsb_err *err);
+   may be empty) was made and its record is gone, else HFSB_OK. digest is that
+   of the new call. */
+HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_tools    *tools,
+                                       const unsigned char *digest,
+                                       hfsb_str id, hfsb_str key,
+                                       hfsb_err *err);
 /* Frees all idempotency records. */
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 

@@ -14,7 +14,7 @@ typedef struct odd_face {
 static odd_face beside, apart;
 
 static bool odd_trusts(hfsbi_face *face, hfsb_request *r) {
-    return hfsbi_request_proves(r, "X-Key",
+    return hfsbi_request_proves(r, "X-Key", NULL,
                                 ((odd_face *)(void *)face)->digest);
 }
 

@@ -1,0 +1,29 @@
+#pragma once
+
+/* ==== DIALECT: the protocols of others =================================== */
+
+#include "../server/server.h"
+
+/* A dialect lets the clients of another protocol use the sandbox, unchanged:
+   its routes, its errors, its way to send a token. Their commands are jobs of
+   the server, and their calls are in its journal. */
+typedef struct hfsb_dialect_opts {
+    const char *name;     /* see hfsb_dialect_name() */
+    bool        own_port; /* listen on a port of its own; else its routes are
+                             beside those of the server */
+    const char *host;     /* of that port, as hfsb_server_listen() */
+    unsigned    port;     /* (0: the kernel picks one) */
+    hfsb_str    token;    /* its clients send (empty: that of the server);
+                             copied */
+} hfsb_dialect_opts;
+
+/* Adds a dialect to a server that has the sandbox. *bound (may be NULL)
+   receives its port. HFSB_OK; HFSB_ARG: there is no such dialect, no sandbox,
+   or another dialect has the same routes on the same port; else as
+   hfsb_server_listen() and hfsb_tools_open(). After a failure the server may
+   have some of its routes: close it. */
+HFSB_API hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
+                                             const hfsb_dialect_opts *opts,
+                                             unsigned *bound, hfsb_err *err);
+/* The name of the n-th dialect, counted from 0; NULL after the last. */
+HFSB_API const char *hfsb_dialect_name(size_t n);

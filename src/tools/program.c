@@ -1,0 +1,189 @@
+/* program.c - programs that clients of other protocols run.
+
+   A program is a job (job.c) with arguments instead of a command for a shell,
+   whose output is not cleaned and cut for a model but kept as numbered events
+   (feed.c), and which may have a terminal:
+
+       start --> job: WAITING --> RUNNING --> DONE
+                        |            |          |
+                     on_start     on_start   feed: EXITED, CLOSED
+
+   So it counts among the commands of the server, appears in its list of jobs,
+   in the journal and in checkpoints, is confined as they are, and the kill tool
+   ends it.
+
+   A caller's id makes it run once: a second start with the same id joins the
+   first, whose events can be read from the beginning as long as they are kept.
+   Whoever has started or found a program holds it until the release; a program
+   that nobody holds stays readable for a while after its end. */
+#include "tools_private.h"
+
+/* Adds the texts of a spec to a digest, with their lengths. */
+static void hfsbi_program_hash(hfsb_sha256 *sha, const hfsb_buf *text) {
+    unsigned char length[8];
+    size_t        i, n = text->len;
+    for (i = 0; i < sizeof length; i++, n >>= 8)
+        length[i] = (unsigned char)(n & 255u);
+    hfsb_sha256_write(sha, hfsb_str_make((const char *)length, sizeof length));
+    hfsb_sha256_write(sha, hfsb_buf_str(text));
+}
+
+static void hfsbi_program_digest(const hfsbi_job_spec *spec,
+                                 unsigned char out[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, HFSB_LIT("process"));
+    hfsbi_program_hash(&sha, &spec->raw.argv);
+    hfsbi_program_hash(&sha, &spec->command);
+    hfsbi_program_hash(&sha, &spec->work_dir);
+    hfsbi_program_hash(&sha, &spec->input);
+    hfsbi_program_hash(&sha, &spec->env);
+    hfsbi_program_hash(&sha, &spec->raw.tag);
+    hfsb_sha256_finish(&sha, out);
+}
+
+/* The arguments as one line, for people. */
+static void hfsbi_program_describe(hfsbi_job_spec *spec) {
+    const hfsb_buf *argv = &spec->raw.argv;
+    size_t          at;
+    if (!argv->len || spec->command.len) return;
+    for (at = 0; at < argv->len; at += strlen(argv->ptr + at) + 1) {
+        if (at) hfsb_buf_append_byte(&spec->command, ' ');
+        hfsb_buf_append(&spec->command, hfsb_cstr(argv->ptr + at));
+    }
+}
+
+/* Fills the brief of the journal. */
+static void hfsbi_program_brief(const hfsb_tools     *tools,
+                                const hfsbi_job_spec *spec,
+                                hfsbi_brief          *brief) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsbi_build   b;
+    brief->text.alloc = tools->alloc;
+    hfsbi_build_init(&b, &tools->alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_build_str(&b, "command", hfsb_buf_str(&spec->command));
+    hfsbi_build_end(&b);
+    if (hfsbi_build_finish(&b, &doc) == HFSB_OK)
+        hfsbi_brief_fill(tools->journal, brief, NULL, doc.root,
+                         hfsb_buf_str(&spec->id));
+    hfsb_json_free(&doc);
+}
+
+/* A program with the id of the spec exists. */
+static hfsb_status hfsbi_program_join(hfsbi_job *job, const hfsbi_once *once,
+                                      const unsigned char *digest,
+                                      hfsb_err            *err) {
+    if (!job->feed || !once ||
+        memcmp(once->digest, digest, HFSB_SHA256_SIZE) != 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This id was used for another command (job %s); "
+                          "nothing was run.",
+                          job->id);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_program_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                     unsigned long long   owner,
+                                     const unsigned char *digest,
+                                     hfsbi_job **out, hfsb_err *err) {
+    hfsbi_job_asked asked = HFSB_INIT;
+    hfsbi_brief     brief = HFSB_INIT;
+    hfsb_status     st = hfsbi_spent_check(
+            tools, digest, hfsb_buf_str(&spec->id), HFSB_LIT(""), err);
+    if (st == HFSB_OK) st = hfsbi_job_admit(tools, spec->input.len, err);
+    if (st == HFSB_OK && hfsbi_job_spec_status(spec) != HFSB_OK)
+        st = HFSB_NOMEM;
+    if (st != HFSB_OK) return st;
+    hfsbi_program_brief(tools, spec, &brief);
+    asked.digest = digest;
+    asked.owner = owner;
+    asked.brief = &brief;
+    *out = hfsbi_job_add(tools, spec, &asked);
+    hfsb_buf_free(&brief.text);
+    return *out ? HFSB_OK : hfsbi_fail_status(err, HFSB_NOMEM, "Process");
+}
+
+HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools *tools,
+                                         hfsbi_job_spec    *spec,
+                                         unsigned long long owner,
+                                         hfsbi_job **out, hfsb_err *err) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    hfsb_status   st = HFSB_OK;
+    *out = NULL;
+    spec->raw.on = true;
+    hfsbi_program_describe(spec);
+    hfsbi_program_digest(spec, digest);
+    hfsbi_loop_lock(tools->loop);
+    hfsbi_jobs_drop_old(tools);
+    if (spec->id.len) *out = hfsbi_job_find(tools, hfsb_buf_str(&spec->id));
+    if (*out) st = hfsbi_program_join(*out, (*out)->once, digest, err);
+    else st = hfsbi_program_add(tools, spec, owner, digest, out, err);
+    if (st == HFSB_OK) (*out)->users++;
+    else *out = NULL;
+    hfsbi_loop_unlock(tools->loop);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
+                                     void (*fn)(void *user, hfsbi_job *job),
+                                     void      *user) {
+    if (job->state != HFSBI_JOB_WAITING) return false;
+    job->on_start = fn;
+    job->on_start_user = user;
+    return true;
+}
+
+HFSBI_FN const char *hfsbi_program_failure(const hfsbi_job *job) {
+    if (job->state != HFSBI_JOB_DONE || job->pid) return NULL;
+    return job->result.error.len ? job->result.error.ptr : "Out of memory";
+}
+
+HFSBI_FN hfsbi_job *hfsbi_program_find(hfsb_tools *tools, hfsb_str id,
+                                       long pid, hfsb_str tag) {
+    hfsbi_job *job = tools->jobs;
+    for (; job; job = job->next) {
+        if (!job->feed) continue;
+        if (id.len && hfsb_str_equal(hfsb_cstr(job->id), id)) break;
+        if (pid > 0 && job->pid == pid) break;
+        if (tag.len && hfsb_str_equal(hfsb_buf_str(&job->spec.raw.tag), tag))
+            break;
+    }
+    if (job) job->users++;
+    return job;
+}
+
+HFSBI_FN void hfsbi_program_release(hfsbi_job *job) {
+    if (!job) return;
+    HFSB_ASSERT(job->users > 0);
+    job->users--;
+    job->tools->job_ended = true; /* it may be freed now */
+    hfsbi_tools_stir(job->tools);
+}
+
+static hfsb_status hfsbi_program_check(const hfsbi_job *job, hfsb_err *err) {
+    if (job->state == HFSBI_JOB_RUNNING) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_REFUSED, 0, "Process %ld %s.", job->pid,
+                      job->state == HFSBI_JOB_DONE ? "has ended"
+                                                   : "has not started");
+}
+
+HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
+                                         bool end, hfsb_err *err) {
+    hfsb_status st = hfsbi_program_check(job, err);
+    return st == HFSB_OK ? hfsb_proc_input(job->proc, bytes, end, err) : st;
+}
+
+HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
+                                          hfsb_proc_target target,
+                                          hfsb_err        *err) {
+    hfsb_status st = hfsbi_program_check(job, err);
+    return st == HFSB_OK ? hfsb_proc_signal(job->proc, number, target, err)
+                         : st;
+}
+
+HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
+                                          unsigned rows, hfsb_err *err) {
+    hfsb_status st = hfsbi_program_check(job, err);
+    return st == HFSB_OK ? hfsb_proc_resize(job->proc, cols, rows, err) : st;
+}
