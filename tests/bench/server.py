@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the server, in one run beside others on the same machine.
 
-    server.py [PART...]      rates start idle latency large
+    server.py [PART...]      rates start idle latency large episodes many
 
 rates    health and read (1 kB) with wrk, 16 and 256 connections; nginx (one
          worker) answers health by itself and sends a file of the same size,
@@ -17,6 +17,8 @@ idle     memory with 10,000 connections that have had a reply and are silent
 latency  health on a kept connection, every 2 ms, while ten commands run,
          1 GiB is uploaded, and open, read and fsync of one path take 5 s each
 large    1 GiB up and down through /api/files, with the peak of memory
+episodes 50 actions of an agent as one number, through every way in: episode.py
+many     1,000 servers on this machine: many.py
 
 Ends with a table. An aim that is missed is no failure here. BENCH_BRIEF=1: one
 round on little data, which shows only that the benchmark works.
@@ -35,6 +37,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "python"))
+import episode  # noqa: E402
+import many as many_servers  # noqa: E402
 import server_limits  # noqa: E402  (its upload and download)
 import t_server  # noqa: E402
 from t_server import Server, TOKEN, request  # noqa: E402
@@ -542,7 +546,17 @@ def large(top):
         "< 16 MiB", peak < 16 * MIB)
 
 
-PARTS = [rates, start, idle, latency, large]
+# ---- in files of their own
+
+def episodes(top):
+    episode.episode(top, row, fastapi)
+
+
+def many(top):
+    many_servers.many(top, row, STATIC or t_server.BINARY)
+
+
+PARTS = [rates, start, idle, latency, large, episodes, many]
 
 
 class Elsewhere:
