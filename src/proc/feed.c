@@ -185,11 +185,10 @@ HFSBI_FN void hfsbi_feed_init(hfsbi_feed *feed, size_t max,
 HFSBI_FN void hfsbi_feed_free(hfsbi_feed *feed) {
     feed->on_hold = NULL;
     while (feed->readers) hfsbi_feed_detach(feed->readers);
+    while (feed->start < feed->end) hfsbi_feed_drop(feed); /* counts them */
     hfsbi_array_free(&feed->alloc, feed->ring, feed->cap, 1);
     feed->ring = NULL;
     feed->cap = 0;
-    feed->start = feed->end;
-    feed->first = feed->next;
 }
 
 HFSBI_FN void hfsbi_feed_write(hfsbi_feed *feed, hfsbi_feed_kind kind,

@@ -278,6 +278,7 @@ static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
 }
 
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_job_waiter *waiter;
     if (job->state != HFSBI_JOB_DONE) { /* closing it below kills it */
         job->killed = true;
         job->ended = hfsb_clock_ms();
@@ -296,6 +297,10 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_record_free(&job->record);
     if (job->feed) hfsbi_feed_free(job->feed);
     hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    while ((waiter = job->waiters) != NULL) {
+        job->waiters = waiter->next;
+        hfsbi_array_free(&tools->alloc, waiter, 1, sizeof *waiter);
+    }
     hfsbi_job_spec_free(&job->spec);
     hfsb_buf_free(&job->brief.text);
     hfsbi_guard_close(job->guard);
@@ -321,14 +326,36 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
 /* The feed has as much as it keeps, or room again. */
 static void hfsbi_job_hold(void *user, bool hold) {
     hfsbi_job *job = (hfsbi_job *)user;
-    if (job->proc) hfsbi_proc_hold(job->proc, hold);
+    if (job->proc) hfsbi_proc_hold(job->proc, hold && !job->loose);
+}
+
+/* A reader that takes no more events must not keep a program that was killed
+   or timed out from its end. Once it has exited its output is read, and the
+   feed drops what it has no room for. */
+static void hfsbi_job_loosen(hfsbi_job *job) {
+    hfsb_proc_result now = hfsb_proc_status(job->proc);
+    if (!job->feed || job->loose || !(now.killed || now.timed_out)) return;
+    if (now.end == HFSB_PROC_RUNNING && !now.incomplete) return;
+    job->loose = true;
+    hfsbi_proc_hold(job->proc, false);
 }
 
 /* It runs, or has ended without that. */
 static void hfsbi_job_started(hfsbi_job *job) {
-    void (*fn)(void *user, hfsbi_job *job) = job->on_start;
-    job->on_start = NULL;
-    if (fn) fn(job->on_start_user, job);
+    hfsbi_job_waiter *w;
+    while ((w = job->waiters) != NULL) {
+        void (*fn)(void *user, hfsbi_job *job) = w->fn;
+        void *user = w->user;
+        job->waiters = w->next;
+        hfsbi_array_free(&job->tools->alloc, w, 1, sizeof *w);
+        fn(user, job);
+    }
+}
+
+/* The status of a program that was not started, if nothing else is known. */
+static hfsb_status hfsbi_job_reason(const hfsbi_job *job) {
+    if (job->status != HFSB_OK) return job->status;
+    return job->end.timed_out ? HFSB_TIMEOUT : HFSB_CANCELLED;
 }
 
 /* Ends a job and writes the result of bash. err is the reason why the command
@@ -339,6 +366,8 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     job->ended = hfsb_clock_ms();
     hfsbi_record_finish(&job->record);
     job->status = hfsbi_bash_result(job, err);
+    if (job->feed && !job->pid && job->result.code == HFSB_OK)
+        job->result.code = hfsbi_job_reason(job);
     job->result_held = true;
     (void)hfsbi_job_report(job, true);
     if (job->once) {
@@ -410,6 +439,7 @@ static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
         if (call->streams && call->job == job) call->listener.heard = true;
     hfsbi_job_stir(job);
     if (done) hfsbi_job_end(job);
+    else hfsbi_job_loosen(job);
 }
 
 /* Ends a waiting job whose timeout has passed. */
@@ -590,8 +620,10 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
+/* Why a program could not be started stays: it is short, and the answer to a
+   repeat. */
 static void hfsbi_job_drop_text(hfsbi_job *job) {
-    hfsb_tool_result_free(&job->result);
+    if (!job->feed || job->pid) hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
     if (job->feed) hfsbi_feed_free(job->feed); /* its end stays */
     job->result_held = false;
@@ -774,8 +806,12 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
     (void)tools;
     if (job->state == HFSBI_JOB_DONE) return false;
     job->killed = true;
-    if (job->state == HFSBI_JOB_RUNNING) hfsb_proc_kill(job->proc);
-    else hfsbi_job_finish(job, NULL);
+    if (job->state == HFSBI_JOB_RUNNING) {
+        hfsb_proc_kill(job->proc);
+        hfsbi_job_loosen(job);
+    } else {
+        hfsbi_job_finish(job, NULL);
+    }
     return true;
 }
 
@@ -854,7 +890,9 @@ static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
     hfsbi_build_int(b, "age_ms", now - job->created);
     hfsbi_build_int(b, "duration_ms", end - job->created);
     hfsbi_put_ending(b, job);
-    hfsbi_build_int(b, "output_bytes", (long long)job->record.total);
+    hfsbi_build_int(
+        b, "output_bytes",
+        (long long)(job->feed ? job->record.taken : job->record.total));
     if (job->end.peak_bytes) {
         hfsbi_build_int(b, "cpu_ms", job->end.cpu_ms);
         hfsbi_build_int(b, "peak_bytes", (long long)job->end.peak_bytes);

@@ -18,13 +18,21 @@
    that nobody holds stays readable for a while after its end. */
 #include "tools_private.h"
 
-/* Adds the texts of a spec to a digest, with their lengths. */
+/* Seconds that stand for more: ms of them fit into any clock. */
+#define HFSBI_PROGRAM_TIME 1e9
+
+static void hfsbi_program_hash_number(hfsb_sha256       *sha,
+                                      unsigned long long n) {
+    unsigned char bytes[8];
+    size_t        i;
+    for (i = 0; i < sizeof bytes; i++, n >>= 8)
+        bytes[i] = (unsigned char)(n & 255u);
+    hfsb_sha256_write(sha, hfsb_str_make((const char *)bytes, sizeof bytes));
+}
+
+/* Adds a text of a spec to a digest, with its length. */
 static void hfsbi_program_hash(hfsb_sha256 *sha, const hfsb_buf *text) {
-    unsigned char length[8];
-    size_t        i, n = text->len;
-    for (i = 0; i < sizeof length; i++, n >>= 8)
-        length[i] = (unsigned char)(n & 255u);
-    hfsb_sha256_write(sha, hfsb_str_make((const char *)length, sizeof length));
+    hfsbi_program_hash_number(sha, text->len);
     hfsb_sha256_write(sha, hfsb_buf_str(text));
 }
 
@@ -39,6 +47,14 @@ static void hfsbi_program_digest(const hfsbi_job_spec *spec,
     hfsbi_program_hash(&sha, &spec->input);
     hfsbi_program_hash(&sha, &spec->env);
     hfsbi_program_hash(&sha, &spec->raw.tag);
+    hfsbi_program_hash_number(&sha, spec->raw.cols);
+    hfsbi_program_hash_number(&sha, spec->raw.rows);
+    hfsbi_program_hash_number(&sha, (spec->raw.bare_env ? 1u : 0) |
+                                        (spec->raw.keep_input ? 2u : 0) |
+                                        (spec->merge_stderr ? 4u : 0));
+    hfsbi_program_hash_number(
+        &sha, (unsigned long long)(spec->timeout > 0 ? spec->timeout * 1000.0
+                                                     : 0.0));
     hfsb_sha256_finish(&sha, out);
 }
 
@@ -92,8 +108,6 @@ static hfsb_status hfsbi_program_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsb_status     st = hfsbi_spent_check(
             tools, digest, hfsb_buf_str(&spec->id), HFSB_LIT(""), err);
     if (st == HFSB_OK) st = hfsbi_job_admit(tools, spec->input.len, err);
-    if (st == HFSB_OK && hfsbi_job_spec_status(spec) != HFSB_OK)
-        st = HFSB_NOMEM;
     if (st != HFSB_OK) return st;
     hfsbi_program_brief(tools, spec, &brief);
     asked.digest = digest;
@@ -104,15 +118,48 @@ static hfsb_status hfsbi_program_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     return *out ? HFSB_OK : hfsbi_fail_status(err, HFSB_NOMEM, "Process");
 }
 
+/* A relative directory, or none, begins where commands of bash begin. */
+static void hfsbi_program_work_dir(const hfsb_tools *tools,
+                                   hfsbi_job_spec   *spec) {
+    hfsb_buf given = spec->work_dir;
+    hfsb_str base = hfsb_root_work_dir(tools->place);
+    if (!base.len || (given.len && given.ptr[0] == '/')) return;
+    memset(&spec->work_dir, 0, sizeof spec->work_dir);
+    spec->work_dir.alloc = given.alloc;
+    hfsb_buf_append(&spec->work_dir, base);
+    if (given.len) hfsb_buf_append_byte(&spec->work_dir, '/');
+    hfsb_buf_append(&spec->work_dir, hfsb_buf_str(&given));
+    if (given.status != HFSB_OK) spec->work_dir.status = given.status;
+    hfsb_buf_free(&given);
+}
+
+/* Completes a spec. An id that does not fit would be cut, and a repeat would
+   not find it; a text that lacks bytes would be another command. */
+static hfsb_status hfsbi_program_prepare(const hfsb_tools *tools,
+                                         hfsbi_job_spec   *spec,
+                                         hfsb_err         *err) {
+    spec->raw.on = true;
+    if (spec->id.len >= HFSBI_JOB_ID ||
+        hfsb_str_find_byte(hfsb_buf_str(&spec->id), '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "An id must have at most %d bytes and no NUL.",
+                          HFSBI_JOB_ID - 1);
+    if (spec->timeout > HFSBI_PROGRAM_TIME) spec->timeout = HFSBI_PROGRAM_TIME;
+    hfsbi_program_describe(spec);
+    hfsbi_program_work_dir(tools, spec);
+    if (hfsbi_job_spec_status(spec) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Process");
+    return HFSB_OK;
+}
+
 HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools *tools,
                                          hfsbi_job_spec    *spec,
                                          unsigned long long owner,
                                          hfsbi_job **out, hfsb_err *err) {
     unsigned char digest[HFSB_SHA256_SIZE];
-    hfsb_status   st = HFSB_OK;
+    hfsb_status   st = hfsbi_program_prepare(tools, spec, err);
     *out = NULL;
-    spec->raw.on = true;
-    hfsbi_program_describe(spec);
+    if (st != HFSB_OK) return st;
     hfsbi_program_digest(spec, digest);
     hfsbi_loop_lock(tools->loop);
     hfsbi_jobs_drop_old(tools);
@@ -125,12 +172,34 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools *tools,
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
 
+static void hfsbi_program_wait_not(hfsbi_job *job, const void *user) {
+    hfsbi_job_waiter **link = &job->waiters, *w;
+    while ((w = *link) != NULL) {
+        if (user && w->user != user) {
+            link = &w->next;
+            continue;
+        }
+        *link = w->next;
+        hfsbi_array_free(&job->tools->alloc, w, 1, sizeof *w);
+    }
+}
+
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
                                      void      *user) {
+    hfsbi_job_waiter **link = &job->waiters, *w;
     if (job->state != HFSBI_JOB_WAITING) return false;
-    job->on_start = fn;
-    job->on_start_user = user;
+    if (!fn) {
+        hfsbi_program_wait_not(job, user);
+        return true;
+    }
+    w = (hfsbi_job_waiter *)hfsbi_array(&job->tools->alloc, 1, sizeof *w);
+    if (!w) return false;
+    w->next = NULL;
+    w->fn = fn;
+    w->user = user;
+    while (*link) link = &(*link)->next;
+    *link = w;
     return true;
 }
 

@@ -437,6 +437,13 @@ typedef struct hfsbi_job_spec {
 
 typedef struct hfsbi_job_scan hfsbi_job_scan; /* see job.c */
 
+/* Who is told when a program runs, see hfsbi_program_on_start(). */
+typedef struct hfsbi_job_waiter {
+    struct hfsbi_job_waiter *next;
+    void (*fn)(void *user, struct hfsbi_job *job);
+    void *user;
+} hfsbi_job_waiter;
+
 typedef struct hfsbi_job {
     struct hfsbi_job  *next;
     hfsb_tools        *tools;
@@ -459,8 +466,9 @@ typedef struct hfsbi_job {
     hfsb_proc_result   end;
     hfsbi_record       record;
     hfsbi_feed        *feed; /* of a raw command; NULL: it has a record */
-    void (*on_start)(void *user, struct hfsbi_job *job); /* see program.c */
-    void              *on_start_user;
+    hfsbi_job_waiter  *waiters; /* the first is told first */
+    bool               loose; /* its output is read, whether there is room in
+                                 the feed or not */
     hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* survivors */
     size_t             left_count;
     hfsb_tool_result   result;      /* bash's result, once done */
@@ -574,22 +582,27 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 /* Starts a program, or joins the one with the same id that the object has
    started with the same arguments. Its texts are moved out of the spec; only
    those of hfsbi_raw_spec and id, work_dir, env, input, timeout are used, and
-   `command` without argv. It may wait for a place, and may have failed to
-   start: see the next functions. The caller holds it until the release.
+   `command` without argv. A relative or empty work_dir begins at that of the
+   tools. It may wait for a place, and may have failed to start: see the next
+   functions. The caller holds it until the release.
    HFSB_OK; HFSB_REFUSED: the id was used for another command, or its program
-   is forgotten; HFSB_LIMIT: too many wait; HFSB_NOMEM. Takes the lock, and so
-   must the callers of all below that are not in the thread of the loop. */
+   is forgotten; HFSB_ARG: the id has a NUL or more than 159 bytes; HFSB_LIMIT:
+   too many wait; HFSB_NOMEM. Takes the lock, and so must the callers of all
+   below that are not in the thread of the loop. */
 HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
                                          hfsbi_job_spec    *spec,
                                          unsigned long long owner,
                                          hfsbi_job **out, hfsb_err *err);
-/* Calls fn once the program runs or has failed to start. False when that is
-   known already: then fn is not called. fn NULL: nothing is called. */
+/* Calls fn(user) once the program runs or has failed to start; several users
+   may wait for one program. False when that is known already, or without
+   memory, and then the state is WAITING: fn is not called. fn NULL: this user
+   (NULL: no user) is not called any more. */
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
                                      void      *user);
 /* Why it could not be started; NULL: it runs, has run or waits. The status is
-   job->result.code. */
+   job->result.code: of hfsb_proc_open(), or HFSB_CANCELLED, HFSB_TIMEOUT when
+   that came before a place was free. */
 HFSBI_FN const char *hfsbi_program_failure(const hfsbi_job *job);
 /* Finds the newest program of the object with that id, pid or tag ("" or 0:
    not by this), which the caller then holds; NULL: none. */
