@@ -39638,11 +39638,10 @@ HFSBI_FN void hfsbi_feed_init(hfsbi_feed *feed, size_t max,
 HFSBI_FN void hfsbi_feed_free(hfsbi_feed *feed) {
     feed->on_hold = NULL;
     while (feed->readers) hfsbi_feed_detach(feed->readers);
+    while (feed->start < feed->end) hfsbi_feed_drop(feed); /* counts them */
     hfsbi_array_free(&feed->alloc, feed->ring, feed->cap, 1);
     feed->ring = NULL;
     feed->cap = 0;
-    feed->start = feed->end;
-    feed->first = feed->next;
 }
 
 HFSBI_FN void hfsbi_feed_write(hfsbi_feed *feed, hfsbi_feed_kind kind,
@@ -44629,6 +44628,13 @@ typedef struct hfsbi_job_spec {
 
 typedef struct hfsbi_job_scan hfsbi_job_scan; /* see job.c */
 
+/* Who is told when a program runs, see hfsbi_program_on_start(). */
+typedef struct hfsbi_job_waiter {
+    struct hfsbi_job_waiter *next;
+    void (*fn)(void *user, struct hfsbi_job *job);
+    void *user;
+} hfsbi_job_waiter;
+
 typedef struct hfsbi_job {
     struct hfsbi_job  *next;
     hfsb_tools        *tools;
@@ -44651,8 +44657,9 @@ typedef struct hfsbi_job {
     hfsb_proc_result   end;
     hfsbi_record       record;
     hfsbi_feed        *feed; /* of a raw command; NULL: it has a record */
-    void (*on_start)(void *user, struct hfsbi_job *job); /* see program.c */
-    void              *on_start_user;
+    hfsbi_job_waiter  *waiters; /* the first is told first */
+    bool               loose; /* its output is read, whether there is room in
+                                 the feed or not */
     hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* survivors */
     size_t             left_count;
     hfsb_tool_result   result;      /* bash's result, once done */
@@ -44766,22 +44773,27 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 /* Starts a program, or joins the one with the same id that the object has
    started with the same arguments. Its texts are moved out of the spec; only
    those of hfsbi_raw_spec and id, work_dir, env, input, timeout are used, and
-   `command` without argv. It may wait for a place, and may have failed to
-   start: see the next functions. The caller holds it until the release.
+   `command` without argv. A relative or empty work_dir begins at that of the
+   tools. It may wait for a place, and may have failed to start: see the next
+   functions. The caller holds it until the release.
    HFSB_OK; HFSB_REFUSED: the id was used for another command, or its program
-   is forgotten; HFSB_LIMIT: too many wait; HFSB_NOMEM. Takes the lock, and so
-   must the callers of all below that are not in the thread of the loop. */
+   is forgotten; HFSB_ARG: the id has a NUL or more than 159 bytes; HFSB_LIMIT:
+   too many wait; HFSB_NOMEM. Takes the lock, and so must the callers of all
+   below that are not in the thread of the loop. */
 HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
                                          hfsbi_job_spec    *spec,
                                          unsigned long long owner,
                                          hfsbi_job **out, hfsb_err *err);
-/* Calls fn once the program runs or has failed to start. False when that is
-   known already: then fn is not called. fn NULL: nothing is called. */
+/* Calls fn(user) once the program runs or has failed to start; several users
+   may wait for one program. False when that is known already, or without
+   memory, and then the state is WAITING: fn is not called. fn NULL: this user
+   (NULL: no user) is not called any more. */
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
                                      void      *user);
 /* Why it could not be started; NULL: it runs, has run or waits. The status is
-   job->result.code. */
+   job->result.code: of hfsb_proc_open(), or HFSB_CANCELLED, HFSB_TIMEOUT when
+   that came before a place was free. */
 HFSBI_FN const char *hfsbi_program_failure(const hfsbi_job *job);
 /* Finds the newest program of the object with that id, pid or tag ("" or 0:
    not by this), which the caller then holds; NULL: none. */
@@ -47099,6 +47111,7 @@ static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
 }
 
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_job_waiter *waiter;
     if (job->state != HFSBI_JOB_DONE) { /* closing it below kills it */
         job->killed = true;
         job->ended = hfsb_clock_ms();
@@ -47117,6 +47130,10 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_record_free(&job->record);
     if (job->feed) hfsbi_feed_free(job->feed);
     hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    while ((waiter = job->waiters) != NULL) {
+        job->waiters = waiter->next;
+        hfsbi_array_free(&tools->alloc, waiter, 1, sizeof *waiter);
+    }
     hfsbi_job_spec_free(&job->spec);
     hfsb_buf_free(&job->brief.text);
     hfsbi_guard_close(job->guard);
@@ -47142,14 +47159,36 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
 /* The feed has as much as it keeps, or room again. */
 static void hfsbi_job_hold(void *user, bool hold) {
     hfsbi_job *job = (hfsbi_job *)user;
-    if (job->proc) hfsbi_proc_hold(job->proc, hold);
+    if (job->proc) hfsbi_proc_hold(job->proc, hold && !job->loose);
+}
+
+/* A reader that takes no more events must not keep a program that was killed
+   or timed out from its end. Once it has exited its output is read, and the
+   feed drops what it has no room for. */
+static void hfsbi_job_loosen(hfsbi_job *job) {
+    hfsb_proc_result now = hfsb_proc_status(job->proc);
+    if (!job->feed || job->loose || !(now.killed || now.timed_out)) return;
+    if (now.end == HFSB_PROC_RUNNING && !now.incomplete) return;
+    job->loose = true;
+    hfsbi_proc_hold(job->proc, false);
 }
 
 /* It runs, or has ended without that. */
 static void hfsbi_job_started(hfsbi_job *job) {
-    void (*fn)(void *user, hfsbi_job *job) = job->on_start;
-    job->on_start = NULL;
-    if (fn) fn(job->on_start_user, job);
+    hfsbi_job_waiter *w;
+    while ((w = job->waiters) != NULL) {
+        void (*fn)(void *user, hfsbi_job *job) = w->fn;
+        void *user = w->user;
+        job->waiters = w->next;
+        hfsbi_array_free(&job->tools->alloc, w, 1, sizeof *w);
+        fn(user, job);
+    }
+}
+
+/* The status of a program that was not started, if nothing else is known. */
+static hfsb_status hfsbi_job_reason(const hfsbi_job *job) {
+    if (job->status != HFSB_OK) return job->status;
+    return job->end.timed_out ? HFSB_TIMEOUT : HFSB_CANCELLED;
 }
 
 /* Ends a job and writes the result of bash. err is the reason why the command
@@ -47160,6 +47199,8 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     job->ended = hfsb_clock_ms();
     hfsbi_record_finish(&job->record);
     job->status = hfsbi_bash_result(job, err);
+    if (job->feed && !job->pid && job->result.code == HFSB_OK)
+        job->result.code = hfsbi_job_reason(job);
     job->result_held = true;
     (void)hfsbi_job_report(job, true);
     if (job->once) {
@@ -47231,6 +47272,7 @@ static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
         if (call->streams && call->job == job) call->listener.heard = true;
     hfsbi_job_stir(job);
     if (done) hfsbi_job_end(job);
+    else hfsbi_job_loosen(job);
 }
 
 /* Ends a waiting job whose timeout has passed. */
@@ -47411,8 +47453,10 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
+/* Why a program could not be started stays: it is short, and the answer to a
+   repeat. */
 static void hfsbi_job_drop_text(hfsbi_job *job) {
-    hfsb_tool_result_free(&job->result);
+    if (!job->feed || job->pid) hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
     if (job->feed) hfsbi_feed_free(job->feed); /* its end stays */
     job->result_held = false;
@@ -47595,8 +47639,12 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
     (void)tools;
     if (job->state == HFSBI_JOB_DONE) return false;
     job->killed = true;
-    if (job->state == HFSBI_JOB_RUNNING) hfsb_proc_kill(job->proc);
-    else hfsbi_job_finish(job, NULL);
+    if (job->state == HFSBI_JOB_RUNNING) {
+        hfsb_proc_kill(job->proc);
+        hfsbi_job_loosen(job);
+    } else {
+        hfsbi_job_finish(job, NULL);
+    }
     return true;
 }
 
@@ -47675,7 +47723,9 @@ static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
     hfsbi_build_int(b, "age_ms", now - job->created);
     hfsbi_build_int(b, "duration_ms", end - job->created);
     hfsbi_put_ending(b, job);
-    hfsbi_build_int(b, "output_bytes", (long long)job->record.total);
+    hfsbi_build_int(
+        b, "output_bytes",
+        (long long)(job->feed ? job->record.taken : job->record.total));
     if (job->end.peak_bytes) {
         hfsbi_build_int(b, "cpu_ms", job->end.cpu_ms);
         hfsbi_build_int(b, "peak_bytes", (long long)job->end.peak_bytes);
@@ -47760,13 +47810,21 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
    first, whose events can be read from the beginning as long as they are kept.
    Whoever has started or found a program holds it until the release; a program
    that nobody holds stays readable for a while after its end. */
-/* Adds the texts of a spec to a digest, with their lengths. */
+/* Seconds that stand for more: ms of them fit into any clock. */
+#define HFSBI_PROGRAM_TIME 1e9
+
+static void hfsbi_program_hash_number(hfsb_sha256       *sha,
+                                      unsigned long long n) {
+    unsigned char bytes[8];
+    size_t        i;
+    for (i = 0; i < sizeof bytes; i++, n >>= 8)
+        bytes[i] = (unsigned char)(n & 255u);
+    hfsb_sha256_write(sha, hfsb_str_make((const char *)bytes, sizeof bytes));
+}
+
+/* Adds a text of a spec to a digest, with its length. */
 static void hfsbi_program_hash(hfsb_sha256 *sha, const hfsb_buf *text) {
-    unsigned char length[8];
-    size_t        i, n = text->len;
-    for (i = 0; i < sizeof length; i++, n >>= 8)
-        length[i] = (unsigned char)(n & 255u);
-    hfsb_sha256_write(sha, hfsb_str_make((const char *)length, sizeof length));
+    hfsbi_program_hash_number(sha, text->len);
     hfsb_sha256_write(sha, hfsb_buf_str(text));
 }
 
@@ -47781,6 +47839,14 @@ static void hfsbi_program_digest(const hfsbi_job_spec *spec,
     hfsbi_program_hash(&sha, &spec->input);
     hfsbi_program_hash(&sha, &spec->env);
     hfsbi_program_hash(&sha, &spec->raw.tag);
+    hfsbi_program_hash_number(&sha, spec->raw.cols);
+    hfsbi_program_hash_number(&sha, spec->raw.rows);
+    hfsbi_program_hash_number(&sha, (spec->raw.bare_env ? 1u : 0) |
+                                        (spec->raw.keep_input ? 2u : 0) |
+                                        (spec->merge_stderr ? 4u : 0));
+    hfsbi_program_hash_number(
+        &sha, (unsigned long long)(spec->timeout > 0 ? spec->timeout * 1000.0
+                                                     : 0.0));
     hfsb_sha256_finish(&sha, out);
 }
 
@@ -47834,8 +47900,6 @@ static hfsb_status hfsbi_program_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsb_status     st = hfsbi_spent_check(
             tools, digest, hfsb_buf_str(&spec->id), HFSB_LIT(""), err);
     if (st == HFSB_OK) st = hfsbi_job_admit(tools, spec->input.len, err);
-    if (st == HFSB_OK && hfsbi_job_spec_status(spec) != HFSB_OK)
-        st = HFSB_NOMEM;
     if (st != HFSB_OK) return st;
     hfsbi_program_brief(tools, spec, &brief);
     asked.digest = digest;
@@ -47846,15 +47910,48 @@ static hfsb_status hfsbi_program_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     return *out ? HFSB_OK : hfsbi_fail_status(err, HFSB_NOMEM, "Process");
 }
 
+/* A relative directory, or none, begins where commands of bash begin. */
+static void hfsbi_program_work_dir(const hfsb_tools *tools,
+                                   hfsbi_job_spec   *spec) {
+    hfsb_buf given = spec->work_dir;
+    hfsb_str base = hfsb_root_work_dir(tools->place);
+    if (!base.len || (given.len && given.ptr[0] == '/')) return;
+    memset(&spec->work_dir, 0, sizeof spec->work_dir);
+    spec->work_dir.alloc = given.alloc;
+    hfsb_buf_append(&spec->work_dir, base);
+    if (given.len) hfsb_buf_append_byte(&spec->work_dir, '/');
+    hfsb_buf_append(&spec->work_dir, hfsb_buf_str(&given));
+    if (given.status != HFSB_OK) spec->work_dir.status = given.status;
+    hfsb_buf_free(&given);
+}
+
+/* Completes a spec. An id that does not fit would be cut, and a repeat would
+   not find it; a text that lacks bytes would be another command. */
+static hfsb_status hfsbi_program_prepare(const hfsb_tools *tools,
+                                         hfsbi_job_spec   *spec,
+                                         hfsb_err         *err) {
+    spec->raw.on = true;
+    if (spec->id.len >= HFSBI_JOB_ID ||
+        hfsb_str_find_byte(hfsb_buf_str(&spec->id), '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "An id must have at most %d bytes and no NUL.",
+                          HFSBI_JOB_ID - 1);
+    if (spec->timeout > HFSBI_PROGRAM_TIME) spec->timeout = HFSBI_PROGRAM_TIME;
+    hfsbi_program_describe(spec);
+    hfsbi_program_work_dir(tools, spec);
+    if (hfsbi_job_spec_status(spec) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Process");
+    return HFSB_OK;
+}
+
 HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools *tools,
                                          hfsbi_job_spec    *spec,
                                          unsigned long long owner,
                                          hfsbi_job **out, hfsb_err *err) {
     unsigned char digest[HFSB_SHA256_SIZE];
-    hfsb_status   st = HFSB_OK;
+    hfsb_status   st = hfsbi_program_prepare(tools, spec, err);
     *out = NULL;
-    spec->raw.on = true;
-    hfsbi_program_describe(spec);
+    if (st != HFSB_OK) return st;
     hfsbi_program_digest(spec, digest);
     hfsbi_loop_lock(tools->loop);
     hfsbi_jobs_drop_old(tools);
@@ -47867,12 +47964,34 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools *tools,
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
 
+static void hfsbi_program_wait_not(hfsbi_job *job, const void *user) {
+    hfsbi_job_waiter **link = &job->waiters, *w;
+    while ((w = *link) != NULL) {
+        if (user && w->user != user) {
+            link = &w->next;
+            continue;
+        }
+        *link = w->next;
+        hfsbi_array_free(&job->tools->alloc, w, 1, sizeof *w);
+    }
+}
+
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
                                      void      *user) {
+    hfsbi_job_waiter **link = &job->waiters, *w;
     if (job->state != HFSBI_JOB_WAITING) return false;
-    job->on_start = fn;
-    job->on_start_user = user;
+    if (!fn) {
+        hfsbi_program_wait_not(job, user);
+        return true;
+    }
+    w = (hfsbi_job_waiter *)hfsbi_array(&job->tools->alloc, 1, sizeof *w);
+    if (!w) return false;
+    w->next = NULL;
+    w->fn = fn;
+    w->user = user;
+    while (*link) link = &(*link)->next;
+    *link = w;
     return true;
 }
 

@@ -3918,6 +3918,8 @@ HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
      api.c     the object, its routes, /api/jobs, /api/health, /api/metrics
      call.c    a call of a tool, from the request to the reply
      fields.c  the arguments of a call, and the errors in them
+     fetch.c   a file as a reply
+     upload.c  a body as a file, or as several
      files.c   /api/files
      events.c  /api/events
 
@@ -4093,13 +4095,37 @@ HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
 /* Handles GET /api/events; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
 
-/* ---- files.c ---- */
+/* ---- fetch.c ---- */
 
-/* Adds the routes of /api/files, for the files in the root of the tools, which
-   must outlive the server's requests. HFSB_OK; HFSB_NOMEM, or as
-   hfsb_server_add(): routes added before the failure remain. */
-HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
-                                     hfsb_err *err);
+/* The HTTP status for the status of a failed file function. */
+HFSBI_FN int hfsbi_file_http_status(hfsb_status st);
+
+enum { HFSBI_ETAG = 96 }; /* bytes */
+
+/* Writes the strong validator of a version of a file, with its quotes and
+   NUL. */
+HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
+                              char                  etag[HFSBI_ETAG]);
+
+/* The conditions of a request. */
+typedef struct hfsbi_conditions {
+    hfsb_buf match, none_match; /* If-Match, If-None-Match; ptr NULL: none */
+} hfsbi_conditions;
+
+/* Copies the fields of the head. False without memory; the caller frees *c in
+   any case. */
+HFSBI_FN bool hfsbi_conditions_read(const hfsb_http_head *head,
+                                    const hfsb_alloc     *alloc,
+                                    hfsbi_conditions     *c);
+HFSBI_FN void hfsbi_conditions_free(hfsbi_conditions *c);
+/* Checks If-Match, and for a change If-None-Match. info NULL: the file does
+   not exist. False if a condition fails: the status is 412, *err has the
+   reason. In any thread. */
+HFSBI_FN bool hfsbi_conditions_hold(const hfsbi_conditions *c,
+                                    const hfsb_file_info   *info, bool change,
+                                    hfsb_err *err);
+/* True if the list is "*". */
+HFSBI_FN bool hfsbi_etag_is_any(const hfsb_buf *list);
 
 typedef enum hfsbi_range {
     HFSBI_RANGE_NONE,  /* absent, or ignored: send the whole file */
@@ -4113,6 +4139,121 @@ typedef enum hfsbi_range {
 HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
                                        unsigned long long *first,
                                        unsigned long long *length);
+
+/* A file to be sent as a reply. */
+typedef struct hfsbi_fetch_opts {
+    const hfsb_tools *tools; /* with the root and the journal; it must outlive
+                                the request */
+    hfsb_str    path;        /* copied */
+    const char *type;        /* Content-Type; constant (NULL:
+                                application/octet-stream) */
+    bool        part; /* send `length` bytes from `offset` on, or as many as
+                         there are, with 200; the head of the request is not
+                         looked at. Else its Range and its conditions count,
+                         and the reply has ETag and Last-Modified */
+    unsigned long long offset, length; /* ~0ull: up to the end */
+    /* Adds fields to the reply to an open file, whose status is 200, 206, 304
+       or 416; info has the true size of a file of /proc. False: without
+       memory, 503 is sent. (NULL: none) */
+    bool (*fields)(void *user, hfsb_request *request, int status,
+                   const hfsb_file_info *info);
+    /* Replies when there is nothing to send; status is 400 or above, err has
+       the reason. It may start other work for the request, such as listing a
+       directory (HFSB_IS_DIR, which then is not in the journal). (NULL:
+       hfsb_reply_error()) */
+    void (*refuse)(void *user, hfsb_request *request, int status,
+                   const hfsb_err *err);
+    /* Called once, last, also if the client is gone. (NULL: nothing) */
+    void (*release)(void *user);
+    void *user;
+} hfsbi_fetch_opts;
+
+/* Replies with a file, now or later; reports it as "download". All functions
+   are called in the loop. The reply has an exact Content-Length. For a route
+   without a body, or whose body is complete. */
+HFSBI_FN void hfsbi_fetch_start(hfsb_request           *request,
+                                const hfsbi_fetch_opts *opts);
+
+/* ---- upload.c ---- */
+
+/* A file that was written. */
+typedef struct hfsbi_upload_file {
+    hfsb_buf          path; /* as given to the writer */
+    hfsb_file_written written;
+    char              sha256[HFSB_SHA256_HEX]; /* of the bytes of the body; ""
+                                                  with no_sha256 */
+} hfsbi_upload_file;
+
+/* The end of an upload; valid during the call. */
+typedef struct hfsbi_upload_end {
+    int status; /* 201: the file was created; 200: replaced, or the body had
+                   parts; from 400 on: failed; 0: the client is gone or has an
+                   answer already */
+    const hfsb_err *err; /* for a status from 400 on: the reason */
+    hfsb_str        path; /* of the file that failed, or "" */
+    const hfsbi_upload_file *files; /* written completely, also if another
+                                       part failed after them */
+    size_t                   file_count;
+} hfsbi_upload_end;
+
+/* Where a body goes. The functions `prepare` and `part` are called in a pool
+   thread, one at a time: they must use only their own data. */
+typedef struct hfsbi_upload_opts {
+    const hfsb_tools *tools; /* with the root and the journal; it must outlive
+                                the request */
+    hfsb_str          path;  /* copied; not used with `part` */
+    hfsb_file_write_opts write; /* what its pointers lead to must exist until
+                                   `done` */
+    /* Write into the file from range->offset on, in place, instead of
+       replacing it; made if it does not exist. `write` is not used then.
+       Copied. (NULL: the whole file) */
+    const hfsbi_range_opts *range;
+    bool                    no_sha256; /* nobody wants it */
+    /* Before a file is opened: may check conditions, change the path and the
+       options. Else HFSB_OK: the file is refused with *err, and with *status
+       if that is set. (NULL: nothing) */
+    hfsb_status (*prepare)(void *user, hfsb_buf *path,
+                           hfsb_file_write_opts *write, int *status,
+                           hfsb_err *err);
+    /* The body is multipart/form-data. Called when a part begins, with its
+       name, filename and type: appends the path of the file that the part
+       becomes to *path; without one the part is skipped. Else HFSB_OK: the
+       upload ends, as for `prepare`. (NULL: the body is one file) */
+    hfsb_status (*part)(void *user, const hfsbi_multipart *part,
+                        hfsb_buf *path, int *status, hfsb_err *err);
+    size_t max_parts; /* (0: 1000) */
+    /* Replies; called once in the loop in any case, at the earliest during
+       hfsbi_upload_start(). The place to free `user`. */
+    void (*done)(void *user, hfsb_request *request,
+                 const hfsbi_upload_end *end);
+    void *user;
+} hfsbi_upload_opts;
+
+typedef struct hfsbi_upload hfsbi_upload;
+
+/* Sends the body of the request to a file, or with `part` to one for each part
+   as it ends. Called from `begin` of a route whose `body` and `fn` are the two
+   functions below; hfsb_request_set() and _on_gone() are used by the upload.
+   The files are opened before the body arrives: a client that sent "Expect:
+   100-continue" receives a refusal instead of 100. Memory is bounded: two
+   blocks of 192 KiB and the paths. Each file is reported as "upload". If the
+   client goes, files that are complete stay, the one that is not is as it
+   was (of a range, bytes that came are written). Statuses of failures:
+   hfsbi_file_http_status(); 415, 400 or 413 for a body in parts that is
+   not multipart/form-data, malformed or beyond a limit. */
+HFSBI_FN void hfsbi_upload_start(hfsb_request            *request,
+                                 const hfsbi_upload_opts *opts);
+HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
+                                hfsb_str piece);
+HFSBI_FN void hfsbi_upload_finish(void *user, hfsb_request *request);
+
+/* ---- files.c ---- */
+
+/* Adds the routes of /api/files, for the files in the root of the tools, which
+   must outlive the server's requests. HFSB_OK; HFSB_NOMEM, or as
+   hfsb_server_add(): routes added before the failure remain. */
+HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
+                                     hfsb_err *err);
 
 /* ---- src/api/fields.c ---- */
 /* fields.c - reads the arguments of a call, and reports those that are wrong.
@@ -5067,81 +5208,17 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
     hfsbi_api_call_start(x);
 }
 
-/* ---- src/api/files.c ---- */
-/* files.c - /api/files: files of any size as bytes, by GET, PUT and DELETE.
+/* ---- src/api/fetch.c ---- */
+/* fetch.c - a file as the reply to a request, and the conditions of requests.
 
-   Each request is an operation (hfsbi_file_op), which alternates between the
-   loop and a pool thread by hfsbi_request_work(): disk work is done in the
-   thread, replies are sent in the loop.
+     loop: read the head -> thread: open, decide -> loop: reply
+                                      -> (thread: close) -> free
 
-     GET     thread: open, decide   -> loop: reply -> (thread: close) -> free
-     DELETE  thread: check, remove  -> loop: reply -> free
-     PUT     loop: fill a block     -> thread: write it -> ... -> commit
-                                    -> loop: reply -> free
-
-   A thread never touches the request, and the loop never touches an operation
-   that a thread works on, except for the block that the loop fills. A PUT
-   replaces the file only after the whole body has arrived. */
-/* The work for one request; the first member of hfsbi_fetch and
-   hfsbi_upload. */
-typedef struct hfsbi_file_op {
-    const hfsb_root  *root;
-    const hfsb_tools *tools; /* whose journal records it */
-    long long         began; /* hfsb_clock_ms() */
-    size_t            size;  /* of the whole struct, in bytes */
-    hfsb_buf          path;
-    hfsb_buf          match, none_match; /* If-Match, If-None-Match; ptr NULL:
-                                           none */
-    int               http; /* status of the reply; 0: not known yet */
-    hfsb_err          err;  /* the text of a reply from 400 on */
-} hfsbi_file_op;
-
-/* ---- replies ---- */
-
-/* Replies 422 for a key of the query. `text` is for the item of the detail,
-   `sentence` for the whole reply. */
-static void hfsbi_files_refuse_key(hfsb_request *request, const char *key,
-                                   const char *type, const char *text,
-                                   const hfsb_json_value *input,
-                                   const char            *sentence) {
-    hfsb_buf detail = HFSB_INIT;
-    detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
-    if (hfsbi_fields_detail_item("query", hfsb_cstr(key), type, text, input,
-                                 &detail) == HFSB_OK)
-        hfsbi_reply_detail(request, 422, hfsb_buf_str(&detail),
-                           hfsb_cstr(sentence));
-    else hfsb_reply_error(request, 503, "Out of memory.");
-    hfsb_buf_free(&detail);
-}
-
-static void hfsbi_file_op_reply_error(const hfsbi_file_op *op,
-                                      hfsb_request        *request) {
-    hfsb_reply_error(request, op->http, "%s",
-                     op->err.msg[0] ? op->err.msg
-                                    : hfsb_http_reason(op->http));
-}
-
-/* Replies with the result as JSON and frees it. st: HFSB_NOMEM if the result
-   is incomplete; then the reply says what was done to the file. */
-static void hfsbi_file_op_reply_result(const hfsbi_file_op *op,
-                                       hfsb_request        *request,
-                                       hfsb_tool_result    *result,
-                                       hfsb_status st, const char *what) {
-    hfsb_buf body = HFSB_INIT;
-    body.alloc = op->path.alloc;
-    if (st == HFSB_OK) st = hfsb_tool_result_write(result, &body, NULL);
-    if (st == HFSB_OK)
-        hfsbi_reply_take(request, op->http, "application/json", &body);
-    else
-        hfsb_reply_error(request, 503, "Out of memory. The file is %s.", what);
-    hfsb_buf_free(&body);
-    hfsb_tool_result_free(result);
-}
-
-/* ---- operations ---- */
-
-/* The HTTP status for the status of a failed file function. */
-static int hfsbi_files_http_status(hfsb_status st) {
+   The thread opens the file and decides on the status, the range and the
+   length; the loop sends the head and hands the descriptor to the reply. A
+   file of /proc, whose size reads as 0, is read by the thread and sent from
+   memory: so the reply always has an exact Content-Length. */
+HFSBI_FN int hfsbi_file_http_status(hfsb_status st) {
     switch (st) {
     case HFSB_NOT_FOUND: return 404;
     case HFSB_ARG:
@@ -5160,9 +5237,7 @@ static int hfsbi_files_http_status(hfsb_status st) {
     }
 }
 
-static void hfsbi_file_op_set_status(hfsbi_file_op *op) {
-    op->http = hfsbi_files_http_status(op->err.code);
-}
+/* ---- conditions ---- */
 
 /* Appends all fields of that name as one list. False without memory. */
 static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
@@ -5177,73 +5252,24 @@ static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
     return ok;
 }
 
-/* Copies the path and the conditions. False after an error reply. */
-static bool hfsbi_file_op_read_request(hfsbi_file_op *op,
-                                       hfsb_request  *request) {
-    const hfsb_http_head *head = hfsb_request_head(request);
-    hfsb_status st = hfsb_request_query(request, "path", &op->path, &op->err);
-    if (st == HFSB_NOT_FOUND || (st == HFSB_OK && op->path.len == 0))
-        hfsbi_files_refuse_key(request, "path", "missing", "Field required",
-                               NULL, "path is required: /api/files?path=...");
-    else if (st == HFSB_SYNTAX)
-        hfsb_reply_error(request, 400, "%s", op->err.msg);
-    else if (st != HFSB_OK ||
-             !hfsbi_field_join(head, "If-Match", &op->match) ||
-             !hfsbi_field_join(head, "If-None-Match", &op->none_match))
-        hfsb_reply_error(request, 503, "Out of memory.");
-    else return true;
-    return false;
+HFSBI_FN bool hfsbi_conditions_read(const hfsb_http_head *head,
+                                    const hfsb_alloc     *alloc,
+                                    hfsbi_conditions     *c) {
+    memset(c, 0, sizeof *c);
+    c->match.alloc = c->none_match.alloc = *alloc;
+    return hfsbi_field_join(head, "If-Match", &c->match) &&
+           hfsbi_field_join(head, "If-None-Match", &c->none_match);
 }
 
-/* Adds the event of an operation whose outcome is known. */
-static void hfsbi_file_op_report(const hfsbi_file_op *op, const char *tool,
-                                 unsigned long long bytes) {
-    const char *error = "";
-    if (op->http >= 400)
-        error = op->err.msg[0] ? op->err.msg : hfsb_http_reason(op->http);
-    hfsbi_api_report(op->tools, tool, hfsb_buf_str(&op->path), "",
-                     hfsb_cstr(error), op->began, bytes);
+HFSBI_FN void hfsbi_conditions_free(hfsbi_conditions *c) {
+    hfsb_buf_free(&c->match);
+    hfsb_buf_free(&c->none_match);
 }
 
-static void hfsbi_file_op_free(hfsbi_file_op *op) {
-    hfsb_alloc alloc = op->path.alloc;
-    hfsb_buf_free(&op->path);
-    hfsb_buf_free(&op->match);
-    hfsb_buf_free(&op->none_match);
-    hfsbi_array_free(&alloc, op, op->size, 1);
-}
-
-/* Returns a new operation of `size` bytes with the path and the conditions of
-   the request; the bytes after its first member are zero. NULL after an error
-   reply. */
-static hfsbi_file_op *hfsbi_file_op_open(const hfsb_tools *tools,
-                                         hfsb_request *request, size_t size) {
-    const hfsb_alloc *alloc = hfsbi_server_alloc(hfsb_request_server(request));
-    hfsbi_file_op    *op = (hfsbi_file_op *)hfsbi_array(alloc, size, 1);
-    if (!op) {
-        hfsb_reply_error(request, 503, "Out of memory.");
-        return NULL;
-    }
-    memset(op, 0, size);
-    op->root = tools->place;
-    op->tools = tools;
-    op->began = hfsb_clock_ms();
-    op->size = size;
-    op->path.alloc = op->match.alloc = op->none_match.alloc = *alloc;
-    if (hfsbi_file_op_read_request(op, request)) return op;
-    hfsbi_file_op_free(op);
-    return NULL;
-}
-
-/* ---- conditions ---- */
-
-enum { HFSBI_ETAG = 96 }; /* bytes */
-
-/* Writes the strong validator of a version of a file, with its quotes and NUL.
-   A file that is replaced by a rename has another inode; one that is modified
+/* A file that is replaced by a rename has another inode; one that is modified
    in place has another time of change. */
-static void hfsbi_file_etag(const hfsb_file_info *info,
-                            char                  etag[HFSBI_ETAG]) {
+HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
+                              char                  etag[HFSBI_ETAG]) {
     (void)snprintf(etag, HFSBI_ETAG, "\"%llx-%llx-%llx-%llx.%lx\"",
                    info->device, info->inode, info->size,
                    (unsigned long long)info->changed,
@@ -5275,30 +5301,27 @@ static bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
     return false;
 }
 
-static bool hfsbi_etag_is_any(const hfsb_buf *list) {
+HFSBI_FN bool hfsbi_etag_is_any(const hfsb_buf *list) {
     return hfsb_str_equal(hfsbi_trim(hfsb_buf_str(list)), HFSB_LIT("*"));
 }
 
-/* Checks If-Match, and for a change If-None-Match. info NULL: the file does
-   not exist. False if a condition fails: op->http is 412, op->err has the
-   reason. */
-static bool hfsbi_file_op_check(hfsbi_file_op *op, const hfsb_file_info *info,
-                                bool change) {
+HFSBI_FN bool hfsbi_conditions_hold(const hfsbi_conditions *c,
+                                    const hfsb_file_info *info, bool change,
+                                    hfsb_err *err) {
     char etag[HFSBI_ETAG];
     if (info) hfsbi_file_etag(info, etag);
-    if (op->match.ptr &&
-        (!info || !hfsbi_etag_listed(hfsb_buf_str(&op->match), etag, false)))
-        hfsbi_fail(&op->err, HFSB_REFUSED, 0,
+    if (c->match.ptr &&
+        (!info || !hfsbi_etag_listed(hfsb_buf_str(&c->match), etag, false)))
+        hfsbi_fail(err, HFSB_REFUSED, 0,
                    info ? "The file is not the one that If-Match names: it "
                           "has changed. Read it again."
                         : "There is no file, and If-Match asks for one.");
-    else if (change && info && op->none_match.ptr &&
-             hfsbi_etag_listed(hfsb_buf_str(&op->none_match), etag, true))
-        hfsbi_fail(&op->err, HFSB_REFUSED, 0,
+    else if (change && info && c->none_match.ptr &&
+             hfsbi_etag_listed(hfsb_buf_str(&c->none_match), etag, true))
+        hfsbi_fail(err, HFSB_REFUSED, 0,
                    "The file exists already, and If-None-Match does not want "
                    "that.");
     else return true;
-    op->http = 412;
     return false;
 }
 
@@ -5345,197 +5368,172 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
     return HFSBI_RANGE_PART;
 }
 
-/* ---- GET and DELETE: in a pool thread ---- */
+/* ---- in a pool thread ---- */
 
-/* A GET or HEAD. */
 typedef struct hfsbi_fetch {
-    hfsbi_file_op      op;
-    bool               ranges; /* GET: Range applies; HEAD ignores it */
-    hfsb_buf           range, if_range, since; /* ptr NULL: none */
-    int                fd;
-    hfsb_file_info     info;
-    hfsb_buf           content; /* of a file without a size */
-    unsigned long long first, length;
+    hfsbi_fetch_opts opts; /* its path is a view of `path` */
+    hfsb_buf         path;
+    long long        began;  /* hfsb_clock_ms() */
+    bool             ranges; /* GET: Range applies; HEAD ignores it */
+    hfsbi_conditions conditions;
+    hfsb_buf         range, if_range, since; /* ptr NULL: none */
+    hfsbi_file_range file; /* its fd is -1 when it has none */
+    int              http; /* status of the reply */
+    hfsb_err         err;  /* of a reply from 400 on */
 } hfsbi_fetch;
+
+/* True for a file without a size, such as those of /proc. */
+static bool hfsbi_fetch_is_sizeless(const hfsbi_fetch *f) {
+    return f->file.content.len > 0;
+}
 
 /* True for a 304: by If-None-Match, or without it by If-Modified-Since, whose
    date must equal our Last-Modified. */
 static bool hfsbi_fetch_unchanged(const hfsbi_fetch *f, const char *etag) {
-    char date[HFSB_HTTP_DATE];
-    if (f->op.none_match.ptr)
-        return hfsbi_etag_listed(hfsb_buf_str(&f->op.none_match), etag, true);
+    char            date[HFSB_HTTP_DATE];
+    const hfsb_buf *none_match = &f->conditions.none_match;
+    if (none_match->ptr)
+        return hfsbi_etag_listed(hfsb_buf_str(none_match), etag, true);
     if (!f->since.ptr) return false;
-    hfsb_http_date(f->info.changed, date);
+    hfsb_http_date(f->file.info.changed, date);
     return hfsb_str_equal(hfsb_buf_str(&f->since), hfsb_cstr(date));
 }
 
-/* Sets the status of the reply for an open file, and first and length. */
+/* Sets the status of the reply for an open file, and the part to send. */
 static void hfsbi_fetch_decide(hfsbi_fetch *f) {
-    char etag[HFSBI_ETAG];
-    hfsbi_file_etag(&f->info, etag);
-    if (!hfsbi_file_op_check(&f->op, &f->info, false)) return;
-    f->op.http = 200;
-    f->first = 0;
-    f->length = f->info.size;
-    if (hfsbi_fetch_unchanged(f, etag)) {
-        f->op.http = 304;
+    char                     etag[HFSBI_ETAG];
+    unsigned long long       first, length;
+    const unsigned long long size = f->file.info.size;
+    hfsbi_file_etag(&f->file.info, etag);
+    f->http = 412;
+    if (!hfsbi_conditions_hold(&f->conditions, &f->file.info, false, &f->err))
         return;
-    }
-    if (!f->ranges || !f->range.ptr) return;
+    f->http = hfsbi_fetch_unchanged(f, etag) ? 304 : 200;
+    if (f->http == 304 || !f->ranges || !f->range.ptr) return;
     /* If-Range names another version: send the whole file */
     if (f->if_range.ptr &&
         !hfsb_str_equal(hfsb_buf_str(&f->if_range), hfsb_cstr(etag)))
         return;
-    switch (hfsbi_range_parse(hfsb_buf_str(&f->range), f->info.size, &f->first,
-                              &f->length)) {
-    case HFSBI_RANGE_PART: f->op.http = 206; break;
+    switch (
+        hfsbi_range_parse(hfsb_buf_str(&f->range), size, &first, &length)) {
+    case HFSBI_RANGE_PART:
+        f->http = 206;
+        f->file.first = first;
+        f->file.length = length;
+        break;
     case HFSBI_RANGE_BEYOND:
-        f->op.http = 416;
-        hfsbi_fail(&f->op.err, HFSB_ARG, 0,
+        f->http = 416;
+        hfsbi_fail(&f->err, HFSB_ARG, 0,
                    "The range begins after the end of the file, which has "
                    "%llu bytes.",
-                   f->info.size);
+                   size);
         break;
-    case HFSBI_RANGE_NONE:
-        f->first = 0;
-        f->length = f->info.size;
-        break;
+    case HFSBI_RANGE_NONE: break;
     }
 }
 
 static void hfsbi_fetch_run(void *user) {
-    hfsbi_fetch   *f = (hfsbi_fetch *)user;
-    hfsbi_file_op *op = &f->op;
-    hfsb_str       path = hfsb_buf_str(&op->path);
-    hfsb_status    st;
-    st = hfsb_file_open(op->root, path, &f->fd, &f->info, &op->err);
-    if (st == HFSB_OK && f->info.size == 0) { /* empty, or in /proc */
-        st = hfsb_file_read(op->root, path, HFSBI_SIZELESS_MAX, &f->content,
-                            NULL, &op->err);
+    hfsbi_fetch *f = (hfsbi_fetch *)user;
+    const bool   part = f->opts.part;
+    hfsb_status  st = hfsbi_file_range_open(
+         f->opts.tools->place, f->opts.path, part ? f->opts.offset : 0,
+        part ? f->opts.length : ~0ull, &f->file, &f->err);
+    if (st != HFSB_OK) {
+        f->file.fd = -1;
         /* some files of /proc, such as /proc/self/mem, cannot be read: that
            is not an error of the disk */
-        if (st == HFSB_IO) op->http = 400;
+        f->http = st == HFSB_IO && f->file.info.inode
+                      ? 400
+                      : hfsbi_file_http_status(st);
+        return;
     }
-    if (st != HFSB_OK && !op->http) hfsbi_file_op_set_status(op);
-    else if (f->content.len) op->http = 200;
-    else if (st == HFSB_OK) hfsbi_fetch_decide(f);
-    if ((op->http != 200 && op->http != 206) || f->content.len)
-        hfsbi_close(&f->fd);
+    if (part || hfsbi_fetch_is_sizeless(f)) f->http = 200;
+    else hfsbi_fetch_decide(f);
+    if (f->http != 200 && f->http != 206) hfsbi_close(&f->file.fd);
 }
 
 static void hfsbi_fetch_close(void *user) {
-    hfsbi_close(&((hfsbi_fetch *)user)->fd);
+    hfsbi_close(&((hfsbi_fetch *)user)->file.fd);
 }
 
-static void hfsbi_remove_run(void *user) {
-    hfsbi_file_op *op = (hfsbi_file_op *)user;
-    hfsb_str       path = hfsb_buf_str(&op->path);
-    hfsb_file_info info, *same = NULL;
-    hfsb_status    st = HFSB_OK;
-    if (op->match.ptr) {
-        st = hfsb_file_stat(op->root, path, &info, &op->err);
-        if (st == HFSB_NOT_FOUND) {
-            (void)hfsbi_file_op_check(op, NULL, false);
-            return;
-        }
-        if (st == HFSB_OK && !hfsbi_file_op_check(op, &info, false)) return;
-        /* do not remove a file that a PUT has replaced since the stat */
-        if (!hfsbi_etag_is_any(&op->match)) same = &info;
-    }
-    if (st == HFSB_OK)
-        st = hfsbi_file_remove_if(op->root, path, NULL, same, &op->err);
-    op->http = 200;
-    if (st != HFSB_OK) hfsbi_file_op_set_status(op);
-}
-
-/* ---- GET and DELETE: in the loop ---- */
+/* ---- in the loop ---- */
 
 static void hfsbi_fetch_free(void *user, hfsb_request *request) {
     hfsbi_fetch *f = (hfsbi_fetch *)user;
+    hfsb_alloc   alloc = f->path.alloc;
     (void)request;
+    if (f->opts.release) f->opts.release(f->opts.user);
+    hfsb_buf_free(&f->path);
+    hfsbi_conditions_free(&f->conditions);
     hfsb_buf_free(&f->range);
     hfsb_buf_free(&f->if_range);
     hfsb_buf_free(&f->since);
-    hfsb_buf_free(&f->content);
-    hfsbi_file_op_free(&f->op);
+    hfsb_buf_free(&f->file.content);
+    hfsbi_array_free(&alloc, f, 1, sizeof *f);
 }
 
 /* Adds the fields that describe the file. False without memory. */
 static bool hfsbi_fetch_put_fields(hfsbi_fetch *f, hfsb_request *request) {
-    char text[HFSBI_ETAG];
-    bool ok;
-    (void)snprintf(text, sizeof text, "%04o", f->info.mode & 07777u);
-    ok = hfsb_reply_field(request, "X-Hfsb-Mode", hfsb_cstr(text)) == HFSB_OK;
-    /* the size of the whole file, for clients that receive no Content-Length:
-       a proxy may send chunks instead, and end them early */
-    (void)snprintf(text, sizeof text, "%llu",
-                   f->content.len ? (unsigned long long)f->content.len
-                                  : f->info.size);
-    ok = ok &&
-         hfsb_reply_field(request, "X-Hfsb-Size", hfsb_cstr(text)) == HFSB_OK;
-    if (f->content.len) return ok; /* /proc reports no times of change */
-    hfsbi_file_etag(&f->info, text);
+    const hfsb_file_info *info = &f->file.info;
+    char                  text[HFSBI_ETAG];
+    bool                  ok = true;
+    if (f->opts.fields)
+        ok = f->opts.fields(f->opts.user, request, f->http, info);
+    /* /proc reports no times of change */
+    if (f->opts.part || hfsbi_fetch_is_sizeless(f)) return ok;
+    hfsbi_file_etag(info, text);
     ok = ok && hfsb_reply_field(request, "ETag", hfsb_cstr(text)) == HFSB_OK;
     ok = ok && hfsb_reply_field(request, "Accept-Ranges", HFSB_LIT("bytes")) ==
                    HFSB_OK;
-    hfsb_http_date(f->info.changed, text);
+    hfsb_http_date(info->changed, text);
     ok = ok && hfsb_reply_field(request, "Last-Modified", hfsb_cstr(text)) ==
                    HFSB_OK;
-    if (f->op.http == 206)
-        (void)snprintf(text, sizeof text, "bytes %llu-%llu/%llu", f->first,
-                       f->first + f->length - 1, f->info.size);
-    if (f->op.http == 416)
-        (void)snprintf(text, sizeof text, "bytes */%llu", f->info.size);
-    if (f->op.http == 206 || f->op.http == 416)
+    if (f->http == 206)
+        (void)snprintf(text, sizeof text, "bytes %llu-%llu/%llu",
+                       f->file.first, f->file.first + f->file.length - 1,
+                       info->size);
+    if (f->http == 416)
+        (void)snprintf(text, sizeof text, "bytes */%llu", info->size);
+    if (f->http == 206 || f->http == 416)
         ok = ok && hfsb_reply_field(request, "Content-Range",
                                     hfsb_cstr(text)) == HFSB_OK;
     return ok;
 }
 
 static void hfsbi_fetch_reply(hfsbi_fetch *f, hfsb_request *request) {
-    const char *type = "application/octet-stream";
-    int         http = f->op.http;
-    if ((http < 300 || http == 304 || http == 416) &&
+    const char *type =
+        f->opts.type ? f->opts.type : "application/octet-stream";
+    if ((f->http < 300 || f->http == 304 || f->http == 416) &&
         !hfsbi_fetch_put_fields(f, request)) {
-        f->op.http = http = 503;
-        hfsbi_fail_status(&f->op.err, HFSB_NOMEM, "Reply");
-    }
-    if (http >= 400) {
-        hfsbi_file_op_reply_error(&f->op, request);
-    } else if (http == 304) {
-        hfsb_reply(request, http, "", hfsb_str_make("", 0));
-    } else if (f->content.len) {
-        hfsbi_reply_take(request, http, type, &f->content);
+        hfsbi_fail_status(&f->err, HFSB_NOMEM, "Reply");
+        hfsb_reply_error(request, 503, "%s", f->err.msg);
+    } else if (f->http >= 400 && f->opts.refuse) {
+        f->opts.refuse(f->opts.user, request, f->http, &f->err);
+    } else if (f->http >= 400) {
+        hfsb_reply_error(request, f->http, "%s", f->err.msg);
+    } else if (f->http == 304) {
+        hfsb_reply(request, f->http, "", hfsb_str_make("", 0));
+    } else if (f->file.fd < 0) {
+        hfsbi_reply_take(request, f->http, type, &f->file.content);
     } else {
-        hfsb_reply_file(request, http, type, f->fd, f->first, f->length);
-        f->fd = -1;
+        hfsb_reply_file(request, f->http, type, f->file.fd, f->file.first,
+                        f->file.length);
+        f->file.fd = -1;
     }
 }
 
 static void hfsbi_fetch_done(void *user, hfsb_request *request) {
     hfsbi_fetch *f = (hfsbi_fetch *)user;
-    hfsbi_file_op_report(&f->op, "download", f->length);
+    hfsb_str     error = hfsb_cstr(f->http >= 400 ? f->err.msg : "");
+    if (!f->opts.refuse || f->err.code != HFSB_IS_DIR)
+        hfsbi_api_report(f->opts.tools, "download", f->opts.path, "", error,
+                         f->began, f->file.length);
     if (!hfsbi_request_is_gone(request)) hfsbi_fetch_reply(f, request);
     /* closing a removed file may wait for the disk: use a thread */
-    if (f->fd >= 0)
+    if (f->file.fd >= 0)
         hfsbi_request_work(request, false, hfsbi_fetch_close, hfsbi_fetch_free,
                            f);
     else hfsbi_fetch_free(f, request);
-}
-
-static void hfsbi_remove_done(void *user, hfsb_request *request) {
-    hfsbi_file_op   *op = (hfsbi_file_op *)user;
-    hfsb_tool_result result;
-    hfsb_status      st;
-    hfsbi_file_op_report(op, "remove", 0);
-    if (op->http == 200) {
-        hfsbi_result_init(&result, &op->path.alloc);
-        st = hfsbi_result_ok(&result, "Removed %s", op->path.ptr);
-        hfsbi_file_op_reply_result(op, request, &result, st, "removed");
-    } else {
-        hfsbi_file_op_reply_error(op, request);
-    }
-    hfsbi_file_op_free(op);
 }
 
 /* Copies a field; one that is repeated is ignored. False without memory. */
@@ -5545,20 +5543,35 @@ static bool hfsbi_fetch_read_field(const hfsb_http_head *head,
     return hfsb_buf_append(out, hfsb_http_field_find(head, name)) == HFSB_OK;
 }
 
-static void hfsbi_download(void *user, hfsb_request *request) {
-    const hfsb_tools     *tools = (const hfsb_tools *)user;
-    const hfsb_http_head *head = hfsb_request_head(request);
-    hfsbi_fetch          *f =
-        (hfsbi_fetch *)(void *)hfsbi_file_op_open(tools, request, sizeof *f);
-    if (!f) return;
-    f->fd = -1;
+/* Copies the path and what the head asks for. False without memory. */
+static bool hfsbi_fetch_read(hfsbi_fetch *f, const hfsb_http_head *head) {
+    if (hfsb_buf_append(&f->path, f->opts.path) != HFSB_OK) return false;
+    f->opts.path = hfsb_buf_str(&f->path);
     f->ranges = hfsb_str_equal(head->method, HFSB_LIT("GET"));
-    f->range.alloc = f->if_range.alloc = f->op.path.alloc;
-    f->since.alloc = f->content.alloc = f->op.path.alloc;
-    if (hfsbi_fetch_read_field(head, "Range", &f->range) &&
-        hfsbi_fetch_read_field(head, "If-Range", &f->if_range) &&
-        hfsbi_fetch_read_field(head, "If-Modified-Since", &f->since)) {
-        hfsbi_request_work(request, tools->walled, hfsbi_fetch_run,
+    return f->opts.part ||
+           (hfsbi_conditions_read(head, &f->path.alloc, &f->conditions) &&
+            hfsbi_fetch_read_field(head, "Range", &f->range) &&
+            hfsbi_fetch_read_field(head, "If-Range", &f->if_range) &&
+            hfsbi_fetch_read_field(head, "If-Modified-Since", &f->since));
+}
+
+HFSBI_FN void hfsbi_fetch_start(hfsb_request           *request,
+                                const hfsbi_fetch_opts *opts) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(hfsb_request_server(request));
+    hfsbi_fetch      *f = (hfsbi_fetch *)hfsbi_array(alloc, 1, sizeof *f);
+    if (!f) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        if (opts->release) opts->release(opts->user);
+        return;
+    }
+    memset(f, 0, sizeof *f);
+    f->opts = *opts;
+    f->began = hfsb_clock_ms();
+    f->file.fd = -1;
+    f->path.alloc = f->range.alloc = f->if_range.alloc = *alloc;
+    f->since.alloc = *alloc;
+    if (hfsbi_fetch_read(f, hfsb_request_head(request))) {
+        hfsbi_request_work(request, opts->tools->walled, hfsbi_fetch_run,
                            hfsbi_fetch_done, f);
         return;
     }
@@ -5566,18 +5579,22 @@ static void hfsbi_download(void *user, hfsb_request *request) {
     hfsbi_fetch_free(f, request);
 }
 
-static void hfsbi_remove(void *user, hfsb_request *request) {
-    const hfsb_tools *tools = (const hfsb_tools *)user;
-    hfsbi_file_op    *op = hfsbi_file_op_open(tools, request, sizeof *op);
-    if (op)
-        hfsbi_request_work(request, tools->walled, hfsbi_remove_run,
-                           hfsbi_remove_done, op);
-}
+/* ---- src/api/upload.c ---- */
+/* upload.c - the body of a request as a file, or as several.
 
-/* ---- PUT: in a pool thread ---- */
+   The body goes to the disk in blocks: the loop fills one while a pool thread
+   writes the other. The thread opens the writer, writes and commits; the loop
+   only collects bytes, and calls `done` in the end. While both blocks are full,
+   reading the body is paused.
 
-/* The loop fills one block while a thread writes the other. While both are
-   full, reading the body is paused. Bytes; one more piece may exceed it. */
+   A body of multipart/form-data is taken apart in the thread as well, which
+   opens and commits a file for each part that `part` gives a path to. A file
+   is replaced only after all its bytes have arrived; bytes of a range are
+   written as they come.
+
+   A thread never touches the request, and the loop never touches an upload
+   that a thread works on, except for the block that the loop fills. */
+/* Bytes; one more piece may exceed it. */
 enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
 
 /* A thread works in every state but FILL. What the client does meanwhile is
@@ -5589,7 +5606,7 @@ enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
                  +--> DROP     the client is lost
 
    COMMIT, DROP, and a failure in any state are the end: the thread closes the
-   writer, the loop replies and frees the upload. */
+   writer, the loop calls `done` and frees the upload. */
 typedef enum hfsbi_upload_state {
     HFSBI_UPLOAD_OPEN,   /* checks the conditions, opens the writer */
     HFSBI_UPLOAD_FILL,   /* waits for the client */
@@ -5604,14 +5621,22 @@ typedef enum hfsbi_upload_input {
     HFSBI_UPLOAD_LOST /* the client is gone, or got an error */
 } hfsbi_upload_input;
 
-/* A PUT. */
-typedef struct hfsbi_upload {
-    hfsbi_file_op op;
+struct hfsbi_upload {
+    hfsbi_upload_opts opts; /* its path is not valid any more */
+    hfsbi_range_opts  range;
+    bool              ranged; /* opts.range was given */
+    hfsb_alloc        alloc;
+    long long         began; /* hfsb_clock_ms() */
     /* used by the thread; by the loop once it is done */
-    hfsb_file_writer *writer;
-    hfsb_sha256       sha;
-    hfsb_file_written written;
-    unsigned          mode;
+    hfsbi_multipart     multipart;
+    hfsb_buf            path;   /* of the file that is written */
+    hfsb_file_writer   *writer; /* NULL: none is open */
+    hfsbi_range_writer *patch;  /* instead of it, for a range */
+    hfsb_sha256         sha;
+    hfsbi_upload_file  *files; /* written; their paths are owned */
+    size_t              file_count, file_room;
+    int                 http; /* status of the reply; 0: not known yet */
+    hfsb_err            err;
     /* set by the loop before the thread starts */
     hfsbi_upload_state state;
     unsigned           filling; /* index of the loop's block; the other one is
@@ -5619,98 +5644,195 @@ typedef struct hfsbi_upload {
     hfsb_buf           block[2];
     /* used by the loop */
     hfsbi_upload_input input;
-} hfsbi_upload;
+};
 
-/* Checks the conditions and opens the writer. */
-static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
-    hfsbi_file_op       *op = &u->op;
-    hfsb_str             path = hfsb_buf_str(&op->path);
-    hfsb_file_write_opts opts = HFSB_INIT;
-    hfsb_file_info       info;
-    hfsb_status          st;
-    opts.mode = u->mode;
-    if (op->match.ptr || op->none_match.ptr) {
-        st = hfsb_file_stat(op->root, path, &info, &op->err);
-        if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
-        if (!hfsbi_file_op_check(op, st == HFSB_OK ? &info : NULL, true))
-            return HFSB_REFUSED;
-        /* the commit checks the conditions again */
-        if (op->match.ptr && !hfsbi_etag_is_any(&op->match))
-            opts.if_same = &info;
-        opts.create = hfsbi_etag_is_any(&op->none_match);
-    }
-    hfsb_sha256_init(&u->sha);
-    return hfsb_file_writer_open(op->root, path, &opts, &u->writer, &op->err);
+/* ---- in a pool thread: a file ---- */
+
+static bool hfsbi_upload_is_open(const hfsbi_upload *u) {
+    return u->writer || u->patch;
 }
 
-/* Writes the thread's block, which is empty afterwards. */
-static hfsb_status hfsbi_upload_write(hfsbi_upload *u) {
-    hfsb_buf   *block = &u->block[!u->filling];
+/* Without a commit before it, the file is as it was. */
+static void hfsbi_upload_close(hfsbi_upload *u) {
+    hfsb_file_writer_close(u->writer);
+    hfsbi_range_writer_close(u->patch);
+    u->writer = NULL;
+    u->patch = NULL;
+}
+
+/* Checks the conditions and opens the writer for u->path. */
+static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
+    hfsb_file_write_opts write = u->opts.write;
+    const hfsb_root     *root = u->opts.tools->place;
+    hfsb_status          st = HFSB_OK;
+    if (u->opts.prepare)
+        st =
+            u->opts.prepare(u->opts.user, &u->path, &write, &u->http, &u->err);
+    if (st != HFSB_OK) return st;
+    hfsb_sha256_init(&u->sha);
+    if (u->ranged)
+        return hfsbi_range_writer_open(root, hfsb_buf_str(&u->path), &u->range,
+                                       &u->patch, &u->err);
+    return hfsb_file_writer_open(root, hfsb_buf_str(&u->path), &write,
+                                 &u->writer, &u->err);
+}
+
+static hfsb_status hfsbi_upload_append(hfsbi_upload *u, hfsb_str bytes) {
+    if (!u->opts.no_sha256) hfsb_sha256_write(&u->sha, bytes);
+    return u->patch ? hfsbi_range_writer_append(u->patch, bytes, &u->err)
+                    : hfsb_file_writer_append(u->writer, bytes, &u->err);
+}
+
+/* Makes room in the list of files before a commit, which must not fail for
+   want of memory after it has changed the file. */
+static bool hfsbi_upload_make_room(hfsbi_upload *u) {
+    size_t             room = u->file_room ? u->file_room * 2 : 1;
+    hfsbi_upload_file *files;
+    if (u->file_count < u->file_room) return true;
+    files = (hfsbi_upload_file *)hfsbi_array(&u->alloc, room, sizeof *files);
+    if (!files) return false;
+    if (u->file_count) memcpy(files, u->files, u->file_count * sizeof *files);
+    hfsbi_array_free(&u->alloc, u->files, u->file_room, sizeof *files);
+    u->files = files;
+    u->file_room = room;
+    return true;
+}
+
+/* Commits the file and adds it to the list. */
+static hfsb_status hfsbi_upload_commit(hfsbi_upload *u) {
+    hfsbi_upload_file *file;
+    hfsb_status        st;
+    if (!hfsbi_upload_make_room(u))
+        return hfsbi_fail_status(&u->err, HFSB_NOMEM, "Upload");
+    file = &u->files[u->file_count];
+    memset(file, 0, sizeof *file);
+    st = u->patch
+             ? hfsbi_range_writer_commit(u->patch, &file->written, &u->err)
+             : hfsb_file_writer_commit(u->writer, &file->written, &u->err);
+    hfsbi_upload_close(u);
+    if (st != HFSB_OK) return st;
+    if (!u->opts.no_sha256) hfsbi_sha256_finish_hex(&u->sha, file->sha256);
+    file->path = u->path; /* moved */
+    memset(&u->path, 0, sizeof u->path);
+    u->path.alloc = u->alloc;
+    u->file_count++;
+    return HFSB_OK;
+}
+
+/* ---- in a pool thread: parts ---- */
+
+/* A part begins: asks for its path. Without one it is skipped. */
+static hfsb_status hfsbi_upload_begin_part(hfsbi_upload *u) {
     hfsb_status st;
-    if (!block->len) return HFSB_OK;
-    hfsb_sha256_write(&u->sha, hfsb_buf_str(block));
-    st = hfsb_file_writer_append(u->writer, hfsb_buf_str(block), &u->op.err);
-    hfsb_buf_truncate(block, 0);
+    hfsb_buf_truncate(&u->path, 0);
+    st =
+        u->opts.part(u->opts.user, &u->multipart, &u->path, &u->http, &u->err);
+    if (st != HFSB_OK || u->path.len == 0) return st;
+    return hfsbi_upload_open(u);
+}
+
+/* Takes the next bytes of a body in parts; `last`: it ends with them. */
+static hfsb_status hfsbi_upload_split(hfsbi_upload *u, hfsb_str in,
+                                      bool last) {
+    hfsb_status st = HFSB_OK;
+    while (st == HFSB_OK) {
+        hfsb_str data;
+        size_t   used = 0;
+        switch (hfsbi_multipart_next(&u->multipart, in, last, &data, &used,
+                                     &u->err)) {
+        case HFSBI_MULTIPART_PART: st = hfsbi_upload_begin_part(u); break;
+        case HFSBI_MULTIPART_DATA:
+            if (hfsbi_upload_is_open(u)) st = hfsbi_upload_append(u, data);
+            break;
+        case HFSBI_MULTIPART_PART_END:
+            if (hfsbi_upload_is_open(u)) st = hfsbi_upload_commit(u);
+            break;
+        case HFSBI_MULTIPART_BAD:
+            u->http = u->err.code == HFSB_LIMIT ? 413 : 400;
+            return u->err.code;
+        case HFSBI_MULTIPART_MORE:
+        case HFSBI_MULTIPART_END: return HFSB_OK;
+        }
+        in = hfsb_str_slice(in, used, in.len);
+    }
     return st;
 }
 
-static hfsb_status hfsbi_upload_commit(hfsbi_upload *u) {
-    hfsb_status st = hfsbi_upload_write(u);
+/* ---- in a pool thread: steps ---- */
+
+/* Writes the thread's block, which is empty afterwards. */
+static hfsb_status hfsbi_upload_write(hfsbi_upload *u, bool last) {
+    hfsb_buf   *block = &u->block[!u->filling];
+    hfsb_status st = HFSB_OK;
+    if (u->opts.part) st = hfsbi_upload_split(u, hfsb_buf_str(block), last);
+    else if (block->len) st = hfsbi_upload_append(u, hfsb_buf_str(block));
+    hfsb_buf_truncate(block, 0);
+    if (st != HFSB_OK || !last) return st;
+    if (!u->opts.part) st = hfsbi_upload_commit(u);
     if (st == HFSB_OK)
-        st = hfsb_file_writer_commit(u->writer, &u->written, &u->op.err);
-    if (st == HFSB_OK) u->op.http = u->written.created ? 201 : 200;
+        u->http = !u->opts.part && u->files[0].written.created ? 201 : 200;
     return st;
 }
 
 static void hfsbi_upload_run(void *user) {
     hfsbi_upload *u = (hfsbi_upload *)user;
     hfsb_status   st = HFSB_OK;
-    if (u->state == HFSBI_UPLOAD_OPEN) st = hfsbi_upload_open(u);
-    else if (u->state == HFSBI_UPLOAD_WRITE) st = hfsbi_upload_write(u);
-    else if (u->state == HFSBI_UPLOAD_COMMIT) st = hfsbi_upload_commit(u);
-    if (st != HFSB_OK && !u->op.http) hfsbi_file_op_set_status(&u->op);
-    if (u->op.http || u->state == HFSBI_UPLOAD_DROP)
-        hfsb_file_writer_close(u->writer);
+    if (u->state == HFSBI_UPLOAD_OPEN && !u->opts.part)
+        st = hfsbi_upload_open(u);
+    else if (u->state == HFSBI_UPLOAD_WRITE) st = hfsbi_upload_write(u, false);
+    else if (u->state == HFSBI_UPLOAD_COMMIT) st = hfsbi_upload_write(u, true);
+    if (st != HFSB_OK && !u->http) u->http = hfsbi_file_http_status(st);
+    if (u->http || u->state == HFSBI_UPLOAD_DROP) hfsbi_upload_close(u);
 }
 
-/* ---- PUT: in the loop ---- */
+/* ---- in the loop ---- */
 
-static void hfsbi_upload_reply(hfsbi_upload *u, hfsb_request *request) {
-    char             hex[HFSB_SHA256_HEX], etag[HFSBI_ETAG];
-    hfsb_tool_result result;
-    hfsbi_build      fields;
-    hfsb_status      st;
-    if (u->op.http >= 300) {
-        hfsbi_file_op_reply_error(&u->op, request);
-        return;
-    }
-    hfsbi_sha256_finish_hex(&u->sha, hex);
-    hfsbi_file_etag(&u->written.info, etag);
-    hfsbi_result_init(&result, &u->op.path.alloc);
-    hfsbi_build_init(&fields, &u->op.path.alloc);
-    hfsbi_build_object(&fields, NULL);
-    hfsbi_build_int(&fields, "bytes", (long long)u->written.bytes);
-    hfsbi_build_bool(&fields, "created", u->written.created);
-    hfsbi_build_bool(&fields, "in_place", u->written.in_place);
-    hfsbi_build_str(&fields, "sha256", hfsb_cstr(hex));
-    hfsbi_build_end(&fields);
-    st = hfsbi_build_finish(&fields, &result.fields);
-    if (st == HFSB_OK)
-        st = hfsbi_result_ok(&result, "Wrote %llu bytes to %s",
-                             u->written.bytes, u->op.path.ptr);
-    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
-    hfsbi_file_op_reply_result(&u->op, request, &result, st, "written");
+static void hfsbi_upload_free(hfsbi_upload *u) {
+    hfsb_alloc alloc = u->alloc;
+    size_t     i;
+    for (i = 0; i < u->file_count; i++) hfsb_buf_free(&u->files[i].path);
+    hfsbi_array_free(&alloc, u->files, u->file_room, sizeof *u->files);
+    hfsb_buf_free(&u->block[0]);
+    hfsb_buf_free(&u->block[1]);
+    hfsb_buf_free(&u->path);
+    hfsbi_multipart_free(&u->multipart);
+    hfsbi_array_free(&alloc, u, 1, sizeof *u);
 }
 
-static void hfsbi_upload_done(void *user, hfsb_request *request);
+/* Adds an event for each file, and for the one that failed. */
+static void hfsbi_upload_report(const hfsbi_upload *u) {
+    size_t i;
+    for (i = 0; i < u->file_count; i++)
+        hfsbi_api_report(u->opts.tools, "upload",
+                         hfsb_buf_str(&u->files[i].path), "", HFSB_LIT(""),
+                         u->began, u->files[i].written.bytes);
+    if (u->http >= 300)
+        hfsbi_api_report(u->opts.tools, "upload", hfsb_buf_str(&u->path), "",
+                         hfsb_cstr(u->err.msg), u->began, 0);
+}
+
+/* Reports the end, which frees the upload. */
+static void hfsbi_upload_finish_with(hfsbi_upload *u, hfsb_request *request) {
+    hfsbi_upload_end end = HFSB_INIT;
+    end.status = u->http;
+    end.err = &u->err;
+    end.path = hfsb_buf_str(&u->path);
+    end.files = u->files;
+    end.file_count = u->file_count;
+    hfsbi_upload_report(u);
+    u->opts.done(u->opts.user, request, &end);
+    hfsbi_upload_free(u);
+}
+
+static void hfsbi_upload_worked(void *user, hfsb_request *request);
 
 /* Gives the thread the block that the loop has filled. */
 static void hfsbi_upload_work(hfsbi_upload *u, hfsb_request *request,
                               hfsbi_upload_state state) {
     u->state = state;
     u->filling = !u->filling;
-    hfsbi_request_work(request, u->op.tools->walled, hfsbi_upload_run,
-                       hfsbi_upload_done, u);
+    hfsbi_request_work(request, u->opts.tools->walled, hfsbi_upload_run,
+                       hfsbi_upload_worked, u);
 }
 
 /* Enters the next state, unless a thread works. */
@@ -5724,16 +5846,10 @@ static void hfsbi_upload_step(hfsbi_upload *u, hfsb_request *request) {
         hfsbi_upload_work(u, request, HFSBI_UPLOAD_WRITE);
 }
 
-static void hfsbi_upload_done(void *user, hfsb_request *request) {
+static void hfsbi_upload_worked(void *user, hfsb_request *request) {
     hfsbi_upload *u = (hfsbi_upload *)user;
-    if (u->op.http) {
-        hfsbi_file_op_report(&u->op, "upload", u->written.bytes);
-        hfsbi_upload_reply(u, request);
-    }
-    if (u->op.http || u->state == HFSBI_UPLOAD_DROP) {
-        hfsb_buf_free(&u->block[0]);
-        hfsb_buf_free(&u->block[1]);
-        hfsbi_file_op_free(&u->op);
+    if (u->http || u->state == HFSBI_UPLOAD_DROP) {
+        hfsbi_upload_finish_with(u, request);
         return;
     }
     u->state = HFSBI_UPLOAD_FILL;
@@ -5747,8 +5863,267 @@ static void hfsbi_upload_on_gone(void *user, hfsb_request *request) {
     hfsbi_upload_step(u, request);
 }
 
+/* Copies the options; fails with the error of the upload. */
+static hfsb_status hfsbi_upload_init(hfsbi_upload            *u,
+                                     const hfsbi_upload_opts *opts,
+                                     hfsb_request            *request) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_status           st;
+    u->opts = *opts;
+    u->ranged = opts->range != NULL;
+    if (u->ranged) u->range = *opts->range;
+    u->began = hfsb_clock_ms();
+    u->path.alloc = u->block[0].alloc = u->block[1].alloc = u->alloc;
+    u->multipart.head.alloc = u->alloc;
+    if (!opts->part) {
+        st = hfsb_buf_append(&u->path, opts->path);
+        if (st == HFSB_OK) return st;
+        return hfsbi_fail_status(&u->err, st, "Upload");
+    }
+    u->multipart.max_parts = opts->max_parts;
+    st = hfsbi_multipart_begin(
+        &u->multipart, hfsb_http_field_find(head, "Content-Type"), &u->err);
+    if (st == HFSB_ARG) u->http = 415;
+    else if (st == HFSB_SYNTAX) u->http = 400;
+    return st;
+}
+
+HFSBI_FN void hfsbi_upload_start(hfsb_request            *request,
+                                 const hfsbi_upload_opts *opts) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(hfsb_request_server(request));
+    hfsbi_upload     *u = (hfsbi_upload *)hfsbi_array(alloc, 1, sizeof *u);
+    hfsb_status       st;
+    if (!u) {
+        hfsbi_upload_end end = HFSB_INIT;
+        hfsb_err         err = HFSB_INIT;
+        hfsbi_fail_status(&err, HFSB_NOMEM, "Upload");
+        end.status = 503;
+        end.err = &err;
+        opts->done(opts->user, request, &end);
+        return;
+    }
+    memset(u, 0, sizeof *u);
+    u->alloc = *alloc;
+    st = hfsbi_upload_init(u, opts, request);
+    if (st != HFSB_OK) {
+        if (!u->http) u->http = hfsbi_file_http_status(st);
+        hfsbi_upload_finish_with(u, request);
+        return;
+    }
+    hfsb_request_set(request, u);
+    hfsb_request_on_gone(request, hfsbi_upload_on_gone, u);
+    if (hfsb_request_head(request)->expect_continue)
+        hfsb_request_pause(request);
+    hfsbi_upload_work(u, request, HFSBI_UPLOAD_OPEN);
+}
+
+HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
+                                hfsb_str piece) {
+    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
+    hfsb_buf     *block = &u->block[u->filling];
+    (void)user;
+    if (hfsb_buf_append(block, piece) != HFSB_OK) {
+        hfsb_reply_error(
+            request, 503, "Out of memory.%s",
+            u->ranged || u->opts.part ? "" : " The file is as it was.");
+        u->input = HFSBI_UPLOAD_LOST;
+    } else if (u->state != HFSBI_UPLOAD_FILL &&
+               block->len >= HFSBI_UPLOAD_BLOCK) {
+        hfsb_request_pause(request);
+    }
+    hfsbi_upload_step(u, request);
+}
+
+HFSBI_FN void hfsbi_upload_finish(void *user, hfsb_request *request) {
+    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
+    (void)user;
+    u->input = HFSBI_UPLOAD_ENDED;
+    hfsbi_upload_step(u, request);
+}
+
+/* ---- src/api/files.c ---- */
+/* files.c - /api/files: files of any size as bytes, by GET, PUT and DELETE.
+
+   A GET is a fetch (fetch.c), a PUT an upload (upload.c); here are their
+   options and the JSON of their replies. A DELETE checks its conditions and
+   removes the file in a pool thread. */
+/* ---- replies ---- */
+
+/* Replies 422 for a key of the query. `text` is for the item of the detail,
+   `sentence` for the whole reply. */
+static void hfsbi_files_refuse_key(hfsb_request *request, const char *key,
+                                   const char *type, const char *text,
+                                   const hfsb_json_value *input,
+                                   const char            *sentence) {
+    hfsb_buf detail = HFSB_INIT;
+    detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    if (hfsbi_fields_detail_item("query", hfsb_cstr(key), type, text, input,
+                                 &detail) == HFSB_OK)
+        hfsbi_reply_detail(request, 422, hfsb_buf_str(&detail),
+                           hfsb_cstr(sentence));
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&detail);
+}
+
+/* Replies with the result as JSON and frees it. st: HFSB_NOMEM if the result
+   is incomplete; then the reply says what was done to the file. */
+static void hfsbi_files_reply(hfsb_request *request, int status,
+                              hfsb_tool_result *result, hfsb_status st,
+                              const char *what) {
+    hfsb_buf body = HFSB_INIT;
+    body.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    if (st == HFSB_OK) st = hfsb_tool_result_write(result, &body, NULL);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, status, "application/json", &body);
+    else
+        hfsb_reply_error(request, 503, "Out of memory. The file is %s.", what);
+    hfsb_buf_free(&body);
+    hfsb_tool_result_free(result);
+}
+
+/* Reads the path of the query. False after an error reply. */
+static bool hfsbi_files_read_path(hfsb_request *request, hfsb_buf *path) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    path->alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    st = hfsb_request_query(request, "path", path, &err);
+    if (st == HFSB_NOT_FOUND || (st == HFSB_OK && path->len == 0))
+        hfsbi_files_refuse_key(request, "path", "missing", "Field required",
+                               NULL, "path is required: /api/files?path=...");
+    else if (st == HFSB_SYNTAX) hfsb_reply_error(request, 400, "%s", err.msg);
+    else if (st != HFSB_OK) hfsb_reply_error(request, 503, "Out of memory.");
+    else return true;
+    hfsb_buf_free(path);
+    return false;
+}
+
+/* ---- GET ---- */
+
+static bool hfsbi_files_put_fields(void *user, hfsb_request *request,
+                                   int status, const hfsb_file_info *info) {
+    char text[32];
+    (void)user, (void)status;
+    (void)snprintf(text, sizeof text, "%04o", info->mode & 07777u);
+    if (hfsb_reply_field(request, "X-Hfsb-Mode", hfsb_cstr(text)) != HFSB_OK)
+        return false;
+    /* the size of the whole file, for clients that receive no Content-Length:
+       a proxy may send chunks instead, and end them early */
+    (void)snprintf(text, sizeof text, "%llu", info->size);
+    return hfsb_reply_field(request, "X-Hfsb-Size", hfsb_cstr(text)) ==
+           HFSB_OK;
+}
+
+static void hfsbi_files_get(void *user, hfsb_request *request) {
+    hfsbi_fetch_opts opts = HFSB_INIT;
+    hfsb_buf         path = HFSB_INIT;
+    if (!hfsbi_files_read_path(request, &path)) return;
+    opts.tools = (const hfsb_tools *)user;
+    opts.path = hfsb_buf_str(&path);
+    opts.fields = hfsbi_files_put_fields;
+    hfsbi_fetch_start(request, &opts);
+    hfsb_buf_free(&path);
+}
+
+/* ---- PUT and DELETE: their conditions ---- */
+
+/* What a PUT or a DELETE needs. */
+typedef struct hfsbi_file_op {
+    const hfsb_tools *tools; /* whose journal records it */
+    long long         began; /* hfsb_clock_ms() */
+    hfsb_buf          path;
+    hfsbi_conditions  conditions;
+    hfsb_file_info    info; /* of the file that they were checked with */
+    int               http; /* status of the reply */
+    hfsb_err          err;  /* the text of a reply from 400 on */
+} hfsbi_file_op;
+
+static void hfsbi_file_op_free(hfsbi_file_op *op) {
+    hfsb_alloc alloc = op->path.alloc;
+    hfsb_buf_free(&op->path);
+    hfsbi_conditions_free(&op->conditions);
+    hfsbi_array_free(&alloc, op, 1, sizeof *op);
+}
+
+/* Returns a new operation with the path and the conditions of the request.
+   NULL after an error reply. */
+static hfsbi_file_op *hfsbi_file_op_open(const hfsb_tools *tools,
+                                         hfsb_request     *request) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(hfsb_request_server(request));
+    hfsbi_file_op    *op = (hfsbi_file_op *)hfsbi_array(alloc, 1, sizeof *op);
+    if (!op) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return NULL;
+    }
+    memset(op, 0, sizeof *op);
+    op->tools = tools;
+    op->began = hfsb_clock_ms();
+    op->path.alloc = *alloc;
+    if (!hfsbi_files_read_path(request, &op->path)) {
+        hfsbi_file_op_free(op);
+        return NULL;
+    }
+    if (hfsbi_conditions_read(hfsb_request_head(request), alloc,
+                              &op->conditions))
+        return op;
+    hfsb_reply_error(request, 503, "Out of memory.");
+    hfsbi_file_op_free(op);
+    return NULL;
+}
+
+/* ---- DELETE ---- */
+
+static void hfsbi_remove_run(void *user) {
+    hfsbi_file_op   *op = (hfsbi_file_op *)user;
+    const hfsb_root *root = op->tools->place;
+    const hfsb_buf  *match = &op->conditions.match;
+    hfsb_str         path = hfsb_buf_str(&op->path);
+    hfsb_file_info  *same = NULL;
+    hfsb_status      st = HFSB_OK;
+    if (match->ptr) {
+        st = hfsb_file_stat(root, path, &op->info, &op->err);
+        op->http = 412;
+        if ((st == HFSB_OK || st == HFSB_NOT_FOUND) &&
+            !hfsbi_conditions_hold(&op->conditions,
+                                   st == HFSB_OK ? &op->info : NULL, false,
+                                   &op->err))
+            return;
+        /* do not remove a file that a PUT has replaced since the stat */
+        if (!hfsbi_etag_is_any(match)) same = &op->info;
+    }
+    if (st == HFSB_OK)
+        st = hfsbi_file_remove_if(root, path, NULL, same, &op->err);
+    op->http = st == HFSB_OK ? 200 : hfsbi_file_http_status(st);
+}
+
+static void hfsbi_remove_done(void *user, hfsb_request *request) {
+    hfsbi_file_op   *op = (hfsbi_file_op *)user;
+    hfsb_tool_result result;
+    hfsb_status      st;
+    hfsbi_api_report(op->tools, "remove", hfsb_buf_str(&op->path), "",
+                     hfsb_cstr(op->http >= 400 ? op->err.msg : ""), op->began,
+                     0);
+    if (op->http == 200) {
+        hfsbi_result_init(&result, &op->path.alloc);
+        st = hfsbi_result_ok(&result, "Removed %s", op->path.ptr);
+        hfsbi_files_reply(request, 200, &result, st, "removed");
+    } else {
+        hfsb_reply_error(request, op->http, "%s", op->err.msg);
+    }
+    hfsbi_file_op_free(op);
+}
+
+static void hfsbi_files_remove(void *user, hfsb_request *request) {
+    const hfsb_tools *tools = (const hfsb_tools *)user;
+    hfsbi_file_op    *op = hfsbi_file_op_open(tools, request);
+    if (op)
+        hfsbi_request_work(request, tools->walled, hfsbi_remove_run,
+                           hfsbi_remove_done, op);
+}
+
+/* ---- PUT ---- */
+
 /* Parses an octal number from 1 to 7777; 0 if it is invalid. */
-static unsigned hfsbi_upload_parse_mode(hfsb_str text) {
+static unsigned hfsbi_files_parse_mode(hfsb_str text) {
     unsigned mode = 0;
     size_t   i;
     if (text.len > 5) return 0;
@@ -5759,7 +6134,7 @@ static unsigned hfsbi_upload_parse_mode(hfsb_str text) {
     return mode <= 07777u ? mode : 0;
 }
 
-static void hfsbi_upload_refuse_mode(hfsb_request *request, hfsb_str text) {
+static void hfsbi_files_refuse_mode(hfsb_request *request, hfsb_str text) {
     const char   *sentence = "mode must be an octal number from 1 to 7777, as "
                              "in mode=0755.";
     hfsbi_build   input;
@@ -5774,7 +6149,7 @@ static void hfsbi_upload_refuse_mode(hfsb_request *request, hfsb_str text) {
 }
 
 /* Reads the mode; 0 if it is not given. False after an error reply. */
-static bool hfsbi_upload_read_options(hfsb_request *request, unsigned *mode) {
+static bool hfsbi_files_read_options(hfsb_request *request, unsigned *mode) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_buf              text = HFSB_INIT;
     hfsb_err              err = HFSB_INIT;
@@ -5783,11 +6158,11 @@ static bool hfsbi_upload_read_options(hfsb_request *request, unsigned *mode) {
     text.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
     *mode = 0;
     st = hfsb_request_query(request, "mode", &text, &err);
-    if (st == HFSB_OK) *mode = hfsbi_upload_parse_mode(hfsb_buf_str(&text));
+    if (st == HFSB_OK) *mode = hfsbi_files_parse_mode(hfsb_buf_str(&text));
     if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
     else if (st == HFSB_SYNTAX) hfsb_reply_error(request, 400, "%s", err.msg);
     else if (st == HFSB_OK && *mode == 0)
-        hfsbi_upload_refuse_mode(request, hfsb_buf_str(&text));
+        hfsbi_files_refuse_mode(request, hfsb_buf_str(&text));
     else if (hfsb_http_field_find(head, "Content-Range").ptr)
         hfsb_reply_error(request, 400,
                          "A file is written whole: Content-Range cannot be "
@@ -5797,45 +6172,73 @@ static bool hfsbi_upload_read_options(hfsb_request *request, unsigned *mode) {
     return good;
 }
 
-/* Opens the writer before the body arrives. A client that sent "Expect:
-   100-continue" receives a refusal instead of 100. */
-static void hfsbi_upload_begin(void *user, hfsb_request *request) {
-    const hfsb_tools *tools = (const hfsb_tools *)user;
-    hfsbi_upload     *u;
-    unsigned          mode;
-    if (!hfsbi_upload_read_options(request, &mode)) return;
-    u = (hfsbi_upload *)(void *)hfsbi_file_op_open(tools, request, sizeof *u);
-    if (!u) return;
-    u->mode = mode;
-    u->block[0].alloc = u->block[1].alloc = u->op.path.alloc;
-    hfsb_request_set(request, u);
-    hfsb_request_on_gone(request, hfsbi_upload_on_gone, u);
-    if (hfsb_request_head(request)->expect_continue)
-        hfsb_request_pause(request);
-    hfsbi_upload_work(u, request, HFSBI_UPLOAD_OPEN);
-}
-
-static void hfsbi_upload_body(void *user, hfsb_request *request,
-                              hfsb_str piece) {
-    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
-    hfsb_buf     *block = &u->block[u->filling];
-    (void)user;
-    if (hfsb_buf_append(block, piece) != HFSB_OK) {
-        hfsb_reply_error(request, 503,
-                         "Out of memory. The file is as it was.");
-        u->input = HFSBI_UPLOAD_LOST;
-    } else if (u->state != HFSBI_UPLOAD_FILL &&
-               block->len >= HFSBI_UPLOAD_BLOCK) {
-        hfsb_request_pause(request);
+/* In a pool thread: checks the conditions; the commit checks them again. */
+static hfsb_status hfsbi_files_prepare(void *user, hfsb_buf *path,
+                                       hfsb_file_write_opts *write,
+                                       int *status, hfsb_err *err) {
+    hfsbi_file_op          *op = (hfsbi_file_op *)user;
+    const hfsbi_conditions *c = &op->conditions;
+    hfsb_status             st;
+    if (!c->match.ptr && !c->none_match.ptr) return HFSB_OK;
+    st = hfsb_file_stat(op->tools->place, hfsb_buf_str(path), &op->info, err);
+    if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
+    if (!hfsbi_conditions_hold(c, st == HFSB_OK ? &op->info : NULL, true,
+                               err)) {
+        *status = 412;
+        return HFSB_REFUSED;
     }
-    hfsbi_upload_step(u, request);
+    if (c->match.ptr && !hfsbi_etag_is_any(&c->match))
+        write->if_same = &op->info;
+    write->create = hfsbi_etag_is_any(&c->none_match);
+    return HFSB_OK;
 }
 
-static void hfsbi_upload_end(void *user, hfsb_request *request) {
-    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
-    (void)user;
-    u->input = HFSBI_UPLOAD_ENDED;
-    hfsbi_upload_step(u, request);
+static void hfsbi_files_reply_written(hfsb_request            *request,
+                                      const hfsbi_upload_end  *end,
+                                      const hfsbi_upload_file *file) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(hfsb_request_server(request));
+    char              etag[HFSBI_ETAG];
+    hfsb_tool_result  result;
+    hfsbi_build       fields;
+    hfsb_status       st;
+    hfsbi_file_etag(&file->written.info, etag);
+    hfsbi_result_init(&result, alloc);
+    hfsbi_build_init(&fields, alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_int(&fields, "bytes", (long long)file->written.bytes);
+    hfsbi_build_bool(&fields, "created", file->written.created);
+    hfsbi_build_bool(&fields, "in_place", file->written.in_place);
+    hfsbi_build_str(&fields, "sha256", hfsb_cstr(file->sha256));
+    hfsbi_build_end(&fields);
+    st = hfsbi_build_finish(&fields, &result.fields);
+    if (st == HFSB_OK)
+        st = hfsbi_result_ok(&result, "Wrote %llu bytes to %s",
+                             file->written.bytes, file->path.ptr);
+    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
+    hfsbi_files_reply(request, end->status, &result, st, "written");
+}
+
+static void hfsbi_files_put_done(void *user, hfsb_request *request,
+                                 const hfsbi_upload_end *end) {
+    if (end->status >= 400)
+        hfsb_reply_error(request, end->status, "%s", end->err->msg);
+    else if (end->status)
+        hfsbi_files_reply_written(request, end, &end->files[0]);
+    hfsbi_file_op_free((hfsbi_file_op *)user);
+}
+
+static void hfsbi_files_put(void *user, hfsb_request *request) {
+    hfsbi_upload_opts opts = HFSB_INIT;
+    hfsbi_file_op    *op;
+    if (!hfsbi_files_read_options(request, &opts.write.mode)) return;
+    opts.tools = (const hfsb_tools *)user;
+    op = hfsbi_file_op_open(opts.tools, request);
+    if (!op) return;
+    opts.path = hfsb_buf_str(&op->path);
+    opts.prepare = hfsbi_files_prepare;
+    opts.done = hfsbi_files_put_done;
+    opts.user = op;
+    hfsbi_upload_start(request, &opts);
 }
 
 /* ---- the endpoint ---- */
@@ -5848,18 +6251,18 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
     route.user = tools;
     route.max_body = 4096; /* bytes; such a body is ignored */
     route.method = "GET";
-    route.fn = hfsbi_download;
+    route.fn = hfsbi_files_get;
     st = hfsb_server_add(server, &route, err);
     if (st != HFSB_OK) return st;
     route.method = "DELETE";
-    route.fn = hfsbi_remove;
+    route.fn = hfsbi_files_remove;
     st = hfsb_server_add(server, &route, err);
     if (st != HFSB_OK) return st;
     route.max_body = 0;
     route.method = "PUT";
-    route.begin = hfsbi_upload_begin;
+    route.begin = hfsbi_files_put;
     route.body = hfsbi_upload_body;
-    route.fn = hfsbi_upload_end;
+    route.fn = hfsbi_upload_finish;
     return hfsb_server_add(server, &route, err);
 }
 
