@@ -973,6 +973,13 @@ static void checkpoints_see_it(void) {
     T_CHECK(tu_undo(tools, 0));
     TT_FILE(TU_ROOT "/kept", "before\n");
     T_CHECK(access(TU_ROOT "/added", F_OK) != 0);
+    /* what a person changed before it was started */
+    tt_put(TU_ROOT "/kept", HFSB_LIT("by hand\n"));
+    tt_sleep_ms(1100); /* changes that are close share a checkpoint */
+    spec = script(tools, "echo after > kept");
+    (void)told(tools, start(tools, &spec));
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/kept", "by hand\n");
     tt_drop(&r);
     tu_close(tools);
 }
