@@ -748,6 +748,23 @@ static void a_stuck_reader_does_not_keep_what_was_killed(void) {
     T_CHECK(!strstr(r.text, "gap"));
     hfsbi_feed_detach(&r.reader);
     hfsbi_program_release(job);
+    /* one that has ended, but for its output */
+    spec = script(tools, "head -c 60000 /dev/zero; exit 3");
+    spec.raw.keep = 10000;
+    job = start(tools, &spec);
+    attach(&r, job, 0);
+    await_hold(tools, job);
+    tt_sleep_ms(100);
+    hfsb_tools_poll(tools, 100);
+    T_CHECK(job->state == HFSBI_JOB_RUNNING);
+    begin = hfsb_clock_ms();
+    tt_call(&reply, tools, "kill", "id=s", job->id);
+    T_CHECK(reply.res.success && hfsb_clock_ms() - begin < 5000);
+    T_CHECK(job->state == HFSBI_JOB_DONE && job->end.exit_code == 3);
+    take(&r);
+    T_CHECK(r.closed && r.bytes == 60000);
+    hfsbi_feed_detach(&r.reader);
+    hfsbi_program_release(job);
     /* a timeout is the same */
     spec = script(tools, "while :; do echo 0123456789; done");
     spec.raw.keep = 10000;
