@@ -428,6 +428,36 @@ static void all_who_wait_hear_of_the_start(void) {
     hfsb_tools_close(tools);
 }
 
+/* Lets go of the program, and starts another one. */
+static void start_another(void *user, hfsbi_job *job) {
+    hfsb_tools    *tools = job->tools;
+    hfsbi_job_spec spec = script(tools, "true");
+    hfsbi_program_release(job);
+    *(hfsbi_job **)user = start(tools, &spec);
+}
+
+/* Nor is one freed under those who end it. */
+static void a_callback_may_let_go_of_its_program(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    hfsbi_job      *first, *second, *third, *another = NULL;
+    opts.max_running = 1;
+    opts.max_finished = 1;
+    opts.grace_ms = -1;
+    tools = tt_open(&opts);
+    first = run(tools, "sleep 60");
+    second = run(tools, "echo second");
+    third = run(tools, "echo third");
+    T_CHECK(hfsbi_program_on_start(second, start_another, &another));
+    T_CHECK(hfsbi_job_kill(tools, third));
+    hfsbi_program_release(third);
+    T_CHECK(hfsbi_job_kill(tools, second));
+    T_CHECK(another && another->state == HFSBI_JOB_WAITING);
+    hfsbi_program_release(another);
+    hfsbi_program_release(first);
+    hfsb_tools_close(tools);
+}
+
 /* ---- ids ---- */
 
 static void the_same_id_runs_once(void) {
@@ -1119,6 +1149,7 @@ int main(void) {
     TT_RUN(one_waits_for_a_place);
     TT_RUN(one_that_waits_may_never_run);
     TT_RUN(all_who_wait_hear_of_the_start);
+    TT_RUN(a_callback_may_let_go_of_its_program);
     TT_RUN(the_same_id_runs_once);
     TT_RUN(another_setting_is_another_command);
     TT_RUN(an_id_that_does_not_fit_is_refused);
