@@ -1052,7 +1052,8 @@ typedef struct hfsbi_change {
 typedef struct hfsbi_folder_watch hfsbi_folder_watch;
 
 typedef struct hfsbi_folder_watch_opts {
-    bool   recursive;   /* also folders in it, those made later too */
+    bool   recursive;   /* also folders in it, those made later too; to a
+                           depth of HFSBI_FINDER_DEPTH */
     bool   walled;      /* read in threads that are */
     size_t max_folders; /* watched at a time (0: 8192) */
     size_t max_changes; /* held until they are taken (0: 4096), with at most
@@ -1060,11 +1061,15 @@ typedef struct hfsbi_folder_watch_opts {
     /* Called in the loop when there are changes to take; may close the
        watch. */
     void (*fn)(void *user);
+    /* Called once after close, by it or later in the loop (NULL: not called):
+       now no thread uses the root any more. */
+    void (*gone)(void *user);
     void *user;
 } hfsbi_folder_watch_opts;
 
 /* Begins to watch a folder, which a symlink may lead to beneath the root. The
-   root must stay open. May block: call it in a thread.
+   root must stay open until opts.gone is called, or the loop has no tasks. May
+   block: call it in a thread.
 
    Entries on the deny list are not reported, nor temporaries of file_write.c:
    a file that such a temporary is renamed to is reported as CREATE and WRITE,
@@ -1093,5 +1098,5 @@ HFSBI_FN bool hfsbi_folder_watch_start(hfsbi_folder_watch *w,
 HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
                                       hfsbi_change       *change);
 /* Ends it (may be NULL), under the lock of the loop: fn is not called any
-   more. */
+   more. A thread may still read: see opts.gone. */
 HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w);

@@ -303,16 +303,25 @@ static hfsbi_watch_node *hfsbi_watch_node_add(hfsbi_folder_watch *w, int wd,
     return node;
 }
 
-/* Watches the open folder fd. 0 or an errno: E2BIG past max_folders, ENOSPC
-   past the limit of the system, ESTALE when it is known at a place that it
-   cannot have left. */
+/* True for an entry of `parent` that lies deeper than a walk goes: there each
+   event would cost more than those who make folders pay for them. */
+static bool hfsbi_watch_is_deep(const hfsbi_watch_node *parent) {
+    size_t depth = 0;
+    for (; parent; parent = parent->parent) depth++;
+    return depth > HFSBI_FINDER_DEPTH;
+}
+
+/* Watches the open folder fd. 0 or an errno: E2BIG past max_folders or too
+   deep, ENOSPC past the limit of the system, ESTALE when it is known at a
+   place that it cannot have left. */
 static int hfsbi_watch_folder(hfsbi_folder_watch *w, int fd,
                               hfsbi_watch_node *parent, hfsb_str name,
                               hfsbi_watch_node **out) {
     char link[32];
     int  wd;
     *out = NULL;
-    if (w->count >= w->opts.max_folders) return E2BIG;
+    if (w->count >= w->opts.max_folders || hfsbi_watch_is_deep(parent))
+        return E2BIG;
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     wd = inotify_add_watch(w->io.fd, link, HFSBI_WATCH_MASK);
     if (wd < 0) return errno;
@@ -811,13 +820,21 @@ static void hfsbi_watch_free(hfsbi_folder_watch *w) {
     hfsbi_array_free(&alloc, w, 1, sizeof *w);
 }
 
+/* The end of one that was closed: no thread uses it. */
+static void hfsbi_watch_leave(hfsbi_folder_watch *w) {
+    void (*gone)(void *user) = w->opts.gone;
+    void *user = w->opts.user;
+    hfsbi_watch_free(w);
+    if (gone) gone(user);
+}
+
 static void hfsbi_watch_done(hfsbi_task *task) {
     hfsbi_folder_watch *w =
         (hfsbi_folder_watch *)(void *)((char *)task -
                                        offsetof(hfsbi_folder_watch, task));
     bool ended, has;
     if (w->state == HFSBI_WATCH_CLOSING) {
-        hfsbi_watch_free(w);
+        hfsbi_watch_leave(w);
         return;
     }
     w->state = HFSBI_WATCH_WAIT;
@@ -854,7 +871,7 @@ HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w) {
     if (!w) return;
     if (w->loop) hfsbi_loop_io_forget(w->loop, &w->io);
     if (w->state == HFSBI_WATCH_READ) w->state = HFSBI_WATCH_CLOSING;
-    else hfsbi_watch_free(w);
+    else hfsbi_watch_leave(w);
 }
 
 /* ---- opening ---- */

@@ -35,7 +35,8 @@
 
 enum {
     HFSBI_OOM_MORE = 500, /* added to oom_score_adj, at most 1000 */
-    HFSBI_LEAF_SLOTS = 8
+    HFSBI_LEAF_SLOTS = 8,
+    HFSBI_CGROUP_TRIES = 10 /* at a cgroup that others sweep away */
 };
 
 /* ---- cgroup ---- */
@@ -185,6 +186,14 @@ static bool hfsbi_cgroup_make(hfsbi_quota *l, const char *path) {
     return l->cgroup[0] && hfsbi_cgroup_fill(l);
 }
 
+/* True when a new cgroup was taken for one of a host that was killed: for a
+   moment nobody has locked it. */
+static bool hfsbi_cgroup_is_lost(const hfsbi_quota *l) {
+    return l->cgroup[0] &&
+           (l->join < 0 || !hfsbi_try_lock(l->join, false) ||
+            faccessat(l->above, l->cgroup, F_OK, 0) != 0);
+}
+
 /* True when a cgroup is for this user to divide. Root may divide any, but
    commands in a cgroup next to that of a systemd service would evade its
    limits, and its end. So would those of a person, whose terminals and
@@ -215,7 +224,8 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
     static const char top[] = "/sys/fs/cgroup";
     char              list[4096], path[sizeof top + sizeof list + 12];
     const char       *own;
-    int               len;
+    int               len, tries;
+    bool              lost = true;
     if (!hfsbi_get_file(AT_FDCWD, "/sys/fs/cgroup/cgroup.controllers", list,
                         sizeof list) ||
         !hfsbi_get_file(AT_FDCWD, "/proc/self/cgroup", list, sizeof list))
@@ -230,12 +240,17 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
         path[len] = '\0';
         if (!hfsbi_cgroup_is_ours(l, path)) return;
     } else path[sizeof top - 1] = '\0';
-    if (!hfsbi_cgroup_make(l, path)) hfsbi_cgroup_leave(l);
+    for (tries = 0; lost && tries < HFSBI_CGROUP_TRIES; tries++) {
+        if (hfsbi_cgroup_make(l, path)) return;
+        lost = hfsbi_cgroup_is_lost(l);
+        hfsbi_cgroup_leave(l);
+    }
 }
 
 /* ---- the cgroup of a command ---- */
 
-/* Opens a cgroup of commands for this host alone, or -1. */
+/* Opens a cgroup of commands for this host alone, or -1. Until it is locked
+   the end of another command may sweep it away. */
 static int hfsbi_leaf_take(const hfsbi_quota *l, const char *name) {
     char path[80];
     int  dir;
@@ -244,7 +259,9 @@ static int hfsbi_leaf_take(const hfsbi_quota *l, const char *name) {
     if (dir < 0 && errno == ENOENT && mkdirat(l->above, path, 0700) == 0)
         dir = hfsbi_openat(l->above, path, O_RDONLY | O_DIRECTORY, 0);
     dir = hfsbi_raise(dir, HFSBI_CONFINE_FD);
-    if (dir >= 0 && !hfsbi_try_lock(dir, false)) hfsbi_close(&dir);
+    if (dir >= 0 && (!hfsbi_try_lock(dir, false) ||
+                     faccessat(l->above, path, F_OK, 0) != 0))
+        hfsbi_close(&dir);
     return dir;
 }
 
@@ -265,9 +282,11 @@ HFSBI_FN void hfsbi_leaf_open(hfsbi_leaf *leaf, const hfsbi_quota *l) {
         if (leaf->dir >= 0 && hfsbi_leaf_is_empty(leaf->dir)) return;
         hfsbi_close(&leaf->dir);
     }
-    if (l->join < 0 || !hfsbi_random_hex(id, 8)) return;
-    (void)snprintf(leaf->name, sizeof leaf->name, "command-%s", id);
-    leaf->dir = hfsbi_leaf_take(l, leaf->name);
+    for (i = 0; l->join >= 0 && leaf->dir < 0 && i < HFSBI_CGROUP_TRIES; i++) {
+        if (!hfsbi_random_hex(id, 8)) return;
+        (void)snprintf(leaf->name, sizeof leaf->name, "command-%s", id);
+        leaf->dir = hfsbi_leaf_take(l, leaf->name);
+    }
 }
 
 HFSBI_FN bool hfsbi_leaf_kill(const hfsbi_leaf *leaf) {

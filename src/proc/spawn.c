@@ -251,8 +251,20 @@ HFSBI_FN pid_t hfsbi_fork_into(int cgroup) {
 #endif
 }
 
+/* Sanitisers keep notes on every frame of a stack, which the child would leave
+   there: their own vfork() removes them, so here such a build copies. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    defined(__SANITIZE_HWADDRESS__)
+#define HFSBI_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer) || __has_feature(hwaddress_sanitizer)
+#define HFSBI_SANITIZED 1
+#endif
+#endif
+
 #if defined(HFSBI_LINUX) && defined(SYS_clone3) && defined(__x86_64__) &&     \
-    defined(__LP64__)
+    defined(__LP64__) && !defined(HFSBI_SANITIZED)
 /* The same without a copy of the memory, as vfork(). The child goes on in the
    parent's stack frame while the parent waits, so the call must stand here
    itself: the child would destroy the frame of a function that made it. And

@@ -380,10 +380,12 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
     hfsbi_job_stir(job);
+    job->users++; /* those who are told may release it, and start others */
     hfsbi_job_started(job);
     if (job->feed)
         hfsbi_feed_end(job->feed, job->end.end, job->end.exit_code,
                        job->end.signal);
+    job->users--;
 }
 
 /* True when a file tool of the session wrote the file as it is now. */

@@ -160,6 +160,8 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools *tools,
     hfsb_status   st = hfsbi_program_prepare(tools, spec, err);
     *out = NULL;
     if (st != HFSB_OK) return st;
+    if (tools->history && tools->own_loop) /* else job.c does */
+        hfsbi_history_before(tools->history);
     hfsbi_program_digest(spec, digest);
     hfsbi_loop_lock(tools->loop);
     hfsbi_jobs_drop_old(tools);

@@ -208,6 +208,79 @@ static void a_task_may_post_itself_without_an_endless_turn(void) {
     hfsbi_loop_close(loop);
 }
 
+/* ---- outside the wall ---- */
+
+static pthread_key_t walled; /* set in threads that have entered the wall */
+
+static void wall_enter(const hfsbi_wall *wall) {
+    (void)pthread_setspecific(walled, wall);
+}
+
+static void wall_free(hfsbi_wall *wall) {
+    wall->enter = NULL;
+}
+
+typedef struct errands {
+    count_task c; /* first */
+    bool       entered;
+    int        made, inside; /* inside: made within the wall */
+} errands;
+
+static void make_errand(void *user) {
+    errands *e = (errands *)user;
+    e->made++;
+    if (pthread_getspecific(walled)) e->inside++;
+}
+
+static void send_errands(hfsbi_task *task) {
+    errands *e = (errands *)(void *)task;
+    int      i;
+    e->entered = pthread_getspecific(walled) != NULL;
+    for (i = 0; i < 50; i++)
+        hfsbi_loop_outside(e->c.loop, make_errand, e);
+    task_run(task);
+}
+
+/* Errands are made outside while all threads there are busy, and also while
+   the loop is closed. */
+static void errands_are_made_outside_the_wall(void) {
+    enum { N = 4 };
+    int round, i;
+    T_CHECK(pthread_key_create(&walled, NULL) == 0);
+    for (round = 0; round < 6; round++) {
+        hfsbi_loop *loop = loop_open(round % 2 ? 1 : 3);
+        hfsbi_wall  wall = HFSB_INIT;
+        counters    all;
+        errands     e[N];
+        count_task  busy[N];
+        long long   begin = hfsb_clock_ms();
+        wall.enter = wall_enter;
+        wall.free = wall_free;
+        counters_init(&all);
+        memset(e, 0, sizeof e);
+        hfsbi_loop_lock(loop);
+        T_CHECK(hfsbi_loop_set_wall(loop, &wall));
+        hfsbi_loop_unlock(loop);
+        for (i = 0; i < N; i++) {
+            task_init(&busy[i], &all, loop);
+            busy[i].nap_ms = 5;
+            hfsbi_loop_work(loop, &busy[i].task);
+            task_init(&e[i].c, &all, loop);
+            e[i].c.task.run = send_errands;
+            e[i].c.task.walled = true;
+            hfsbi_loop_work(loop, &e[i].c.task);
+        }
+        while (round < 4 && all.done < 2 * N &&
+               hfsb_clock_ms() - begin < 20000)
+            loop_turn(loop, 1000);
+        hfsbi_loop_close(loop);
+        T_CHECK(all.done == 2 * N && !wall.enter);
+        for (i = 0; i < N; i++)
+            T_CHECK(e[i].entered && e[i].made == 50 && e[i].inside == 0);
+    }
+    (void)pthread_key_delete(walled);
+}
+
 int main(void) {
     T_RUN(work_runs_in_parallel_up_to_the_maximum);
     T_RUN(slow_work_does_not_hold_up_other_work);
@@ -215,6 +288,7 @@ int main(void) {
     T_RUN(one_thread_works_in_the_order_given);
     T_RUN(without_threads_work_runs_at_once_and_done_later);
     T_RUN(close_waits_for_the_work_and_calls_done);
+    T_RUN(errands_are_made_outside_the_wall);
     T_RUN(no_post_of_many_threads_is_lost);
     T_RUN(a_task_may_post_itself_without_an_endless_turn);
     return T_END();

@@ -31,6 +31,7 @@ typedef struct seen {
     size_t              calls;
     bool                keep;   /* does not take changes */
     bool                closes; /* closes the watch in its fn */
+    int                 gone;
 } seen;
 
 static void put_change(hfsb_buf *out, const hfsbi_change *c) {
@@ -340,6 +341,35 @@ static void a_watch_may_be_closed_while_a_thread_reads(void) {
     }
 }
 
+/* From then on the root may be closed. */
+static void on_gone(void *user) {
+    ((seen *)user)->gone++;
+    hfsb_root_close(in);
+    in = NULL;
+}
+
+static void the_root_is_free_when_a_watch_is_gone(void) {
+    int i;
+    for (i = 0; i < 20; i++) {
+        hfsbi_folder_watch_opts opts = HFSB_INIT;
+        seen                    s;
+        opts.recursive = true;
+        opts.gone = on_gone;
+        T_CHECK(begin(&s, "w", &opts, 2) == HFSB_OK);
+        T_CHECK(mkdir("in/w/new", 0755) == 0);
+        if (i % 2) loop_turn(s.loop, 100); /* a thread looks at it */
+        T_CHECK(s.gone == 0);
+        hfsbi_loop_lock(s.loop);
+        hfsbi_folder_watch_close(s.watch);
+        hfsbi_loop_unlock(s.loop);
+        T_CHECK(i % 2 || s.gone == 1);
+        while (hfsbi_loop_pending(s.loop)) loop_turn(s.loop, 100);
+        T_CHECK(s.gone == 1 && !in);
+        s.watch = NULL;
+        end(&s);
+    }
+}
+
 /* ---- limits ---- */
 
 static void a_full_queue_is_one_overflow(void) {
@@ -431,6 +461,30 @@ static void too_many_folders_are_an_error_or_an_overflow(void) {
     T_CHECK(mkdir("in/w/more", 0755) == 0);
     wait_for(&s, "% ");
     T_STR(s.text, "+more/ % ");
+    end(&s);
+}
+
+/* Each event costs as much as its folder is deep, and so does its path. */
+static void folders_that_lie_too_deep_are_an_overflow(void) {
+    enum { DEPTH = 600 };
+    seen s;
+    int  i, at, fd;
+    begin_recursive(&s, 2);
+    at = open("in/w/d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (i = 0; i < DEPTH && at >= 0; i++) {
+        T_CHECK(mkdirat(at, "e", 0755) == 0);
+        fd = openat(at, "e", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        at = fd;
+        if (i % 10 == 9) loop_turn(s.loop, 10);
+    }
+    T_CHECK(at >= 0);
+    close(at);
+    wait_for(&s, "% ");
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&s.text), HFSB_LIT("% ")));
+    /* what lies above is watched still */
+    hfsb_buf_truncate(&s.text, 0);
+    EXPECT(&s, "");
     end(&s);
 }
 
@@ -581,10 +635,12 @@ int main(void) {
     T_RUN(the_end_comes_when_the_way_to_the_folder_changes);
     T_RUN(a_watch_may_be_closed_in_its_callback);
     T_RUN(a_watch_may_be_closed_while_a_thread_reads);
+    T_RUN(the_root_is_free_when_a_watch_is_gone);
     T_RUN(a_full_queue_is_one_overflow);
     T_RUN(events_the_kernel_has_lost_are_one_overflow);
     T_RUN(renames_that_contradict_a_scan_are_an_overflow);
     T_RUN(too_many_folders_are_an_error_or_an_overflow);
+    T_RUN(folders_that_lie_too_deep_are_an_overflow);
     T_RUN(what_cannot_be_watched_is_refused);
     T_RUN(too_many_watches_of_a_user_are_an_error);
     T_RUN(every_allocation_of_a_watch_fails);

@@ -428,6 +428,36 @@ static void all_who_wait_hear_of_the_start(void) {
     hfsb_tools_close(tools);
 }
 
+/* Lets go of the program, and starts another one. */
+static void start_another(void *user, hfsbi_job *job) {
+    hfsb_tools    *tools = job->tools;
+    hfsbi_job_spec spec = script(tools, "true");
+    hfsbi_program_release(job);
+    *(hfsbi_job **)user = start(tools, &spec);
+}
+
+/* Nor is one freed under those who end it. */
+static void a_callback_may_let_go_of_its_program(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    hfsbi_job      *first, *second, *third, *another = NULL;
+    opts.max_running = 1;
+    opts.max_finished = 1;
+    opts.grace_ms = -1;
+    tools = tt_open(&opts);
+    first = run(tools, "sleep 60");
+    second = run(tools, "echo second");
+    third = run(tools, "echo third");
+    T_CHECK(hfsbi_program_on_start(second, start_another, &another));
+    T_CHECK(hfsbi_job_kill(tools, third));
+    hfsbi_program_release(third);
+    T_CHECK(hfsbi_job_kill(tools, second));
+    T_CHECK(another && another->state == HFSBI_JOB_WAITING);
+    hfsbi_program_release(another);
+    hfsbi_program_release(first);
+    hfsb_tools_close(tools);
+}
+
 /* ---- ids ---- */
 
 static void the_same_id_runs_once(void) {
@@ -748,6 +778,23 @@ static void a_stuck_reader_does_not_keep_what_was_killed(void) {
     T_CHECK(!strstr(r.text, "gap"));
     hfsbi_feed_detach(&r.reader);
     hfsbi_program_release(job);
+    /* one that has ended, but for its output */
+    spec = script(tools, "head -c 60000 /dev/zero; exit 3");
+    spec.raw.keep = 10000;
+    job = start(tools, &spec);
+    attach(&r, job, 0);
+    await_hold(tools, job);
+    tt_sleep_ms(100);
+    hfsb_tools_poll(tools, 100);
+    T_CHECK(job->state == HFSBI_JOB_RUNNING);
+    begin = hfsb_clock_ms();
+    tt_call(&reply, tools, "kill", "id=s", job->id);
+    T_CHECK(reply.res.success && hfsb_clock_ms() - begin < 5000);
+    T_CHECK(job->state == HFSBI_JOB_DONE && job->end.exit_code == 3);
+    take(&r);
+    T_CHECK(r.closed && r.bytes == 60000);
+    hfsbi_feed_detach(&r.reader);
+    hfsbi_program_release(job);
     /* a timeout is the same */
     spec = script(tools, "while :; do echo 0123456789; done");
     spec.raw.keep = 10000;
@@ -973,6 +1020,13 @@ static void checkpoints_see_it(void) {
     T_CHECK(tu_undo(tools, 0));
     TT_FILE(TU_ROOT "/kept", "before\n");
     T_CHECK(access(TU_ROOT "/added", F_OK) != 0);
+    /* what a person changed before it was started */
+    tt_put(TU_ROOT "/kept", HFSB_LIT("by hand\n"));
+    tt_sleep_ms(1100); /* changes that are close share a checkpoint */
+    spec = script(tools, "echo after > kept");
+    (void)told(tools, start(tools, &spec));
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/kept", "by hand\n");
     tt_drop(&r);
     tu_close(tools);
 }
@@ -1095,6 +1149,7 @@ int main(void) {
     TT_RUN(one_waits_for_a_place);
     TT_RUN(one_that_waits_may_never_run);
     TT_RUN(all_who_wait_hear_of_the_start);
+    TT_RUN(a_callback_may_let_go_of_its_program);
     TT_RUN(the_same_id_runs_once);
     TT_RUN(another_setting_is_another_command);
     TT_RUN(an_id_that_does_not_fit_is_refused);
