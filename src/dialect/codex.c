@@ -478,6 +478,11 @@ static void hfsbi_codex_worked(hfsbi_task *task) {
     hfsbi_codex_call *call = (hfsbi_codex_call *)(void *)task;
     const hfsb_tools *tools = call->codex->dialect.tools;
     if (call->handle) hfsbi_codex_handle_done(call);
+    /* Codex looks for .git in all folders above: what is outside the root does
+       not exist */
+    if (call->err.code == HFSB_OUTSIDE &&
+        call->method->work == hfsbi_codex_fs_stat)
+        call->code = HFSBI_CODEX_NOT_FOUND;
     if (call->method->reported)
         hfsbi_api_report(tools, call->method->name, hfsb_buf_str(&call->path),
                          "", hfsb_cstr(call->err.msg), call->began,
@@ -694,9 +699,11 @@ static hfsb_status hfsbi_codex_stdio(hfsbi_codex             *codex,
 
 /* ---- the dialect ---- */
 
+/* The token of the server was looked for, and wiped, before. */
 static bool hfsbi_codex_trusts(hfsbi_face *face, hfsb_request *request) {
-    return hfsbi_dialect_trusts(hfsbi_dialect_of(face), request,
-                                "Authorization", "Bearer");
+    hfsbi_dialect *d = hfsbi_dialect_of(face);
+    if (!d->has_token) return hfsbi_request_is_trusted(request);
+    return hfsbi_dialect_trusts(d, request, "Authorization", "Bearer");
 }
 
 static void hfsbi_codex_refuse(hfsbi_face *face, hfsb_request *request,

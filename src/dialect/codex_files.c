@@ -216,7 +216,7 @@ typedef struct hfsbi_codex_walker {
     size_t   at;     /* and the first that was not listed yet */
     hfsb_buf depths; /* a byte for each of them */
     size_t   folder; /* number of the folder that is listed */
-    size_t   folders, entries, error_count;
+    size_t   folders, entries, written, error_count;
     hfsb_buf errors;
     bool     truncated;
 } hfsbi_codex_walker;
@@ -255,7 +255,7 @@ static hfsb_status hfsbi_codex_walk_entry(void                   *user,
         hfsb_buf_append_byte(&path, '/');
     hfsb_buf_append(&path, entry->name);
     if (path.status == HFSB_OK) {
-        if (out->ptr[out->len - 1] == '}') hfsb_buf_append_byte(out, ',');
+        if (w->written++) hfsb_buf_append_byte(out, ',');
         hfsb_buf_append(out, HFSB_LIT("{\"path\":"));
         hfsbi_codex_put_uri(out, hfsb_buf_str(&path));
         hfsb_buf_printf(out, ",\"kind\":\"%s\"}",
@@ -268,7 +268,8 @@ static hfsb_status hfsbi_codex_walk_entry(void                   *user,
         else w->truncated = true;
     }
     hfsb_buf_free(&path);
-    return w->queue.status == HFSB_OK ? out->status : w->queue.status;
+    if (w->queue.status != HFSB_OK) return w->queue.status;
+    return w->depths.status != HFSB_OK ? w->depths.status : out->status;
 }
 
 static void hfsbi_codex_walk_failed(hfsbi_codex_walker *w, const char *why) {
