@@ -101,6 +101,20 @@ static const cli_command commands[] = {
      "Exit codes: 0 after the end of input or a signal, 1 when it could not "
      "serve, 2 wrong usage.",
      NO_TOOL, run_mcp},
+    {"exec-server", "[OPTIONS]", "run the commands of Codex",
+     "Serve Codex as its exec-server, on standard input and output: its "
+     "commands run here, and its patches change files here. Codex starts it, "
+     "when $CODEX_HOME/environments.toml (~/.codex) says so:\n"
+     "    default = \"hfsb\"\n"
+     "    [[environments]]\n"
+     "    id = \"hfsb\"\n"
+     "    program = \"/usr/bin/hfsb\"\n"
+     "    args = [\"exec-server\", \"--root\", \"/work\"]\n"
+     "At the end of its input it kills what its commands left running, and "
+     "exits. hfsb-server --api codex does the same over a network.\n"
+     "Exit codes: 0 after the end of input or a signal, 1 when it could not "
+     "serve, 2 wrong usage.",
+     NO_TOOL, run_exec_server},
     GROUP_END,
     {"create", "[OPTIONS]", "create a sandbox on the Hugging Face Hub",
      "Create a private Space that runs hfsb-server, wait until it answers, "

@@ -38,6 +38,7 @@ const cli_command *find_command(char **words, int count, int *used);
 void print_commands(const char *family);
 
 command_fn run_bash, run_write, run_edit, run_patch, run_cp, run_mcp;
+command_fn run_exec_server;
 command_fn run_tool, run_tools, run_tool_command, run_history; /* tool.c */
 command_fn run_create, run_connect;               /* create.c */
 command_fn run_delete, run_sweep;                 /* delete.c */

@@ -7,20 +7,22 @@
 
 /* ---- the list ---- */
 
-static const hfsbi_dialect_kind *const hfsbi_dialects[] = {NULL};
+typedef const hfsbi_dialect_kind *(*hfsbi_dialect_row)(void);
+
+static const hfsbi_dialect_row hfsbi_dialects[] = {hfsbi_dialect_codex, NULL};
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
     for (i = 0; name && hfsbi_dialects[i]; i++)
-        if (strcmp(hfsbi_dialects[i]->name, name) == 0)
-            return hfsbi_dialects[i];
+        if (strcmp(hfsbi_dialects[i]()->name, name) == 0)
+            return hfsbi_dialects[i]();
     return NULL;
 }
 
 const char *hfsb_dialect_name(size_t n) {
     size_t i;
     for (i = 0; hfsbi_dialects[i]; i++)
-        if (i == n) return hfsbi_dialects[i]->name;
+        if (i == n) return hfsbi_dialects[i]()->name;
     return NULL;
 }
 
@@ -91,6 +93,9 @@ hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
     /* from here on it lives as long as the server, which has its routes */
     hfsbi_server_part_add(server, &d->part);
     st = kind->open(d, opts, err);
+    if (st == HFSB_OK && opts->on_fds && !d->part.place)
+        st = hfsbi_fail(err, HFSB_ARG, 0,
+                        "The dialect %s is not for descriptors.", kind->name);
     if (st == HFSB_OK && opts->own_port)
         st = hfsbi_face_listen(server, &d->face, opts->host, opts->port, bound,
                                err);

@@ -15,11 +15,17 @@ typedef struct hfsb_dialect_opts {
     unsigned    port;     /* (0: the kernel picks one) */
     hfsb_str    token;    /* its clients send (empty: that of the server);
                              copied */
+    bool        on_fds;   /* instead of routes serve one client over a pair of
+                             descriptors, a message on each line: "codex". The
+                             server stops at the end of its input, and the
+                             processes of the client end */
+    int         in, out;  /* these descriptors, which stay the caller's */
 } hfsb_dialect_opts;
 
 /* Adds a dialect to a server that has the sandbox. *bound (may be NULL)
    receives its port. HFSB_OK; HFSB_ARG: there is no such dialect, no sandbox,
-   or another dialect has the same routes on the same port; else as
+   another dialect has the same routes on the same port, or this one is not for
+   descriptors; else as
    hfsb_server_listen() and hfsb_tools_open(). After a failure the server may
    have some of its routes: close it. */
 HFSB_API hfsb_status hfsb_server_add_dialect(hfsb_server             *server,

@@ -8,6 +8,8 @@
 /* dialect_private.h - what the dialects share.
 
      dialect.c   opens a dialect: its tools, its face, its port; helpers
+     codex.c     the exec-server of Codex: channels, messages, sessions
+     codex_process.c, codex_files.c   its processes and its files
 
    Every other file is a dialect: a table of routes, and a function for each
    that turns a request into a call and a result into that protocol's reply.
@@ -68,3 +70,161 @@ HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc);
 /* Replies with a document and frees the builder. Without memory 503. */
 HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
                                   hfsbi_build *b);
+
+/* ==== codex.c: the exec-server of Codex =================================== */
+
+typedef struct hfsbi_codex         hfsbi_codex;
+typedef struct hfsbi_codex_channel hfsbi_codex_channel;
+typedef struct hfsbi_codex_session hfsbi_codex_session;
+typedef struct hfsbi_codex_process hfsbi_codex_process;
+typedef struct hfsbi_codex_handle  hfsbi_codex_handle;
+typedef struct hfsbi_codex_call    hfsbi_codex_call;
+
+/* Error codes of JSON-RPC and of Codex. */
+enum {
+    HFSBI_CODEX_PARSE = -32700,
+    HFSBI_CODEX_INVALID = -32600,
+    HFSBI_CODEX_NO_METHOD = -32601,
+    HFSBI_CODEX_PARAMS = -32602,
+    HFSBI_CODEX_INTERNAL = -32603,
+    HFSBI_CODEX_NOT_FOUND = -32004,
+    HFSBI_CODEX_ATTACHED = -32010 /* the session has another connection */
+};
+
+enum {
+    HFSBI_CODEX_MESSAGE = 64 << 20, /* bytes of one message */
+    HFSBI_CODEX_UNSENT = 256 << 10, /* bytes that stop the output of
+                                        processes */
+    HFSBI_CODEX_ENTRIES = 32768,    /* entries of a folder in a reply */
+    HFSBI_CODEX_REPLY = 60 << 20    /* bytes of text in a reply */
+};
+
+/* A method: run() answers in the loop, at once or later; else work() is called
+   in a thread, and what it wrote or why it failed is sent. */
+typedef struct hfsbi_codex_method {
+    const char *name;
+    void (*run)(hfsbi_codex_call *call);
+    hfsb_status (*work)(hfsbi_codex_call *call);
+    bool reported; /* in the journal */
+} hfsbi_codex_method;
+
+/* A request or notification of a client, from its message to its answer. */
+struct hfsbi_codex_call {
+    hfsbi_task                task; /* first: its functions cast it back */
+    hfsbi_codex              *codex;
+    hfsbi_codex_channel      *channel; /* held */
+    hfsbi_codex_session      *session; /* held; NULL before initialize */
+    const hfsbi_codex_method *method;
+    hfsb_buf                  text; /* the message, which doc refers to */
+    hfsb_json_doc             doc;
+    const hfsb_json_value    *id;      /* NULL: a notification */
+    const hfsb_json_value    *params;  /* an object or NULL */
+    hfsb_buf                  out;     /* the answer */
+    hfsb_err                  err;     /* code is not OK: it has failed */
+    int                       code;    /* for the client (0: by err.code) */
+    long long                 began;   /* hfsb_clock_ms() */
+    bool                      owed;    /* an answer: it is no notification */
+    bool                      working; /* in a thread */
+    /* of codex_process.c: a read that waits for output */
+    hfsbi_codex_call *next;
+    hfsbi_job        *job;
+    hfsbi_feed_reader reader;
+    hfsbi_timer       timer;
+    /* of codex_files.c */
+    hfsb_buf            path, to;
+    hfsbi_codex_handle *handle; /* held */
+    unsigned long long  bytes;  /* read or written, for the journal */
+};
+
+/* The state of a client, which outlives its connection for a while. */
+struct hfsbi_codex_session {
+    hfsbi_codex_session *next;
+    hfsbi_codex         *codex;
+    char                 id[33];
+    hfsbi_codex_channel *channel;   /* NULL: the connection is lost */
+    unsigned long        epoch;     /* connections it has had */
+    size_t               users;     /* calls that refer to it */
+    bool                 ended;     /* freed when no call refers to it */
+    hfsbi_timer          timer;     /* ends it without a connection */
+    hfsbi_codex_process *processes; /* newest first */
+    size_t               process_count;
+    unsigned long        started; /* processes ever */
+    hfsbi_codex_call    *reads;   /* that wait */
+    size_t               read_count;
+    hfsbi_codex_handle  *handles;
+    size_t               handle_count;
+};
+
+struct hfsbi_codex {
+    hfsbi_dialect        dialect; /* first: it is found by it */
+    hfsbi_codex_channel *channels;
+    hfsbi_codex_session *sessions; /* newest first */
+    hfsbi_codex_channel *stdio;    /* in `channels`, or NULL */
+    size_t               held;     /* bytes of messages in memory */
+    bool                 ended;    /* no session begins any more */
+};
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_codex(void);
+
+/* Sends a message to the client of the session, if it is connected. */
+HFSBI_FN void hfsbi_codex_notify(hfsbi_codex_session *session,
+                                 hfsb_buf            *message);
+/* False when the client is away, or has much to read. */
+HFSBI_FN bool hfsbi_codex_may_send(const hfsbi_codex_session *session);
+
+/* Begins the result in call->out, a JSON value that the caller appends. */
+HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call);
+/* Makes the call fail with that code for the client. */
+HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
+                               const char *format, ...) HFSBI_PRINTF(3, 4);
+/* Sends the result, or the failure, and frees the call. */
+HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call);
+
+/* Read a parameter as hfsb_json_arg_str() and _bool() do; false after
+   hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_str(hfsbi_codex_call *call, const char *key,
+                              hfsb_str *out);
+HFSBI_FN bool hfsbi_codex_bool(hfsbi_codex_call *call, const char *key,
+                               bool *out);
+/* Appends the path of the URI that the parameter `key` contains; false after
+   hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
+                               hfsb_buf *out);
+/* Append a URI for a path, or bytes as base64, both in quotes. */
+HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path);
+HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes);
+
+/* ---- codex_process.c ---- */
+
+HFSBI_FN void hfsbi_codex_start(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_read(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_write(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_signal(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_terminate(hfsbi_codex_call *call);
+/* Sends the events of all processes, as far as the client takes them. */
+HFSBI_FN void hfsbi_codex_push(hfsbi_codex_session *session);
+/* Answers the reads that wait: their connection is lost. */
+HFSBI_FN void hfsbi_codex_reads_end(hfsbi_codex_session *session);
+/* Ends and forgets all processes. */
+HFSBI_FN void hfsbi_codex_processes_end(hfsbi_codex_session *session);
+
+/* ---- codex_files.c ---- */
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_stat(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_read(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_write(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_make(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_remove(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_copy(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_canonical(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_list(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_walk(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_open(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_block(hfsbi_codex_call *call);
+/* In the loop, before the work: reads the paths, and finds or makes the handle.
+   False after hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_fs_close(hfsbi_codex_call *call);
+/* In the loop, after the work. */
+HFSBI_FN void hfsbi_codex_handle_done(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_handles_end(hfsbi_codex_session *session);

@@ -198,6 +198,48 @@ HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *socket, bool paused);
 HFSBI_FN void hfsbi_websocket_close(hfsbi_websocket *socket, unsigned code,
                                     hfsb_str reason);
 
+/* ---- wire.c: messages over a pair of descriptors, one on each line ---- */
+
+typedef struct hfsbi_wire hfsbi_wire;
+
+/* What the owner does; constant. */
+typedef struct hfsbi_wire_fn {
+    /* A line, without its end and the blanks before it; never an empty one.
+       The owner may move it out. */
+    void (*line)(void *user, hfsb_buf *line);
+    /* A line is skipped: HFSB_LIMIT, it is too long; HFSB_NOMEM. */
+    void (*refused)(void *user, const hfsb_err *err);
+    /* No more lines come. lost: nobody reads what is sent; called also when
+       only that becomes known later. */
+    void (*ended)(void *user, bool lost);
+    /* Some of the bytes were sent (NULL: nothing). */
+    void (*sent)(void *user);
+} hfsbi_wire_fn;
+
+/* Serves a pair of descriptors (pipes, sockets, files, a terminal), which stay
+   the caller's. max: bytes of a line. HFSB_OK; HFSB_NOMEM, HFSB_IO: nothing is
+   called. */
+HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
+                                      size_t max, const hfsbi_wire_fn *fn,
+                                      void *user, hfsbi_wire **made,
+                                      hfsb_err *err);
+/* Quiet for NULL. Not from its functions. */
+HFSBI_FN void hfsbi_wire_free(hfsbi_wire *wire);
+/* Queues a message, whose memory may be taken over, and sends what fits. An
+   empty one is an answer that had no memory: the peer would wait for ever, so
+   it is lost. */
+HFSBI_FN void hfsbi_wire_send(hfsbi_wire *wire, hfsb_buf *message);
+/* Bytes that the peer has not taken yet. Above 4 MiB nothing is read. */
+HFSBI_FN size_t hfsbi_wire_waiting(const hfsbi_wire *wire);
+/* Stops or continues reading. */
+HFSBI_FN void hfsbi_wire_pause(hfsbi_wire *wire, bool paused);
+/* Ends the reading for good; what was queued is still sent. */
+HFSBI_FN void hfsbi_wire_shut(hfsbi_wire *wire);
+/* Ends the sending, too. */
+HFSBI_FN void hfsbi_wire_end(hfsbi_wire *wire);
+/* True when nobody reads what is sent. */
+HFSBI_FN bool hfsbi_wire_is_lost(const hfsbi_wire *wire);
+
 /* ==== inside the server room ============================================== */
 
 enum {

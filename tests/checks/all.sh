@@ -91,6 +91,7 @@ waiting() {
     item cut sh tests/checks/cut.sh
     item soak sh tests/checks/soak.sh 20
     item server-limits sh tests/checks/server_limits.sh
+    item codex sh tests/checks/codex.sh
     item mcp sh tests/checks/mcp.sh
     item mcpb sh tests/checks/mcpb.sh
     item faults sh tests/checks/faults.sh
