@@ -122,7 +122,7 @@ HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
 
 /* ---- conditions ---- */
 
-static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
     hfsbi_file_fail(err, HFSB_STALE, "File has changed since it was read",
                     path);
     hfsbi_err_add(err, " (read it again)");

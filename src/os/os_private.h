@@ -431,6 +431,9 @@ HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at);
 
 /* ---- file_write.c ---- */
 
+/* HFSB_STALE: "File has changed since it was read: {path} (read it again)". */
+HFSBI_FN hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err);
+
 /* hfsb_file_remove() with conditions, checked under the same lock: HFSB_STALE
    unless the file has this sha256 and is the one that `same` describes, as
    if_sha256 and if_same of a write (NULL: no condition). */

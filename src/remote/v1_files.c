@@ -338,11 +338,6 @@ static hfsb_status hfsbi_v1_open_file(void *user, hfsb_str path, int *fd,
 
 /* ---- writing ---- */
 
-static hfsb_status hfsbi_v1_changed(hfsb_str path, hfsb_err *err) {
-    return hfsbi_file_fail(err, HFSB_STALE,
-                           "File has changed since it was read", path);
-}
-
 /* HFSB_OK if the file has that content, or that sha256 where content.ptr is
    NULL; HFSB_STALE. */
 static hfsb_status hfsbi_v1_compare(hfsbi_v1 *v1, hfsb_str path,
@@ -358,7 +353,7 @@ static hfsb_status hfsbi_v1_compare(hfsbi_v1 *v1, hfsb_str path,
         (void)snprintf(want, sizeof want, "%.*s", (int)sha256.len, sha256.ptr);
     if (!hfsbi_fd_sha256(fd, hex))
         st = hfsbi_fail_os(err, errno, "The copy of a file cannot be read");
-    else if (strcmp(hex, want) != 0) st = hfsbi_v1_changed(path, err);
+    else if (strcmp(hex, want) != 0) st = hfsbi_fail_changed(path, err);
     hfsbi_close(&fd);
     return st;
 }
@@ -382,7 +377,7 @@ static hfsb_status hfsbi_v1_check_write(hfsbi_v1 *v1, hfsb_str path,
     if (opts->create)
         return hfsbi_file_fail(err, HFSB_EXISTS, "File exists already", path);
     if (opts->if_same && !hfsbi_same_info(&info, opts->if_same))
-        return hfsbi_v1_changed(path, err);
+        return hfsbi_fail_changed(path, err);
     return HFSB_OK;
 }
 
