@@ -38,7 +38,8 @@ typedef struct hfsbi_wire {
     /* The header field of the server's token, and what precedes the token. */
     const char *token_name, *token_prefix;
     /* One health check of at most ms. HFSB_OK: the server answers; HFSB_BUSY:
-       not yet; HFSB_AUTH, HFSB_NOMEM, HFSB_CANCELLED, HFSB_REFUSED, HFSB_ARG.
+       not yet; HFSB_AUTH, HFSB_NOT_FOUND, HFSB_NOMEM, HFSB_CANCELLED,
+       HFSB_REFUSED, HFSB_ARG.
        p->last says why it failed. */
     hfsb_status (*check)(hfsb_sandbox *sandbox, struct hfsbi_probe *p,
                          long long ms);

@@ -231,7 +231,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     return hfsbi_fail_status(err, st, "Sandbox");
 }
 
-/* The Hub's token is for the edge of Spaces and Jobs, not for a server at any
+/* The Hub's token is for the edge of Spaces and jobs, not for a server at any
    URL. */
 static bool hfsbi_url_is_at_edge(const hfsb_url *url) {
     static const char *const domains[] = {".hf.space", ".hf.jobs"};

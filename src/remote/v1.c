@@ -23,6 +23,8 @@
 enum {
     HFSBI_V1_EVENT = 8 << 20, /* bytes of one event */
     HFSBI_V1_PIDS = 1 << 20,  /* of what kill prints */
+    HFSBI_V1_IDLE = 70,       /* seconds without an event: a ping should come
+                                 after 15 */
     HFSBI_V1_KILL = 30        /* seconds for kill */
 };
 
@@ -204,6 +206,21 @@ static bool hfsbi_v1_on_body(void *user, hfsb_str piece) {
     " The command may still run: look before you repeat it, or end it with " \
     "kill."
 
+/* The server has refused to start a command, as a rule because its folder does
+   not exist: /bin/sh is always there. */
+static hfsb_status hfsbi_v1_not_started(const hfsbi_v1        *v1,
+                                        const hfsb_http_reply *reply,
+                                        hfsb_str work_dir, bool *refused,
+                                        hfsb_err *err) {
+    hfsb_str    place = work_dir.len ? work_dir : HFSB_LIT("the sandbox");
+    hfsb_status st =
+        hfsbi_v1_refuse(v1, reply, place, "start the command in", err);
+    *refused = reply->status == 400;
+    if (*refused && work_dir.len && st == HFSB_NOT_FOUND)
+        hfsbi_err_key(err, "work_dir");
+    return st;
+}
+
 /* No event said how the command ended, because of st. */
 static hfsb_status hfsbi_v1_lost(const hfsbi_v1 *v1, const hfsbi_v1_stream *t,
                                  hfsb_status st, bool sent, double seconds,
@@ -254,6 +271,7 @@ static hfsb_status hfsbi_v1_exec(hfsbi_v1 *v1, hfsb_str body, double seconds,
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
     const hfsb_str  none = HFSB_INIT;
+    long long       began = hfsb_clock_ms();
     hfsb_status     st;
     t->line.alloc = *t->alloc;
     t->line.max = HFSBI_V1_EVENT;
@@ -263,16 +281,18 @@ static hfsb_status hfsbi_v1_exec(hfsbi_v1 *v1, hfsb_str body, double seconds,
     call.field_count = 2;
     call.on_body = hfsbi_v1_on_body;
     call.user = t;
+    call.idle_ms = HFSBI_V1_IDLE * 1000;
     call.total_ms =
         (long long)(seconds * 1000.0) + v1->sandbox->o.times.margin_ms;
     st = hfsbi_v1_send(v1, "exec", none, "", &call, &reply, err);
     if (t->ended && t->status == HFSB_OK) st = hfsbi_ok(err);
-    else if (st == HFSB_OK && reply.status / 100 != 2) {
-        *refused = reply.status == 400;
-        st =
-            hfsbi_v1_refuse(v1, &reply, work_dir, "start the command in", err);
-        if (*refused && work_dir.len && st == HFSB_NOT_FOUND)
-            hfsbi_err_key(err, "work_dir"); /* /bin/sh is always there */
+    else if (st == HFSB_OK && reply.status / 100 != 2)
+        st = hfsbi_v1_not_started(v1, &reply, work_dir, refused, err);
+    else if (st == HFSB_TIMEOUT && reply.sent &&
+             hfsb_clock_ms() - began < call.total_ms) {
+        (void)snprintf(err->msg, sizeof err->msg, "nothing came for %d s",
+                       HFSBI_V1_IDLE);
+        st = hfsbi_v1_lost(v1, t, HFSB_LOST, true, seconds, err);
     } else if (st != HFSB_NOMEM || t->status != HFSB_OK)
         st = hfsbi_v1_lost(v1, t, st, reply.sent, seconds, err);
     hfsb_http_reply_free(&reply);
@@ -301,9 +321,8 @@ static hfsb_status hfsbi_v1_start(hfsbi_v1 *v1, hfsb_str body, hfsbi_job *job,
     if (st != HFSB_OK && st != HFSB_NOMEM)
         st = hfsbi_v1_lost(v1, &t, st, reply.sent, 0, err);
     else if (st == HFSB_OK && reply.status != 200) {
-        *refused = reply.status == 400;
-        st = hfsbi_v1_refuse(v1, &reply, hfsb_buf_str(&job->spec.work_dir),
-                             "start the command in", err);
+        st = hfsbi_v1_not_started(
+            v1, &reply, hfsb_buf_str(&job->spec.work_dir), refused, err);
     } else if (st == HFSB_OK) {
         (void)hfsb_json_parse(hfsb_buf_str(&reply.body), NULL, &doc, NULL);
         job->pid = (long)hfsb_json_int(hfsb_json_get(doc.root, "pid"), 0);
@@ -343,11 +362,10 @@ static hfsb_status hfsbi_v1_run_job(void *user, hfsbi_job *job,
 /* Prints the processes of a job, or of all, and ends them: TERM, then KILL
    after two seconds. $1: what follows the name of the variable. */
 static const char hfsbi_v1_kill_script[] =
-    "for s in TERM 0 0 0 KILL; do f=; for p in /proc/[0-9]*; do "
-    "if (tr '\\0' '\\n' <$p/environ) 2>/dev/null | "
-    "grep -q \"^" HFSBI_V1_MARK "=$1\"; then "
-    "kill -$s ${p#/proc/} 2>/dev/null && f=1; "
-    "[ $s = TERM ] && echo ${p#/proc/}; fi; done; "
+    "for s in TERM 0 0 0 KILL; do f=; "
+    "for p in $(grep -lsz \"^" HFSBI_V1_MARK "=$1\" /proc/[0-9]*/environ); do "
+    "p=${p#/proc/}; p=${p%/environ}; kill -$s $p 2>/dev/null && f=1; "
+    "[ $s = TERM ] && echo $p; done; "
     "[ -n \"$f\" ] || break; [ $s = KILL ] || sleep 0.5 2>/dev/null || "
     "sleep 1; done; true";
 
@@ -381,8 +399,9 @@ static hfsb_status hfsbi_v1_killed(hfsb_str          printed,
     hfsb_status st = hfsbi_result_ok(result, "Killed %zu process(es): [",
                                      hfsb_str_count_byte(printed, '\n'));
     while (st == HFSB_OK && hfsb_text_line(&rest, &line, NULL)) {
-        st = hfsb_buf_printf(&result->output, "%s%.*s", comma, (int)line.len,
-                             line.ptr);
+        unsigned long long pid = 0; /* whatever else it printed */
+        (void)hfsbi_read_decimal(line, LLONG_MAX, &pid);
+        st = hfsb_buf_printf(&result->output, "%s%llu", comma, pid);
         comma = ", ";
     }
     return st == HFSB_OK ? hfsb_buf_append(&result->output, HFSB_LIT("]"))
@@ -513,12 +532,19 @@ static hfsb_status hfsbi_v1_check(hfsb_sandbox *s, hfsbi_probe *p,
         st = hfsbi_fail_status(&p->last, HFSB_NOMEM, "Health check");
     if (st == HFSB_OK)
         st = hfsbi_v1_check_one(s, p, hfsb_buf_str(&path), ms, &reply);
-    if (st == HFSB_OK && (reply.status == 401 || reply.status == 403))
+    if (st == HFSB_OK && reply.status == 404) /* there is always a "/" */
+        st = hfsbi_fail(&p->last, HFSB_NOT_FOUND, 0,
+                        "Sandbox API at %s answers, but has no files: one of "
+                        "several sandboxes is .../v1/sandboxes/{id}",
+                        s->page.ptr);
+    else if (st == HFSB_OK && (reply.status == 401 || reply.status == 403))
         st = hfsbi_fail(&p->last, HFSB_AUTH, 0,
                         "Sandbox API at %s answers, but %s", s->page.ptr,
                         s->o.api_token.len
                             ? "does not accept this token"
                             : "wants a token, which was not given");
+    else if (st == HFSB_OK && reply.status >= 500)
+        st = hfsbi_fail(&p->last, HFSB_BUSY, 0, "HTTP %d", reply.status);
     hfsb_http_reply_free(&reply);
     hfsb_buf_free(&path);
     return st == HFSB_AUTH && p->fresh ? HFSB_BUSY : st;

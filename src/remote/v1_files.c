@@ -119,14 +119,13 @@ HFSBI_FN hfsb_status hfsbi_v1_send(hfsbi_v1 *v1, const char *route,
 /* The number N in "... (os error N)", as Rust's standard library writes it;
    0: there is none. */
 static int hfsbi_v1_errno(hfsb_str text) {
-    const hfsb_str mark = HFSB_LIT("(os error ");
-    size_t         at = hfsb_str_find(text, mark);
-    int            n = 0;
-    if (at == HFSB_NPOS) return 0;
-    for (at += mark.len;
-         at < text.len && hfsbi_is_digit(text.ptr[at]) && n < 10000; at++)
-        n = n * 10 + (text.ptr[at] - '0');
-    return n;
+    const hfsb_str     mark = HFSB_LIT("(os error ");
+    size_t             at = hfsb_str_find(text, mark);
+    unsigned long long n = 0;
+    if (at != HFSB_NPOS)
+        (void)hfsbi_read_decimal(hfsb_str_slice(text, at + mark.len, text.len),
+                                 9999, &n);
+    return (int)n;
 }
 
 /* Fails as the reply other than 200 says. */
