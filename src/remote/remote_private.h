@@ -252,7 +252,7 @@ typedef struct hfsbi_v1_use {
 
 typedef struct hfsbi_v1 {
     hfsb_sandbox   *sandbox;
-    hfsbi_elsewhere far;
+    hfsbi_far_machine far;
     hfsb_tools     *tools;
     hfsb_buf        prefix; /* of routes: "v1/", "v1/sandboxes/{id}/" */
     /* guarded by the lock of the sandbox: */

@@ -50,7 +50,7 @@ HFSBI_FN hfsb_status hfsbi_far_background(hfsbi_job *job) {
 }
 
 HFSBI_FN void hfsbi_far_run(hfsb_call *call) {
-    const hfsbi_elsewhere *far = call->tools->far;
+    const hfsbi_far_machine *far = call->tools->far;
     hfsbi_job             *job = call->job; /* held by the call */
     hfsb_err               err = HFSB_INIT;
     bool                   refused = false;

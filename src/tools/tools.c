@@ -368,7 +368,7 @@ static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
 /* hfsbi_tools_open_in() for this machine, or for that of far (NULL: this). */
 static hfsb_status hfsbi_tools_open_at(hfsbi_tools_group     *group,
                                        const hfsb_tools      *like,
-                                       const hfsbi_elsewhere *far,
+                                       const hfsbi_far_machine *far,
                                        const hfsb_tools_opts *opts,
                                        hfsb_tools **out, hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
@@ -427,7 +427,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
 /* A file there is not checked: this machine's programs are not the ones that
    will run it. Output that a reply cuts is not saved here, where commands
    cannot read it. */
-HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_elsewhere *far,
+HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
                                           const hfsb_tools_opts *opts,
                                           hfsb_tools **out, hfsb_err *err) {
     static const char *const no_env[] = {NULL};

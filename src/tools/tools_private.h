@@ -617,7 +617,7 @@ HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
 /* Where the commands and files of a tools object are, when they are not on
    this machine. A command is one of its jobs; the thread that has called bash
    runs it, from hfsbi_far_run() until it returns. */
-typedef struct hfsbi_elsewhere {
+typedef struct hfsbi_far_machine {
     hfsbi_far files;
     /* Starts the command of job->spec and, unless it is for the background,
        waits for its end. Output goes to hfsbi_far_output(). Fills job->pid and
@@ -630,12 +630,12 @@ typedef struct hfsbi_elsewhere {
     hfsb_status (*kill)(void *user, hfsb_str id, const hfsb_cancel *cancel,
                         hfsb_tool_result *result, hfsb_err *err);
     void *user; /* of both; that of files is its own */
-} hfsbi_elsewhere;
+} hfsbi_far_machine;
 
 /* hfsb_tools_open() for another machine; far must outlive the tools. Of opts
    only session, timeout, max_timeout, alloc and work_dir count: where relative
    paths begin there. */
-HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_elsewhere *far,
+HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
                                           const hfsb_tools_opts *opts,
                                           hfsb_tools **out, hfsb_err *err);
 /* Runs the job of a call of bash that was added. Without the lock. */
@@ -1047,7 +1047,7 @@ struct hfsb_tools {
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
     char               who[80];    /* calls, for the journal */
-    const hfsbi_elsewhere *far;    /* NULL: files and commands are here */
+    const hfsbi_far_machine *far;    /* NULL: files and commands are here */
     hfsbi_loop        *loop;
     bool               own_loop; /* else that of a server */
     bool               walled;   /* its work on files is, see hfsbi_task */
