@@ -63,11 +63,12 @@ sources_of() { # the sources of a room; its private header comes before them
         wall.c tree.c terminal.c spawn.c proc.c orphans.c record.c feed.c ;;
     check) echo check.c python.c ;;
     history) echo store.c scan.c restore.c history.c ;;
-    tools) echo args.c result.c journal.c job.c program.c seen.c tools.c \
+    tools) echo args.c result.c journal.c job.c program.c far.c seen.c tools.c \
         call.c exit.c bash.c control.c read.c write.c edit_lines.c patch.c \
         search.c glob.c grep.c list.c plan.c undo.c table.c ;;
     net) echo proxy.c net.c fetch.c ;;
-    remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c ;;
+    remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c \
+        v1_files.c v1.c ;;
     hub) echo request.c hub.c space.c commit.c jobs.c sandbox.c create.c \
         preload.c hf_jobs.c session.c ;;
     server) echo request.c reply.c conn.c websocket.c wire.c server.c ;;

@@ -139,18 +139,28 @@ static void take_known(const known *k, target *out) {
                                                       : HFSB_LIT("")));
 }
 
+/* Removes the "v1+" of a server that speaks HF's /v1. */
+static hfsb_str plain_url(hfsb_str url, bool *v1) {
+    const hfsb_str mark = HFSB_LIT("v1+");
+    *v1 = hfsb_str_starts(url, mark);
+    return *v1 ? hfsb_str_slice(url, mark.len, url.len) : url;
+}
+
 static bool is_space_url(const hfsb_url *url) {
-    return url->secure && hfsb_str_ends(url->host, HFSB_LIT(".hf.space"));
+    return url->secure && (hfsb_str_ends(url->host, HFSB_LIT(".hf.space")) ||
+                           hfsb_str_ends(url->host, HFSB_LIT(".hf.jobs")));
 }
 
 hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
     known_list   l = HFSB_INIT;
     const known *k = NULL;
     hfsb_url     url;
+    bool         v1;
     hfsb_status  st = read_known(&l, err);
     if (st == HFSB_OK && strstr(name, "://")) {
         must(hfsb_buf_append(&out->url, trim_url(hfsb_cstr(name))));
-        st = hfsb_url_parse(hfsb_buf_str(&out->url), &url, err);
+        st = hfsb_url_parse(plain_url(hfsb_buf_str(&out->url), &v1), &url,
+                            err);
         out->is_space = st == HFSB_OK && is_space_url(&url);
         k = find_known(&l, hfsb_buf_str(&out->url));
     } else if (st == HFSB_OK && strchr(name, '/')) {
@@ -222,7 +232,8 @@ hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
     } else {
         if (!opts->times.api_wait_ms) opts->times.api_wait_ms = URL_WAIT_MS;
         if (!opts->times.api_poll_ms) opts->times.api_poll_ms = URL_POLL_MS;
-        st = hfsb_sandbox_connect_url(hfsb_buf_str(&t->url), opts, out, err);
+        st = hfsb_sandbox_connect_url(
+            plain_url(hfsb_buf_str(&t->url), &opts->v1), opts, out, err);
     }
     if (st != HFSB_OK) add_advice(t, st, err);
     return st;

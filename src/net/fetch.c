@@ -147,8 +147,8 @@ static hfsb_status hfsbi_follow_read(void *user, char *ptr, size_t room,
 /* True for fields that only the first host may see. */
 static bool hfsbi_follow_is_secret(hfsb_str name) {
     static const char *const secret[] = {
-        "Authorization", "X-Sandbox-Authorization", "Proxy-Authorization",
-        "Cookie", "Idempotency-Key"};
+        "Authorization",       "X-Sandbox-Authorization", "X-Sandbox-Token",
+        "Proxy-Authorization", "Cookie",                  "Idempotency-Key"};
     size_t i;
     for (i = 0; i < sizeof secret / sizeof *secret; i++)
         if (hfsb_http_same(name, hfsb_cstr(secret[i]))) return true;

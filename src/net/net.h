@@ -99,8 +99,8 @@ typedef struct hfsb_http_reply {
    and body (HFSB_REMOTE when body_read was already called); 303, and a POST
    answered with 301 or 302, continue as a GET without body; others repeat the
    request. When scheme, host or port changes, Authorization,
-   X-Sandbox-Authorization, Proxy-Authorization, Cookie and Idempotency-Key are
-   dropped from there on. https never leads to http (HFSB_REFUSED).
+   X-Sandbox-Authorization, X-Sandbox-Token, Proxy-Authorization, Cookie and
+   Idempotency-Key are dropped from there on. https never leads to http (HFSB_REFUSED).
    on_head receives the last reply, on_body its body when the status is 2xx.
    Any other body is kept in reply->body, up to reply->body.max bytes
    (0: 64 MiB), else HFSB_LIMIT.

@@ -89,7 +89,13 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
 hfsb_status hfsb_file_stat(const hfsb_root *root, hfsb_str path,
                            hfsb_file_info *info, hfsb_err *err) {
     hfsbi_target target;
-    hfsb_status  st = hfsbi_resolve(root, path, 0, "look at", &target, err);
+    hfsb_status  st;
+    if (root && root->far) {
+        st = hfsbi_check_path(path, err);
+        if (st != HFSB_OK) return st;
+        return root->far->stat(root->far->user, path, info, err);
+    }
+    st = hfsbi_resolve(root, path, 0, "look at", &target, err);
     if (st != HFSB_OK) return st;
     if (target.exists) hfsbi_file_info_fill(info, &target.st);
     else st = hfsbi_file_fail_os(root, path, ENOENT, "look at", err);
@@ -105,8 +111,14 @@ hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path, hfsb_buf *out,
     hfsbi_target target;
     struct stat  dir;
     bool         is_dir;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_DEEPEST,
-                                    "look at", &target, err);
+    hfsb_status  st;
+    if (root && root->far) { /* symlinks there are not known */
+        st = hfsb_path_join(hfsb_root_work_dir(root), path, out);
+        return st == HFSB_OK ? hfsbi_ok(err)
+                             : hfsbi_fail_status(err, st, "Key of a file");
+    }
+    st = hfsbi_resolve(root, path, HFSBI_RESOLVE_DEEPEST, "look at", &target,
+                       err);
     if (st != HFSB_OK) return st;
     is_dir = target.exists && S_ISDIR(target.st.st_mode);
     if (is_dir) dir = target.st;
@@ -130,9 +142,17 @@ hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path, hfsb_buf *out,
 
 hfsb_status hfsb_file_open(const hfsb_root *root, hfsb_str path, int *fd,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_target target;
-    hfsb_status  st = hfsbi_resolve(root, path, 0, "read", &target, err);
+    hfsbi_target   target;
+    hfsb_file_info unused;
+    hfsb_status    st;
     *fd = -1;
+    if (root && root->far) {
+        st = hfsbi_check_path(path, err);
+        if (st != HFSB_OK) return st;
+        return root->far->open(root->far->user, path, fd,
+                               info ? info : &unused, err);
+    }
+    st = hfsbi_resolve(root, path, 0, "read", &target, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_target_open(root, path, &target, fd, err);
     if (st == HFSB_OK && info) hfsbi_file_info_fill(info, &target.st);

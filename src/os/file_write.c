@@ -122,7 +122,7 @@ HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
 
 /* ---- conditions ---- */
 
-static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
     hfsbi_file_fail(err, HFSB_STALE, "File has changed since it was read",
                     path);
     hfsbi_err_add(err, " (read it again)");
@@ -480,6 +480,12 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     if (st != HFSB_OK) return st;
     if (hfsb_buf_append(&w->path, path) != HFSB_OK)
         return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
+    if (w->root && w->root->far) { /* all else is done by the commit */
+        st = hfsbi_check_path(path, &w->err);
+        if (st != HFSB_OK) return st;
+        w->fd = hfsbi_unnamed_file(NULL);
+        return w->fd < 0 ? hfsbi_writer_fail(w, errno) : HFSB_OK;
+    }
     /* A file that must exist has its directories already. */
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0] ||
         w->opts.if_content.ptr)
@@ -646,6 +652,18 @@ static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {
                             : hfsbi_writer_fail(w, ENOENT);
 }
 
+/* Sends the new bytes to the machine that has the file. */
+static hfsb_status hfsbi_writer_commit_far(hfsb_file_writer  *w,
+                                           hfsb_file_written *written) {
+    const hfsbi_far     *far = w->root->far;
+    hfsb_file_write_opts opts = w->opts;
+    hfsb_str             path = hfsbi_writer_path(w);
+    opts.if_sha256 = hfsb_cstr(w->sha256);
+    if (opts.if_same) opts.if_same = &w->same;
+    return far->write(far->user, path, w->fd, w->bytes, &opts, written,
+                      &w->err);
+}
+
 static hfsb_status hfsbi_writer_commit(hfsb_file_writer *w) {
     hfsb_status st = hfsbi_writer_stat(w);
     int         code = 0;
@@ -717,12 +735,15 @@ hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
                                     hfsb_file_written *written,
                                     hfsb_err          *err) {
     hfsb_file_writer *w = writer;
+    bool              far = w->root && w->root->far;
     struct stat       st;
-    if (w->err.code != HFSB_OK || hfsbi_writer_commit(w) != HFSB_OK) {
+    if (w->err.code != HFSB_OK ||
+        (far ? hfsbi_writer_commit_far(w, written)
+             : hfsbi_writer_commit(w)) != HFSB_OK) {
         if (err) *err = w->err;
         return w->err.code;
     }
-    if (written) {
+    if (written && !far) {
         memset(written, 0, sizeof *written);
         written->bytes = w->bytes;
         written->created = !w->target.exists;
@@ -794,8 +815,14 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
     hfsbi_target target;
     hfsbi_lock   lock = {-1, -1};
     int          code;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
-                                    "remove", &target, err);
+    hfsb_status  st;
+    if (root && root->far) {
+        st = hfsbi_check_path(path, err);
+        if (st != HFSB_OK) return st;
+        return root->far->remove(root->far->user, path, sha256, err);
+    }
+    st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW, "remove", &target,
+                       err);
     if (st != HFSB_OK) return st;
     code = hfsbi_lock_target(&target, false, &lock);
     st = code == 0

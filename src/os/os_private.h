@@ -245,6 +245,29 @@ typedef struct hfsbi_deny {
 
 enum { HFSBI_ROOTS = 16 };
 
+/* The files of another machine, as functions; all paths are texts for it. A
+   root that has them leads nowhere on this machine: hfsb_file_stat(), _key(),
+   _open(), _read(), _sha256(), _write(), _remove() and the writer work, with
+   the statuses of file.h or those of the connection, and all else is refused.
+   Any thread may call them. */
+typedef struct hfsbi_far {
+    hfsb_status (*stat)(void *user, hfsb_str path, hfsb_file_info *info,
+                        hfsb_err *err);
+    /* Opens a copy of the file: unlinked, at its first byte. */
+    hfsb_status (*open)(void *user, hfsb_str path, int *fd,
+                        hfsb_file_info *info, hfsb_err *err);
+    /* Writes the bytes of fd, from its first on. The conditions of opts are
+       checked just before; written may be NULL. */
+    hfsb_status (*write)(void *user, hfsb_str path, int fd,
+                         unsigned long long          bytes,
+                         const hfsb_file_write_opts *opts,
+                         hfsb_file_written *written, hfsb_err *err);
+    /* sha256 NULL: whatever it contains. */
+    hfsb_status (*remove)(void *user, hfsb_str path, const char *sha256,
+                          hfsb_err *err);
+    void *user;
+} hfsbi_far;
+
 struct hfsb_root {
     hfsb_root    *next;      /* of several roots */
     int           root_fd;   /* -1: no root */
@@ -256,7 +279,16 @@ struct hfsb_root {
     hfsb_buf      work_rest; /* work_dir as seen from the root */
     hfsbi_sweeps *sweeps;    /* all that changes after open; has its lock */
     hfsb_alloc    alloc;
+    const hfsbi_far *far;    /* its files are elsewhere (NULL: here) */
 };
+
+/* Opens the root of the files that far leads to, which must outlive it.
+   work_dir: where relative paths begin there (empty: the other machine
+   decides). HFSB_OK; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_root_open_far(const hfsbi_far  *far,
+                                         hfsb_str          work_dir,
+                                         const hfsb_alloc *alloc,
+                                         hfsb_root **out, hfsb_err *err);
 
 /* Where a path leads: an open directory, and a name in it that may or may not
    exist. All work on a file uses these two, so whatever happens to the path
@@ -279,6 +311,9 @@ enum {
                                  deepest that exists, `name` the whole rest */
     HFSBI_RESOLVE_DIRECT = 16    /* no symlink on the way: ENOTDIR */
 };
+
+/* HFSB_OK, or HFSB_REFUSED for a path that is empty or contains a NUL. */
+HFSBI_FN hfsb_status hfsbi_check_path(hfsb_str path, hfsb_err *err);
 
 /* Resolves path to a target. `verb` is for the message: "Cannot {verb} ...".
    HFSB_OK also when the name does not exist; on failure there is nothing to
@@ -395,6 +430,9 @@ HFSBI_FN long long hfsbi_sweep_begin(const hfsb_root *root, int dir);
 HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at);
 
 /* ---- file_write.c ---- */
+
+/* HFSB_STALE: "File has changed since it was read: {path} (read it again)". */
+HFSBI_FN hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err);
 
 /* hfsb_file_remove() with conditions, checked under the same lock: HFSB_STALE
    unless the file has this sha256 and is the one that `same` describes, as

@@ -342,6 +342,15 @@ HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
     return code;
 }
 
+HFSBI_FN hfsb_status hfsbi_check_path(hfsb_str path, hfsb_err *err) {
+    if (path.len == 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
+    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
+        return hfsbi_file_fail(err, HFSB_REFUSED,
+                               "The path contains a NUL byte", path);
+    return HFSB_OK;
+}
+
 static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
     hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
     if (code == ENOTDIR)
@@ -735,11 +744,10 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
     memset(target, 0, sizeof *target);
     target->dir = -1;
     target->path.alloc = hfsbi_root_alloc(root);
-    if (path.len == 0)
-        return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
-    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
+    if (hfsbi_check_path(path, err) != HFSB_OK) return HFSB_REFUSED;
+    if (root && root->far)
         return hfsbi_file_fail(err, HFSB_REFUSED,
-                               "The path contains a NUL byte", path);
+                               "The path is on another machine", path);
     code = hfsbi_target_begin(root, path, target);
     if (code == 0) code = hfsbi_target_step(target->root, path, how, target);
     while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
@@ -948,6 +956,21 @@ hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
     }
     *out = root;
     return hfsbi_ok(err);
+}
+
+HFSBI_FN hfsb_status hfsbi_root_open_far(const hfsbi_far  *far,
+                                         hfsb_str          work_dir,
+                                         const hfsb_alloc *alloc,
+                                         hfsb_root **out, hfsb_err *err) {
+    hfsb_root *root = hfsbi_root_new(alloc);
+    *out = root;
+    if (root && hfsb_buf_append(&root->work_dir, work_dir) == HFSB_OK) {
+        root->far = far;
+        return hfsbi_ok(err);
+    }
+    hfsb_root_close(root);
+    *out = NULL;
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
 }
 
 void hfsb_root_close(hfsb_root *root) {

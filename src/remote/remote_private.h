@@ -10,7 +10,9 @@
        seen.c            a file is read before it is changed
        sandbox_call.c    one call of a tool, from its arguments to its result
        sandbox_files.c   files, byte for byte
-       sandbox.c         the handle: addresses, tokens, waiting for it */
+       sandbox.c         the handle: addresses, tokens, waiting for it
+       v1_files.c        the files of a server that speaks HF's /v1
+       v1.c              ... its commands, and the tools on top of both */
 
 /* ==== sandbox.c: a handle ==== */
 
@@ -27,6 +29,26 @@ typedef struct hfsbi_home {
     hfsb_status (*remove)(hfsb_sandbox *sandbox, hfsb_err *err);
 } hfsbi_home;
 
+struct hfsbi_probe;
+struct hfsbi_remote;
+struct hfsbi_v1;
+
+/* What differs by the protocol of the server. */
+typedef struct hfsbi_wire {
+    /* The header field of the server's token, and what precedes the token. */
+    const char *token_name, *token_prefix;
+    /* One health check of at most ms. HFSB_OK: the server answers; HFSB_BUSY:
+       not yet; HFSB_AUTH, HFSB_NOT_FOUND, HFSB_NOMEM, HFSB_CANCELLED,
+       HFSB_REFUSED, HFSB_ARG.
+       p->last says why it failed. */
+    hfsb_status (*check)(hfsb_sandbox *sandbox, struct hfsbi_probe *p,
+                         long long ms);
+    /* Carries out the call in r->body. HFSB_OK with *result; else *result may
+       be begun, and *err is the text for it. */
+    hfsb_status (*run)(struct hfsbi_remote *r, hfsb_tool_result *result,
+                       hfsb_err *err);
+} hfsbi_wire;
+
 struct hfsb_sandbox {
     /* constant once the handle is open; api once the server is located */
     hfsb_sandbox_opts o;         /* its texts are in `texts`, defaults are
@@ -36,6 +58,8 @@ struct hfsb_sandbox {
     hfsb_buf          texts;     /* copies of id and of the options' texts,
                                     each NUL-terminated; contains secrets */
     hfsb_buf          page, api; /* api: "https://.../api/" */
+    const hfsbi_wire *wire;
+    struct hfsbi_v1  *v1;        /* of a server that speaks /v1, else NULL */
     const hfsbi_home *home;      /* NULL for a URL */
     bool              owned;     /* may be removed from its home */
     bool              at_edge;   /* gets hub_token too */
@@ -69,6 +93,12 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
+/* The wire of /api, see sandbox_call.c. */
+HFSBI_FN const hfsbi_wire *hfsbi_wire_api(void);
+/* Appends up to 95 bytes of a text of the server to *err, tokens removed. */
+HFSBI_FN void hfsbi_sandbox_quote(const hfsb_sandbox *sandbox, hfsb_str text,
+                                  hfsb_err *err);
+
 /* One wait for the server; see the picture in sandbox.c. All zero at first,
    except for `before`. */
 typedef struct hfsbi_probe {
@@ -82,6 +112,9 @@ typedef struct hfsbi_probe {
     hfsb_err    last;     /* why the last check failed, or "" */
 } hfsbi_probe;
 
+/* hfsbi_wire.check() of /api. */
+HFSBI_FN hfsb_status hfsbi_probe_check(hfsb_sandbox *sandbox, hfsbi_probe *p,
+                                       long long ms);
 /* Checks health for wait_ms until the server answers; always at least once,
    and once more at the deadline. HFSB_OK; HFSB_AUTH unless fresh; HFSB_TIMEOUT
    "Sandbox API at {url} not responding ..."; HFSB_CANCELLED; what home->look()
@@ -158,7 +191,8 @@ typedef struct hfsbi_remote {
     /* the tries so far */
     bool again;        /* another try may help */
     bool may_have_run; /* one of them may have reached the server */
-    bool trusted;      /* the server knows keys, and is this instance: */
+    bool trusted;      /* the server knows keys, and is this instance; or the
+                          call is carried out here (v1.c) */
     char instance[sizeof((hfsb_sandbox *)0)->instance];
 
     hfsbi_remote_text text;
@@ -178,6 +212,10 @@ HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
                                          hfsb_tool_result *result,
                                          hfsb_err         *err);
+/* Carries out the call in r->body, as the wire of its sandbox does. */
+HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
+                                      hfsb_tool_result *result,
+                                      hfsb_err         *err);
 /* The status for an HTTP status other than 200. */
 HFSBI_FN hfsb_status hfsbi_remote_status(int http);
 
@@ -202,3 +240,57 @@ HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
                                const hfsb_json_value  *arguments,
                                const hfsb_tool_result *result);
+
+/* ==== v1_files.c: files of a server that speaks HF's /v1 ==== */
+
+/* Work of one thread on the files there, on its stack. */
+typedef struct hfsbi_v1_use {
+    struct hfsbi_v1_use *next;
+    pthread_t            thread;
+    const hfsb_cancel   *cancel;
+} hfsbi_v1_use;
+
+typedef struct hfsbi_v1 {
+    hfsb_sandbox   *sandbox;
+    hfsbi_far_machine far;
+    hfsb_tools     *tools;
+    hfsb_buf        prefix; /* of routes: "v1/", "v1/sandboxes/{id}/" */
+    /* guarded by the lock of the sandbox: */
+    long long     protocol; /* 0: not known yet */
+    hfsbi_v1_use *uses;
+} hfsbi_v1;
+
+/* Fills v1->far.files. */
+HFSBI_FN void hfsbi_v1_set_files(hfsbi_v1 *v1);
+/* The root of the files there, for the functions of file.h in this thread,
+   which cancel (may be NULL) ends early. */
+HFSBI_FN const hfsb_root *hfsbi_v1_begin(hfsbi_v1 *v1, hfsbi_v1_use *use,
+                                         const hfsb_cancel *cancel);
+HFSBI_FN void             hfsbi_v1_end(hfsbi_v1 *v1, hfsbi_v1_use *use);
+
+/* Appends "v1/{route}", and "?path=..." unless path.ptr is NULL. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_v1_path(const hfsbi_v1 *v1, const char *route,
+                                   hfsb_str path, hfsb_buf *out);
+/* Sends one request to that path, with `more` at its end: a GET until a reply
+   comes, anything else again only if nothing was sent. The call's cancel
+   becomes that of the thread. Returns as hfsb_http_send(). */
+HFSBI_FN hfsb_status hfsbi_v1_send(hfsbi_v1 *v1, const char *route,
+                                   hfsb_str path, const char *more,
+                                   hfsb_http_call *call,
+                                   hfsb_http_reply *reply, hfsb_err *err);
+/* Fails as a reply other than 200 says; "Cannot {verb} {path}: ...". */
+HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
+                                     const hfsb_http_reply *reply,
+                                     hfsb_str path, const char *verb,
+                                     hfsb_err *err);
+
+/* ==== v1.c: a server that speaks HF's /v1 ==== */
+
+/* Turns a new handle into one of the server at url, "http://host:1", with or
+   without "/v1" or "/v1/sandboxes/{id}": sets wire, v1, api and page. *parsed
+   becomes the parts of url. On failure the handle is still to be freed. */
+HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *sandbox, hfsb_str url,
+                                   hfsb_url *parsed, hfsb_err *err);
+/* NULL is allowed. */
+HFSBI_FN void hfsbi_v1_close(hfsbi_v1 *v1);

@@ -184,6 +184,7 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     hfsb_alloc alloc;
     if (!s) return;
     alloc = s->o.alloc;
+    hfsbi_v1_close(s->v1);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
     hfsb_buf_free(&s->page);
@@ -208,6 +209,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     s->id = id;
     s->transport = *opts->transport;
     s->o.transport = &s->transport;
+    s->wire = hfsbi_wire_api();
     s->texts.alloc = s->page.alloc = s->api.alloc = opts->alloc;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
@@ -229,32 +231,47 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     return hfsbi_fail_status(err, st, "Sandbox");
 }
 
-/* The Hub's token is for the edge of Spaces, not for a server at any URL. */
+/* The Hub's token is for the edge of Spaces and jobs, not for a server at any
+   URL. */
 static bool hfsbi_url_is_at_edge(const hfsb_url *url) {
-    const hfsb_str domain = HFSB_LIT(".hf.space");
-    hfsb_str       host = url->host;
-    return url->secure && host.len > domain.len &&
-           hfsb_http_same(
-               hfsb_str_slice(host, host.len - domain.len, host.len), domain);
+    static const char *const domains[] = {".hf.space", ".hf.jobs"};
+    hfsb_str                 host = url->host;
+    size_t                   i;
+    for (i = 0; url->secure && i < sizeof domains / sizeof *domains; i++) {
+        hfsb_str domain = hfsb_cstr(domains[i]);
+        if (host.len > domain.len &&
+            hfsb_http_same(
+                hfsb_str_slice(host, host.len - domain.len, host.len), domain))
+            return true;
+    }
+    return false;
+}
+
+/* Sets the addresses of a server with /api. */
+static hfsb_status hfsbi_sandbox_place(hfsb_sandbox *s, hfsb_str url,
+                                       hfsb_url *parsed, hfsb_err *err) {
+    const size_t tail = strlen("/api/");
+    hfsb_status  st = hfsbi_sandbox_address(url, parsed, &s->api, err);
+    if (st != HFSB_OK) return st;
+    st = hfsb_buf_append(&s->page,
+                         hfsb_str_make(s->api.ptr, s->api.len - tail));
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
 }
 
 HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
                                             const hfsb_sandbox_opts *opts,
                                             hfsb_sandbox           **out,
                                             hfsb_err                *err) {
-    const size_t  tail = strlen("/api/");
     hfsb_sandbox *s;
     hfsb_url      parsed;
     hfsb_status   st = hfsbi_sandbox_new(opts, HFSB_LIT(""), out, err);
     if (st != HFSB_OK) return st;
     s = *out;
-    st = hfsbi_sandbox_address(url, &parsed, &s->api, err);
+    st = opts->v1 ? hfsbi_v1_open(s, url, &parsed, err)
+                  : hfsbi_sandbox_place(s, url, &parsed, err);
     if (st == HFSB_OK) {
         s->at_edge = hfsbi_url_is_at_edge(&parsed);
-        st = hfsb_buf_append(&s->page,
-                             hfsb_str_make(s->api.ptr, s->api.len - tail));
-        if (st == HFSB_OK) return st;
-        (void)hfsbi_fail_status(err, st, "Address");
+        return st;
     }
     hfsbi_sandbox_free(s);
     *out = NULL;
@@ -334,12 +351,13 @@ static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str path,
         hfsb_buf_printf(&m->text, "Bearer %s", s->o.hub_token.ptr);
     m->api_at = m->text.len;
     if (s->o.api_token.len)
-        hfsb_buf_printf(&m->text, "Bearer %s", s->o.api_token.ptr);
+        hfsb_buf_printf(&m->text, "%s%s", s->wire->token_prefix,
+                        s->o.api_token.ptr);
     if (m->text.status != HFSB_OK) return m->text.status;
     for (; m->count < call->field_count; m->count++)
         m->fields[m->count] = call->fields[m->count];
     hfsbi_message_add(m, HFSB_LIT("Authorization"), m->hub_at, m->api_at);
-    hfsbi_message_add(m, HFSB_LIT("X-Sandbox-Authorization"), m->api_at,
+    hfsbi_message_add(m, hfsb_cstr(s->wire->token_name), m->api_at,
                       m->text.len);
     return HFSB_OK;
 }
@@ -369,15 +387,12 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
 
 /* ---- waiting for the server ---- */
 
-/* Appends up to 95 bytes of the reply's "detail" to *err, tokens removed: a
-   server may echo them. */
-static void hfsbi_probe_quote(const hfsb_sandbox    *s,
-                              const hfsb_json_value *root, hfsb_err *err) {
-    hfsb_str detail =
-        hfsb_json_str(hfsb_json_get(root, "detail"), HFSB_LIT(""));
+/* A server may echo a token. */
+HFSBI_FN void hfsbi_sandbox_quote(const hfsb_sandbox *s, hfsb_str said,
+                                  hfsb_err *err) {
     char text[1024]; /* long enough not to cut a token in two */
-    detail = hfsb_str_slice(detail, 0, sizeof text - 1);
-    (void)snprintf(text, sizeof text, "%.*s", (int)detail.len, detail.ptr);
+    said = hfsb_str_slice(said, 0, sizeof text - 1);
+    (void)snprintf(text, sizeof text, "%.*s", (int)said.len, said.ptr);
     hfsbi_sandbox_scrub(s, text);
     if (*text) hfsbi_err_add(err, " (%.95s)", text);
 }
@@ -422,7 +437,9 @@ static hfsb_status hfsbi_probe_read(hfsb_sandbox *s, hfsbi_probe *p,
                         s->o.api_token.len
                             ? "does not accept this token"
                             : "wants a token, which was not given");
-        hfsbi_probe_quote(s, doc.root, &p->last);
+        hfsbi_sandbox_quote(
+            s, hfsb_json_str(hfsb_json_get(doc.root, "detail"), HFSB_LIT("")),
+            &p->last);
     } else if (reply->status != 200) {
         st = HFSB_BUSY;
     } else {
@@ -433,10 +450,8 @@ static hfsb_status hfsbi_probe_read(hfsb_sandbox *s, hfsbi_probe *p,
     return st == HFSB_AUTH && p->fresh ? HFSB_BUSY : st;
 }
 
-/* One health check of at most ms. As hfsbi_probe_read(); also HFSB_CANCELLED,
-   HFSB_REFUSED and HFSB_ARG. p->last says why it failed. */
-static hfsb_status hfsbi_probe_check(hfsb_sandbox *s, hfsbi_probe *p,
-                                     long long ms) {
+HFSBI_FN hfsb_status hfsbi_probe_check(hfsb_sandbox *s, hfsbi_probe *p,
+                                       long long ms) {
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
     hfsb_status     st;
@@ -483,7 +498,7 @@ HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
     for (;;) {
         left = deadline - hfsb_clock_ms();
         if (left > t->health_ms) left = t->health_ms;
-        st = hfsbi_probe_check(s, p, left > 100 ? left : 100);
+        st = s->wire->check(s, p, left > 100 ? left : 100);
         if (st == HFSB_OK) {
             hfsbi_sandbox_log(s, "API is responsive at %s", s->api.ptr);
             return hfsbi_ok(err);
@@ -514,7 +529,7 @@ hfsbi_sandbox_find_instance(hfsb_sandbox *s,
     pthread_mutex_lock(&s->lock);
     answered = s->answered;
     pthread_mutex_unlock(&s->lock);
-    if (!answered) (void)hfsbi_probe_check(s, &p, s->o.times.health_ms);
+    if (!answered) (void)s->wire->check(s, &p, s->o.times.health_ms);
     pthread_mutex_lock(&s->lock);
     memcpy(out, s->instance, sizeof s->instance);
     pthread_mutex_unlock(&s->lock);

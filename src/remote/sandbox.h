@@ -10,8 +10,8 @@
 typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
 /* A sandbox: a machine that runs hfsb-server (or the Python server of
-   ml-intern, called the reference here) at any URL; with HFSB_HUB also a Space
-   on the Hub. Any number of threads may use one handle; delete and close must
+   ml-intern, called the reference here, or HF's sbx-server: option v1) at any
+   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one handle; delete and close must
    come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
 
@@ -37,8 +37,14 @@ typedef struct hfsb_sandbox_opts {
                            Space: that of hub if NULL) */
     hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
                            private one (empty: not sent) */
-    hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization
-                           (empty: not sent; create generates one) */
+    hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization, or
+                           with v1 as X-Sandbox-Token (empty: not sent; create
+                           generates one) */
+    bool     v1;        /* the server at the URL speaks HF's /v1, protocol 1 to
+                           3 (HF's sbx-server). bash, kill, read, write, edit,
+                           multi_edit, edit_lines, apply_patch and exists work;
+                           edits are made here, see docs/remote.md for what is
+                           guaranteed. Not for a Space */
     hfsb_str space_url; /* used instead of https://{...}.hf.space (empty:
                            HFSB_SPACE_URL if set) */
     hfsb_str work_dir;  /* (empty: "/app"; for a URL none is sent) */
@@ -57,8 +63,9 @@ typedef struct hfsb_sandbox_opts {
     hfsb_alloc         alloc;   /* must be usable from all calling threads */
 } hfsb_sandbox_opts;
 
-/* A server at any URL: "http://127.0.0.1:7860", with or without "/api". Waits
-   until it answers. */
+/* A server at any URL: "http://127.0.0.1:7860", with or without "/api"; with
+   the option v1 "https://host", with or without "/v1" or
+   "/v1/sandboxes/{id}". Waits until it answers. */
 HFSB_API hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
                                               const hfsb_sandbox_opts *opts,
                                               hfsb_sandbox           **out,

@@ -303,7 +303,7 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     pthread_mutex_lock(&sandbox->lock);
     memcpy(r->instance, sandbox->instance, sizeof r->instance);
     pthread_mutex_unlock(&sandbox->lock);
-    r->trusted = r->instance[0] != '\0';
+    r->trusted = r->instance[0] != '\0' || sandbox->v1;
     if (tool->flags & HFSBI_TOOL_ONCE || strcmp(tool->name, "bash") == 0)
         hfsbi_random_hex(r->key, 32);
 }
@@ -770,6 +770,30 @@ static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     hfsb_buf_free(&log);
 }
 
+/* ---- the wire ---- */
+
+/* What POST /api/{tool} does with the call. */
+static hfsb_status hfsbi_remote_post(hfsbi_remote     *r,
+                                     hfsb_tool_result *result, hfsb_err *err) {
+    hfsb_status st = hfsbi_remote_send(r, err);
+    if (st == HFSB_OK) st = hfsbi_remote_result(r, result, err);
+    if (st == HFSB_OK && hfsbi_remote_is(r, "bash"))
+        hfsbi_remote_show_rest(r, hfsb_buf_str(&result->output));
+    return st;
+}
+
+HFSBI_FN const hfsbi_wire *hfsbi_wire_api(void) {
+    static const hfsbi_wire wire = {"X-Sandbox-Authorization", "Bearer ",
+                                    hfsbi_probe_check, hfsbi_remote_post};
+    return &wire;
+}
+
+HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
+                                      hfsb_tool_result *result,
+                                      hfsb_err         *err) {
+    return r->sandbox->wire->run(r, result, err);
+}
+
 /* ---- the call ---- */
 
 /* Refuses a call that no server needs to see. */
@@ -835,10 +859,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     if (turn) pthread_mutex_lock(&sandbox->seen.changing);
     if (hfsbi_remote_may(&r, arguments, result, &st, &err)) {
         st = hfsbi_remote_write(&r, arguments, &err);
-        if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
-        if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
-        if (st == HFSB_OK && hfsbi_remote_is(&r, "bash"))
-            hfsbi_remote_show_rest(&r, hfsb_buf_str(&result->output));
+        if (st == HFSB_OK) st = hfsbi_remote_run(&r, result, &err);
         if (st == HFSB_OK) hfsbi_remote_saw(&r, arguments, result);
     }
     if (turn) pthread_mutex_unlock(&sandbox->seen.changing);
@@ -854,8 +875,7 @@ hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
     hfsbi_result_init(result, &sandbox->o.alloc);
     hfsbi_remote_init(&r, sandbox, hfsbi_tool_find(HFSB_LIT("kill")), NULL);
     st = hfsbi_remote_write(&r, NULL, &err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
-    if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_run(&r, result, &err);
     hfsbi_remote_free(&r);
     return hfsbi_remote_finish(sandbox, st, &err, result);
 }

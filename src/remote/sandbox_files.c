@@ -7,7 +7,8 @@
    name only when it is complete.
 
    Another server has no /api/files. There a file is read in base64 pieces
-   through bash; size, inode and time of each piece must agree. */
+   through bash; size, inode and time of each piece must agree. That of HF's
+   /v1 has file routes of its own, see v1.c. */
 #include "remote_private.h"
 
 enum {
@@ -176,13 +177,40 @@ static hfsb_status hfsbi_copy_up_try(hfsbi_copy_up *f, bool *again,
     return st;
 }
 
+/* To a server that speaks /v1. */
+static hfsb_status hfsbi_copy_up_v1(hfsbi_copy_up *f, hfsb_err *err) {
+    hfsbi_v1            *v1 = f->copy.sandbox->v1;
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_file_writer    *w = NULL;
+    hfsbi_v1_use         use;
+    const hfsb_root     *there = hfsbi_v1_begin(v1, &use, f->copy.cancel);
+    char                 block[16384];
+    size_t               got;
+    hfsb_status          st;
+    opts.mode = f->info.mode & 07777u;
+    st = hfsb_file_writer_open(there, f->copy.remote, &opts, &w, err);
+    while (st == HFSB_OK && f->done < f->info.size) {
+        st = hfsbi_copy_up_read(f, block, sizeof block, &got, err);
+        if (st == HFSB_OK)
+            st = hfsb_file_writer_append(w, hfsb_str_make(block, got), err);
+    }
+    if (st == HFSB_OK && f->content.len)
+        st = hfsb_file_writer_append(w, hfsb_buf_str(&f->content), err);
+    if (st == HFSB_OK) st = hfsb_file_writer_commit(w, NULL, err);
+    hfsb_file_writer_close(w);
+    hfsbi_v1_end(v1, &use);
+    return st;
+}
+
 static hfsb_status hfsbi_copy_up_all(hfsbi_copy_up *f, hfsb_err *err) {
     const hfsbi_version unknown = HFSB_INIT;
     hfsbi_retry retry = hfsbi_sandbox_retry(f->copy.sandbox, f->copy.cancel);
     hfsb_status st;
     bool        again;
-    do st = hfsbi_copy_up_try(f, &again, err);
-    while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
+    if (f->copy.sandbox->v1) st = hfsbi_copy_up_v1(f, err);
+    else
+        do st = hfsbi_copy_up_try(f, &again, err);
+        while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
     if (st == HFSB_OK)
         hfsbi_sandbox_saw(f->copy.sandbox, f->copy.remote, &unknown);
     return st;
@@ -445,8 +473,7 @@ static hfsb_status hfsbi_piece_run(hfsbi_copy_down *f, size_t n,
     if (s->o.work_dir.len) hfsbi_put_member_str(&w, "work_dir", s->o.work_dir);
     hfsb_json_put_end(&w);
     if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(&r, err);
-    if (st == HFSB_OK) st = hfsbi_remote_result(&r, reply, err);
+    if (st == HFSB_OK) st = hfsbi_remote_run(&r, reply, err);
     if (st == HFSB_OK && !reply->success) st = HFSB_REMOTE;
     if (st != HFSB_OK && reply->error.len)
         hfsbi_fail(err, st, 0, "%s", reply->error.ptr);
@@ -518,12 +545,43 @@ static hfsb_status hfsbi_copy_down_pieces(hfsbi_copy_down *f, hfsb_err *err) {
     return st;
 }
 
-/* ---- either way ---- */
+/* ---- from a server that speaks /v1 ---- */
+
+static hfsb_status hfsbi_copy_down_v1(hfsbi_copy_down *f, hfsb_err *err) {
+    hfsbi_v1        *v1 = f->copy.sandbox->v1;
+    hfsbi_v1_use     use;
+    const hfsb_root *there = hfsbi_v1_begin(v1, &use, f->copy.cancel);
+    hfsb_file_info   info;
+    char             block[16384];
+    int              fd;
+    ssize_t          n = 1;
+    hfsb_status st = hfsb_file_open(there, f->copy.remote, &fd, &info, err);
+    hfsbi_v1_end(v1, &use);
+    if (st != HFSB_OK) return st;
+    f->total = info.size;
+    f->mode = info.mode & 0755u;
+    if (!hfsbi_copy_down_begin(f)) st = f->status;
+    while (st == HFSB_OK && n > 0) {
+        n = hfsbi_read_file(fd, block, sizeof block);
+        if (n < 0)
+            st = hfsbi_fail_os(&f->own, errno, "The copy cannot be read");
+        else if (n > 0 && !hfsbi_copy_down_piece(
+                              f, hfsb_str_make(block, (size_t)n)))
+            st = f->status;
+    }
+    hfsbi_close(&fd);
+    if (st != HFSB_OK && err) *err = f->own;
+    return st;
+}
+
+/* ---- any way ---- */
 
 /* Downloads through /api/files, or if the server has none, through bash. */
 static hfsb_status hfsbi_copy_down_run(hfsbi_copy_down *f, hfsb_err *err) {
     bool        foreign = false;
-    hfsb_status st = hfsbi_copy_down_whole(f, &foreign, err);
+    hfsb_status st = f->copy.sandbox->v1
+                         ? hfsbi_copy_down_v1(f, err)
+                         : hfsbi_copy_down_whole(f, &foreign, err);
     if (foreign) st = hfsbi_copy_down_pieces(f, err);
     if (st == HFSB_OK && f->writer)
         st = hfsb_file_writer_commit(f->writer, NULL, err);

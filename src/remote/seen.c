@@ -171,10 +171,11 @@ static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
 /* Asks the server whether the file exists. */
 static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
                                        bool *exists, hfsb_err *err) {
-    const hfsb_str   none = HFSB_LIT("");
+    hfsb_tool_result reply = HFSB_INIT;
     hfsbi_remote     ask;
     hfsb_json_writer w;
     hfsb_status      st;
+    hfsbi_result_init(&reply, &r->sandbox->o.alloc);
     hfsbi_remote_init(&ask, r->sandbox, hfsbi_tool_find(HFSB_LIT("exists")),
                       r->cancel);
     hfsb_json_writer_init(&w, &ask.body, NULL);
@@ -182,12 +183,12 @@ static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
     hfsbi_put_member_str(&w, "path", path);
     hfsb_json_put_end(&w);
     st = hfsb_json_writer_finish(&w, err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, err);
-    *exists = st == HFSB_OK && ask.status == 200 &&
-              hfsb_json_bool(hfsb_json_get(ask.doc.root, "success"), true) &&
-              hfsb_str_equal(
-                  hfsb_json_str(hfsb_json_get(ask.doc.root, "output"), none),
-                  HFSB_LIT("true"));
+    if (st == HFSB_OK) st = hfsbi_remote_run(&ask, &reply, err);
+    *exists = st == HFSB_OK && reply.success &&
+              hfsb_str_equal(hfsb_buf_str(&reply.output), HFSB_LIT("true"));
+    /* a server that refuses the question refuses the write as well */
+    if (ask.status && ask.status != 200) st = HFSB_OK;
+    hfsb_tool_result_free(&reply);
     hfsbi_remote_free(&ask);
     return st;
 }

@@ -382,7 +382,10 @@ static hfsb_status hfsbi_bash_note_refusal(hfsbi_job *job) {
 }
 
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
-    hfsb_status st = hfsbi_record_show(&job->record, &job->result.output);
+    hfsb_status st;
+    if (job->tools->far && job->spec.background && !err)
+        return hfsbi_far_background(job);
+    st = hfsbi_record_show(&job->record, &job->result.output);
     if (st == HFSB_OK) st = hfsbi_bash_note_refusal(job);
     if (st == HFSB_OK)
         st = hfsbi_bash_put_note(&job->result.output,
@@ -482,9 +485,10 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     if (st != HFSB_OK) return st;
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);
-    if (background && !call->job->scan)
+    if (background && !call->job->scan && !tools->far)
         return hfsbi_bash_reply_background(call);
-    hfsbi_call_wait(call, background ? HFSBI_WAIT_SCAN : HFSBI_WAIT_JOB);
+    hfsbi_call_wait(call, background && !tools->far ? HFSBI_WAIT_SCAN
+                                                    : HFSBI_WAIT_JOB);
     return HFSB_OK;
 }
 
@@ -503,6 +507,7 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
     hfsbi_loop_lock(call->tools->loop);
     st = hfsbi_bash_run(call, &call->spec, err);
     hfsbi_loop_unlock(call->tools->loop);
+    if (st == HFSB_OK && call->tools->far && call->added) hfsbi_far_run(call);
     return st;
 }
 

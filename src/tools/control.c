@@ -663,6 +663,9 @@ static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
     hfsb_tools *tools = call->tools;
     hfsbi_job  *only = NULL;
     hfsb_status st;
+    if (tools->far)
+        return tools->far->kill(tools->far->user, id, call->opts.cancel,
+                                &call->result, err);
     hfsbi_loop_lock(tools->loop);
     if (id.ptr) only = hfsbi_jobs_find(tools, id);
     st = id.ptr && !only ? hfsbi_job_unknown(tools, id, &call->result, err)

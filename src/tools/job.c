@@ -89,10 +89,9 @@ static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
     return false;
 }
 
-/* Returns the environment of a command that sets or unsets variables, or NULL
-   without memory. *size: its entries, with the NULL at its end. */
-static const char **hfsbi_env_merge(const hfsb_tools     *tools,
-                                    const hfsbi_job_spec *spec, size_t *size) {
+HFSBI_FN const char **hfsbi_env_merge(const hfsb_tools     *tools,
+                                      const hfsbi_job_spec *spec,
+                                      size_t               *size) {
     const char **list;
     size_t       i, n = 0, at;
     *size = tools->env.count + 1;
@@ -508,6 +507,10 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
     job->notes.alloc = tools->alloc;
+    if (tools->far) { /* hfsbi_far_run() does the rest */
+        hfsbi_job_enter(job, HFSBI_JOB_RUNNING);
+        return;
+    }
     st = hfsbi_confine_refresh(tools->confine, &err);
     job->guard = hfsbi_guard_open(tools->confine);
     if (tools->confine) job->kills = hfsbi_confine_kills(tools->confine);
@@ -808,20 +811,32 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
     (void)tools;
     if (job->state == HFSBI_JOB_DONE) return false;
     job->killed = true;
-    if (job->state == HFSBI_JOB_RUNNING) {
+    if (job->proc) {
         hfsb_proc_kill(job->proc);
         hfsbi_job_loosen(job);
-    } else {
+    } else if (job->state == HFSBI_JOB_WAITING) {
         hfsbi_job_finish(job, NULL);
     }
     return true;
+}
+
+HFSBI_FN void hfsbi_job_far_output(hfsbi_job *job, hfsb_proc_stream stream,
+                                   hfsb_str bytes) {
+    hfsbi_job_output(job, stream, bytes);
+    hfsbi_job_changed(job, NULL, false);
+}
+
+HFSBI_FN void hfsbi_job_far_end(hfsbi_job *job, hfsb_status st,
+                                const hfsb_err *err) {
+    hfsbi_job_finish(job, err);
+    if (job->status == HFSB_OK) job->status = st;
 }
 
 HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools) {
     hfsbi_job *job;
     hfsbi_loop_lock(tools->loop);
     for (job = tools->jobs; job; job = job->next)
-        if (job->state == HFSBI_JOB_RUNNING) hfsbi_proc_drive(job->proc);
+        if (job->proc) hfsbi_proc_drive(job->proc);
     hfsbi_loop_unlock(tools->loop);
 }
 

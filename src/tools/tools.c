@@ -365,10 +365,12 @@ static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
     return hfsbi_fail_os(err, errno, "The tools cannot be opened");
 }
 
-HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
-                                         const hfsb_tools      *like,
-                                         const hfsb_tools_opts *opts,
-                                         hfsb_tools **out, hfsb_err *err) {
+/* hfsbi_tools_open_in() for this machine, or for that of far (NULL: this). */
+static hfsb_status hfsbi_tools_open_at(hfsbi_tools_group     *group,
+                                       const hfsb_tools      *like,
+                                       const hfsbi_far_machine *far,
+                                       const hfsb_tools_opts *opts,
+                                       hfsb_tools **out, hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
     hfsb_root_opts  where = HFSB_INIT;
     hfsb_tools     *tools;
@@ -392,9 +394,13 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     where.deny_count = opts->deny_count;
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
-    if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
+    tools->far = far;
+    if (st == HFSB_OK)
+        st = far ? hfsbi_root_open_far(&far->files, opts->work_dir,
+                                       &opts->alloc, &tools->place, err)
+                 : hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK && !like)
+    if (st == HFSB_OK && !like && !far)
         st = hfsbi_tools_open_confine(tools, opts, err);
     if (st == HFSB_OK && opts->checkpoints.dir)
         st = hfsbi_history_open(&opts->checkpoints, tools->place, &opts->alloc,
@@ -409,6 +415,33 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     if (group && !like) hfsbi_tools_raise_wall(tools);
     *out = tools;
     return hfsbi_ok(err);
+}
+
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
+                                         const hfsb_tools      *like,
+                                         const hfsb_tools_opts *opts,
+                                         hfsb_tools **out, hfsb_err *err) {
+    return hfsbi_tools_open_at(group, like, NULL, opts, out, err);
+}
+
+/* A file there is not checked: this machine's programs are not the ones that
+   will run it. Output that a reply cuts is not saved here, where commands
+   cannot read it. */
+HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
+                                          const hfsb_tools_opts *opts,
+                                          hfsb_tools **out, hfsb_err *err) {
+    static const char *const no_env[] = {NULL};
+    hfsb_tools_opts          o = HFSB_INIT;
+    o.work_dir = opts->work_dir;
+    o.session = opts->session;
+    o.timeout = opts->timeout;
+    o.max_timeout = opts->max_timeout;
+    o.alloc = opts->alloc;
+    o.env = no_env; /* nothing of this machine's */
+    o.shell = "";   /* chosen there */
+    o.max_running = (size_t)-1 / 2; /* each has a thread: none waits */
+    o.no_spill = o.no_checks = o.no_keeper = true;
+    return hfsbi_tools_open_at(NULL, NULL, far, &o, out, err);
 }
 
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,

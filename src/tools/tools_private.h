@@ -6,6 +6,7 @@
        table.c    lists the tools and writes their definitions
        job.c      runs commands: waiting, running, finished
        program.c  the same for other protocols: raw output
+       far.c      commands and files of another machine
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
        journal.c  records every call, in memory and in a file
@@ -495,6 +496,11 @@ HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
 /* Returns the first failure of an append to one of the texts, or HFSB_OK. */
 HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
 
+/* Returns the environment of a command that sets or unsets variables, or NULL
+   without memory. *size: its entries, with the NULL at its end. */
+HFSBI_FN const char **hfsbi_env_merge(const hfsb_tools     *tools,
+                                      const hfsbi_job_spec *spec,
+                                      size_t               *size);
 /* Returns the name in "NAME=value" or "NAME", as a view of entry. */
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
@@ -618,6 +624,51 @@ HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
                                           hfsb_err        *err);
 HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
                                           unsigned rows, hfsb_err *err);
+
+/* ==== far.c: commands of another machine ================================= */
+
+/* Where the commands and files of a tools object are, when they are not on
+   this machine. A command is one of its jobs; the thread that has called bash
+   runs it, from hfsbi_far_run() until it returns. */
+typedef struct hfsbi_far_machine {
+    hfsbi_far files;
+    /* Starts the command of job->spec and, unless it is for the background,
+       waits for its end. Output goes to hfsbi_far_output(). Fills job->pid and
+       job->end. HFSB_OK; else the status of the call with *err, unless
+       *refused: then it was not started, as *err says. */
+    hfsb_status (*run)(void *user, hfsbi_job *job, const hfsb_cancel *cancel,
+                       bool *refused, hfsb_err *err);
+    /* Ends the job of that id (ptr NULL: all) and writes the result of kill.
+       HFSB_OK, or the status of the call with *err. */
+    hfsb_status (*kill)(void *user, hfsb_str id, const hfsb_cancel *cancel,
+                        hfsb_tool_result *result, hfsb_err *err);
+    void *user; /* of both; that of files is its own */
+} hfsbi_far_machine;
+
+/* hfsb_tools_open() for another machine; far must outlive the tools. Of opts
+   only session, timeout, max_timeout, alloc and work_dir count: where relative
+   paths begin there. */
+HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
+                                          const hfsb_tools_opts *opts,
+                                          hfsb_tools **out, hfsb_err *err);
+/* Runs the job of a call of bash that was added. Without the lock. */
+HFSBI_FN void hfsbi_far_run(hfsb_call *call);
+/* Adds output of a job that runs. Takes the lock. */
+HFSBI_FN void hfsbi_far_output(hfsbi_job *job, hfsb_proc_stream stream,
+                               hfsb_str bytes);
+/* Writes the result of bash for a command in the background. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_far_background(hfsbi_job *job);
+/* The file there that such a command writes to. */
+enum { HFSBI_FAR_LOG = 80 };
+HFSBI_FN void hfsbi_far_log(const hfsbi_job *job, char out[HFSBI_FAR_LOG]);
+
+/* Of job.c, under the lock: output has come; the job has ended. st is the
+   status of the call, err as for hfsbi_bash_result(). */
+HFSBI_FN void hfsbi_job_far_output(hfsbi_job *job, hfsb_proc_stream stream,
+                                   hfsb_str bytes);
+HFSBI_FN void hfsbi_job_far_end(hfsbi_job *job, hfsb_status st,
+                                const hfsb_err *err);
 
 /* ==== call.c: calls ====================================================== */
 
@@ -1009,6 +1060,7 @@ struct hfsb_tools {
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
     char               who[80];    /* calls, for the journal */
+    const hfsbi_far_machine *far;    /* NULL: files and commands are here */
     hfsbi_loop        *loop;
     bool               own_loop; /* else that of a server */
     bool               walled;   /* its work on files is, see hfsbi_task */
