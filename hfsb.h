@@ -2318,8 +2318,8 @@ typedef struct hfsb_http_reply {
    and body (HFSB_REMOTE when body_read was already called); 303, and a POST
    answered with 301 or 302, continue as a GET without body; others repeat the
    request. When scheme, host or port changes, Authorization,
-   X-Sandbox-Authorization, Proxy-Authorization, Cookie and Idempotency-Key are
-   dropped from there on. https never leads to http (HFSB_REFUSED).
+   X-Sandbox-Authorization, X-Sandbox-Token, Proxy-Authorization, Cookie and
+   Idempotency-Key are dropped from there on. https never leads to http (HFSB_REFUSED).
    on_head receives the last reply, on_body its body when the status is 2xx.
    Any other body is kept in reply->body, up to reply->body.max bytes
    (0: 64 MiB), else HFSB_LIMIT.
@@ -2344,8 +2344,8 @@ HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
 typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
 /* A sandbox: a machine that runs hfsb-server (or the Python server of
-   ml-intern, called the reference here) at any URL; with HFSB_HUB also a Space
-   on the Hub. Any number of threads may use one handle; delete and close must
+   ml-intern, called the reference here, or HF's sbx-server: option v1) at any
+   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one handle; delete and close must
    come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
 
@@ -2371,8 +2371,14 @@ typedef struct hfsb_sandbox_opts {
                            Space: that of hub if NULL) */
     hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
                            private one (empty: not sent) */
-    hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization
-                           (empty: not sent; create generates one) */
+    hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization, or
+                           with v1 as X-Sandbox-Token (empty: not sent; create
+                           generates one) */
+    bool     v1;        /* the server at the URL speaks HF's /v1, protocol 1 to
+                           3 (HF's sbx-server). bash, kill, read, write, edit,
+                           multi_edit, edit_lines, apply_patch and exists work;
+                           edits are made here, see docs/remote.md for what is
+                           guaranteed. Not for a Space */
     hfsb_str space_url; /* used instead of https://{...}.hf.space (empty:
                            HFSB_SPACE_URL if set) */
     hfsb_str work_dir;  /* (empty: "/app"; for a URL none is sent) */
@@ -2391,8 +2397,9 @@ typedef struct hfsb_sandbox_opts {
     hfsb_alloc         alloc;   /* must be usable from all calling threads */
 } hfsb_sandbox_opts;
 
-/* A server at any URL: "http://127.0.0.1:7860", with or without "/api". Waits
-   until it answers. */
+/* A server at any URL: "http://127.0.0.1:7860", with or without "/api"; with
+   the option v1 "https://host", with or without "/v1" or
+   "/v1/sandboxes/{id}". Waits until it answers. */
 HFSB_API hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
                                               const hfsb_sandbox_opts *opts,
                                               hfsb_sandbox           **out,
@@ -24665,6 +24672,29 @@ typedef struct hfsbi_deny {
 
 enum { HFSBI_ROOTS = 16 };
 
+/* The files of another machine, as functions; all paths are texts for it. A
+   root that has them leads nowhere on this machine: hfsb_file_stat(), _key(),
+   _open(), _read(), _sha256(), _write(), _remove() and the writer work, with
+   the statuses of file.h or those of the connection, and all else is refused.
+   Any thread may call them. */
+typedef struct hfsbi_far {
+    hfsb_status (*stat)(void *user, hfsb_str path, hfsb_file_info *info,
+                        hfsb_err *err);
+    /* Opens a copy of the file: unlinked, at its first byte. */
+    hfsb_status (*open)(void *user, hfsb_str path, int *fd,
+                        hfsb_file_info *info, hfsb_err *err);
+    /* Writes the bytes of fd, from its first on. The conditions of opts are
+       checked just before; written may be NULL. */
+    hfsb_status (*write)(void *user, hfsb_str path, int fd,
+                         unsigned long long          bytes,
+                         const hfsb_file_write_opts *opts,
+                         hfsb_file_written *written, hfsb_err *err);
+    /* sha256 NULL: whatever it contains. */
+    hfsb_status (*remove)(void *user, hfsb_str path, const char *sha256,
+                          hfsb_err *err);
+    void *user;
+} hfsbi_far;
+
 struct hfsb_root {
     hfsb_root    *next;      /* of several roots */
     int           root_fd;   /* -1: no root */
@@ -24676,7 +24706,16 @@ struct hfsb_root {
     hfsb_buf      work_rest; /* work_dir as seen from the root */
     hfsbi_sweeps *sweeps;    /* all that changes after open; has its lock */
     hfsb_alloc    alloc;
+    const hfsbi_far *far;    /* its files are elsewhere (NULL: here) */
 };
+
+/* Opens the root of the files that far leads to, which must outlive it.
+   work_dir: where relative paths begin there (empty: the other machine
+   decides). HFSB_OK; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_root_open_far(const hfsbi_far  *far,
+                                         hfsb_str          work_dir,
+                                         const hfsb_alloc *alloc,
+                                         hfsb_root **out, hfsb_err *err);
 
 /* Where a path leads: an open directory, and a name in it that may or may not
    exist. All work on a file uses these two, so whatever happens to the path
@@ -24699,6 +24738,9 @@ enum {
                                  deepest that exists, `name` the whole rest */
     HFSBI_RESOLVE_DIRECT = 16    /* no symlink on the way: ENOTDIR */
 };
+
+/* HFSB_OK, or HFSB_REFUSED for a path that is empty or contains a NUL. */
+HFSBI_FN hfsb_status hfsbi_check_path(hfsb_str path, hfsb_err *err);
 
 /* Resolves path to a target. `verb` is for the message: "Cannot {verb} ...".
    HFSB_OK also when the name does not exist; on failure there is nothing to
@@ -24815,6 +24857,9 @@ HFSBI_FN long long hfsbi_sweep_begin(const hfsb_root *root, int dir);
 HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at);
 
 /* ---- file_write.c ---- */
+
+/* HFSB_STALE: "File has changed since it was read: {path} (read it again)". */
+HFSBI_FN hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err);
 
 /* hfsb_file_remove() with conditions, checked under the same lock: HFSB_STALE
    unless the file has this sha256 and is the one that `same` describes, as
@@ -25472,7 +25517,8 @@ typedef struct hfsbi_change {
 typedef struct hfsbi_folder_watch hfsbi_folder_watch;
 
 typedef struct hfsbi_folder_watch_opts {
-    bool   recursive;   /* also folders in it, those made later too */
+    bool   recursive;   /* also folders in it, those made later too; to a
+                           depth of HFSBI_FINDER_DEPTH */
     bool   walled;      /* read in threads that are */
     size_t max_folders; /* watched at a time (0: 8192) */
     size_t max_changes; /* held until they are taken (0: 4096), with at most
@@ -25480,11 +25526,15 @@ typedef struct hfsbi_folder_watch_opts {
     /* Called in the loop when there are changes to take; may close the
        watch. */
     void (*fn)(void *user);
+    /* Called once after close, by it or later in the loop (NULL: not called):
+       now no thread uses the root any more. */
+    void (*gone)(void *user);
     void *user;
 } hfsbi_folder_watch_opts;
 
 /* Begins to watch a folder, which a symlink may lead to beneath the root. The
-   root must stay open. May block: call it in a thread.
+   root must stay open until opts.gone is called, or the loop has no tasks. May
+   block: call it in a thread.
 
    Entries on the deny list are not reported, nor temporaries of file_write.c:
    a file that such a temporary is renamed to is reported as CREATE and WRITE,
@@ -25513,7 +25563,7 @@ HFSBI_FN bool hfsbi_folder_watch_start(hfsbi_folder_watch *w,
 HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
                                       hfsbi_change       *change);
 /* Ends it (may be NULL), under the lock of the loop: fn is not called any
-   more. */
+   more. A thread may still read: see opts.gone. */
 HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w);
 
 /* ---- src/os/os.c ---- */
@@ -27748,6 +27798,15 @@ HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
     return code;
 }
 
+HFSBI_FN hfsb_status hfsbi_check_path(hfsb_str path, hfsb_err *err) {
+    if (path.len == 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
+    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
+        return hfsbi_file_fail(err, HFSB_REFUSED,
+                               "The path contains a NUL byte", path);
+    return HFSB_OK;
+}
+
 static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
     hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
     if (code == ENOTDIR)
@@ -28141,11 +28200,10 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
     memset(target, 0, sizeof *target);
     target->dir = -1;
     target->path.alloc = hfsbi_root_alloc(root);
-    if (path.len == 0)
-        return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
-    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
+    if (hfsbi_check_path(path, err) != HFSB_OK) return HFSB_REFUSED;
+    if (root && root->far)
         return hfsbi_file_fail(err, HFSB_REFUSED,
-                               "The path contains a NUL byte", path);
+                               "The path is on another machine", path);
     code = hfsbi_target_begin(root, path, target);
     if (code == 0) code = hfsbi_target_step(target->root, path, how, target);
     while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
@@ -28356,6 +28414,21 @@ hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
     return hfsbi_ok(err);
 }
 
+HFSBI_FN hfsb_status hfsbi_root_open_far(const hfsbi_far  *far,
+                                         hfsb_str          work_dir,
+                                         const hfsb_alloc *alloc,
+                                         hfsb_root **out, hfsb_err *err) {
+    hfsb_root *root = hfsbi_root_new(alloc);
+    *out = root;
+    if (root && hfsb_buf_append(&root->work_dir, work_dir) == HFSB_OK) {
+        root->far = far;
+        return hfsbi_ok(err);
+    }
+    hfsb_root_close(root);
+    *out = NULL;
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
+}
+
 void hfsb_root_close(hfsb_root *root) {
     while (root) {
         hfsbi_root_block *block = (hfsbi_root_block *)(void *)root;
@@ -28476,7 +28549,13 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
 hfsb_status hfsb_file_stat(const hfsb_root *root, hfsb_str path,
                            hfsb_file_info *info, hfsb_err *err) {
     hfsbi_target target;
-    hfsb_status  st = hfsbi_resolve(root, path, 0, "look at", &target, err);
+    hfsb_status  st;
+    if (root && root->far) {
+        st = hfsbi_check_path(path, err);
+        if (st != HFSB_OK) return st;
+        return root->far->stat(root->far->user, path, info, err);
+    }
+    st = hfsbi_resolve(root, path, 0, "look at", &target, err);
     if (st != HFSB_OK) return st;
     if (target.exists) hfsbi_file_info_fill(info, &target.st);
     else st = hfsbi_file_fail_os(root, path, ENOENT, "look at", err);
@@ -28492,8 +28571,14 @@ hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path, hfsb_buf *out,
     hfsbi_target target;
     struct stat  dir;
     bool         is_dir;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_DEEPEST,
-                                    "look at", &target, err);
+    hfsb_status  st;
+    if (root && root->far) { /* symlinks there are not known */
+        st = hfsb_path_join(hfsb_root_work_dir(root), path, out);
+        return st == HFSB_OK ? hfsbi_ok(err)
+                             : hfsbi_fail_status(err, st, "Key of a file");
+    }
+    st = hfsbi_resolve(root, path, HFSBI_RESOLVE_DEEPEST, "look at", &target,
+                       err);
     if (st != HFSB_OK) return st;
     is_dir = target.exists && S_ISDIR(target.st.st_mode);
     if (is_dir) dir = target.st;
@@ -28517,9 +28602,17 @@ hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path, hfsb_buf *out,
 
 hfsb_status hfsb_file_open(const hfsb_root *root, hfsb_str path, int *fd,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_target target;
-    hfsb_status  st = hfsbi_resolve(root, path, 0, "read", &target, err);
+    hfsbi_target   target;
+    hfsb_file_info unused;
+    hfsb_status    st;
     *fd = -1;
+    if (root && root->far) {
+        st = hfsbi_check_path(path, err);
+        if (st != HFSB_OK) return st;
+        return root->far->open(root->far->user, path, fd,
+                               info ? info : &unused, err);
+    }
+    st = hfsbi_resolve(root, path, 0, "read", &target, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_target_open(root, path, &target, fd, err);
     if (st == HFSB_OK && info) hfsbi_file_info_fill(info, &target.st);
@@ -28989,7 +29082,7 @@ HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
 
 /* ---- conditions ---- */
 
-static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
     hfsbi_file_fail(err, HFSB_STALE, "File has changed since it was read",
                     path);
     hfsbi_err_add(err, " (read it again)");
@@ -29347,6 +29440,12 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     if (st != HFSB_OK) return st;
     if (hfsb_buf_append(&w->path, path) != HFSB_OK)
         return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
+    if (w->root && w->root->far) { /* all else is done by the commit */
+        st = hfsbi_check_path(path, &w->err);
+        if (st != HFSB_OK) return st;
+        w->fd = hfsbi_unnamed_file(NULL);
+        return w->fd < 0 ? hfsbi_writer_fail(w, errno) : HFSB_OK;
+    }
     /* A file that must exist has its directories already. */
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0] ||
         w->opts.if_content.ptr)
@@ -29513,6 +29612,18 @@ static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {
                             : hfsbi_writer_fail(w, ENOENT);
 }
 
+/* Sends the new bytes to the machine that has the file. */
+static hfsb_status hfsbi_writer_commit_far(hfsb_file_writer  *w,
+                                           hfsb_file_written *written) {
+    const hfsbi_far     *far = w->root->far;
+    hfsb_file_write_opts opts = w->opts;
+    hfsb_str             path = hfsbi_writer_path(w);
+    opts.if_sha256 = hfsb_cstr(w->sha256);
+    if (opts.if_same) opts.if_same = &w->same;
+    return far->write(far->user, path, w->fd, w->bytes, &opts, written,
+                      &w->err);
+}
+
 static hfsb_status hfsbi_writer_commit(hfsb_file_writer *w) {
     hfsb_status st = hfsbi_writer_stat(w);
     int         code = 0;
@@ -29584,12 +29695,15 @@ hfsb_status hfsb_file_writer_commit(hfsb_file_writer  *writer,
                                     hfsb_file_written *written,
                                     hfsb_err          *err) {
     hfsb_file_writer *w = writer;
+    bool              far = w->root && w->root->far;
     struct stat       st;
-    if (w->err.code != HFSB_OK || hfsbi_writer_commit(w) != HFSB_OK) {
+    if (w->err.code != HFSB_OK ||
+        (far ? hfsbi_writer_commit_far(w, written)
+             : hfsbi_writer_commit(w)) != HFSB_OK) {
         if (err) *err = w->err;
         return w->err.code;
     }
-    if (written) {
+    if (written && !far) {
         memset(written, 0, sizeof *written);
         written->bytes = w->bytes;
         written->created = !w->target.exists;
@@ -29661,8 +29775,14 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
     hfsbi_target target;
     hfsbi_lock   lock = {-1, -1};
     int          code;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
-                                    "remove", &target, err);
+    hfsb_status  st;
+    if (root && root->far) {
+        st = hfsbi_check_path(path, err);
+        if (st != HFSB_OK) return st;
+        return root->far->remove(root->far->user, path, sha256, err);
+    }
+    st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW, "remove", &target,
+                       err);
     if (st != HFSB_OK) return st;
     code = hfsbi_lock_target(&target, false, &lock);
     st = code == 0
@@ -32128,16 +32248,25 @@ static hfsbi_watch_node *hfsbi_watch_node_add(hfsbi_folder_watch *w, int wd,
     return node;
 }
 
-/* Watches the open folder fd. 0 or an errno: E2BIG past max_folders, ENOSPC
-   past the limit of the system, ESTALE when it is known at a place that it
-   cannot have left. */
+/* True for an entry of `parent` that lies deeper than a walk goes: there each
+   event would cost more than those who make folders pay for them. */
+static bool hfsbi_watch_is_deep(const hfsbi_watch_node *parent) {
+    size_t depth = 0;
+    for (; parent; parent = parent->parent) depth++;
+    return depth > HFSBI_FINDER_DEPTH;
+}
+
+/* Watches the open folder fd. 0 or an errno: E2BIG past max_folders or too
+   deep, ENOSPC past the limit of the system, ESTALE when it is known at a
+   place that it cannot have left. */
 static int hfsbi_watch_folder(hfsbi_folder_watch *w, int fd,
                               hfsbi_watch_node *parent, hfsb_str name,
                               hfsbi_watch_node **out) {
     char link[32];
     int  wd;
     *out = NULL;
-    if (w->count >= w->opts.max_folders) return E2BIG;
+    if (w->count >= w->opts.max_folders || hfsbi_watch_is_deep(parent))
+        return E2BIG;
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     wd = inotify_add_watch(w->io.fd, link, HFSBI_WATCH_MASK);
     if (wd < 0) return errno;
@@ -32636,13 +32765,21 @@ static void hfsbi_watch_free(hfsbi_folder_watch *w) {
     hfsbi_array_free(&alloc, w, 1, sizeof *w);
 }
 
+/* The end of one that was closed: no thread uses it. */
+static void hfsbi_watch_leave(hfsbi_folder_watch *w) {
+    void (*gone)(void *user) = w->opts.gone;
+    void *user = w->opts.user;
+    hfsbi_watch_free(w);
+    if (gone) gone(user);
+}
+
 static void hfsbi_watch_done(hfsbi_task *task) {
     hfsbi_folder_watch *w =
         (hfsbi_folder_watch *)(void *)((char *)task -
                                        offsetof(hfsbi_folder_watch, task));
     bool ended, has;
     if (w->state == HFSBI_WATCH_CLOSING) {
-        hfsbi_watch_free(w);
+        hfsbi_watch_leave(w);
         return;
     }
     w->state = HFSBI_WATCH_WAIT;
@@ -32679,7 +32816,7 @@ HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w) {
     if (!w) return;
     if (w->loop) hfsbi_loop_io_forget(w->loop, &w->io);
     if (w->state == HFSBI_WATCH_READ) w->state = HFSBI_WATCH_CLOSING;
-    else hfsbi_watch_free(w);
+    else hfsbi_watch_leave(w);
 }
 
 /* ---- opening ---- */
@@ -34035,7 +34172,8 @@ HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s) {
    runs out, not the host. */
 enum {
     HFSBI_OOM_MORE = 500, /* added to oom_score_adj, at most 1000 */
-    HFSBI_LEAF_SLOTS = 8
+    HFSBI_LEAF_SLOTS = 8,
+    HFSBI_CGROUP_TRIES = 10 /* at a cgroup that others sweep away */
 };
 
 /* ---- cgroup ---- */
@@ -34185,6 +34323,14 @@ static bool hfsbi_cgroup_make(hfsbi_quota *l, const char *path) {
     return l->cgroup[0] && hfsbi_cgroup_fill(l);
 }
 
+/* True when a new cgroup was taken for one of a host that was killed: for a
+   moment nobody has locked it. */
+static bool hfsbi_cgroup_is_lost(const hfsbi_quota *l) {
+    return l->cgroup[0] &&
+           (l->join < 0 || !hfsbi_try_lock(l->join, false) ||
+            faccessat(l->above, l->cgroup, F_OK, 0) != 0);
+}
+
 /* True when a cgroup is for this user to divide. Root may divide any, but
    commands in a cgroup next to that of a systemd service would evade its
    limits, and its end. So would those of a person, whose terminals and
@@ -34215,7 +34361,8 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
     static const char top[] = "/sys/fs/cgroup";
     char              list[4096], path[sizeof top + sizeof list + 12];
     const char       *own;
-    int               len;
+    int               len, tries;
+    bool              lost = true;
     if (!hfsbi_get_file(AT_FDCWD, "/sys/fs/cgroup/cgroup.controllers", list,
                         sizeof list) ||
         !hfsbi_get_file(AT_FDCWD, "/proc/self/cgroup", list, sizeof list))
@@ -34230,12 +34377,17 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
         path[len] = '\0';
         if (!hfsbi_cgroup_is_ours(l, path)) return;
     } else path[sizeof top - 1] = '\0';
-    if (!hfsbi_cgroup_make(l, path)) hfsbi_cgroup_leave(l);
+    for (tries = 0; lost && tries < HFSBI_CGROUP_TRIES; tries++) {
+        if (hfsbi_cgroup_make(l, path)) return;
+        lost = hfsbi_cgroup_is_lost(l);
+        hfsbi_cgroup_leave(l);
+    }
 }
 
 /* ---- the cgroup of a command ---- */
 
-/* Opens a cgroup of commands for this host alone, or -1. */
+/* Opens a cgroup of commands for this host alone, or -1. Until it is locked
+   the end of another command may sweep it away. */
 static int hfsbi_leaf_take(const hfsbi_quota *l, const char *name) {
     char path[80];
     int  dir;
@@ -34244,7 +34396,9 @@ static int hfsbi_leaf_take(const hfsbi_quota *l, const char *name) {
     if (dir < 0 && errno == ENOENT && mkdirat(l->above, path, 0700) == 0)
         dir = hfsbi_openat(l->above, path, O_RDONLY | O_DIRECTORY, 0);
     dir = hfsbi_raise(dir, HFSBI_CONFINE_FD);
-    if (dir >= 0 && !hfsbi_try_lock(dir, false)) hfsbi_close(&dir);
+    if (dir >= 0 && (!hfsbi_try_lock(dir, false) ||
+                     faccessat(l->above, path, F_OK, 0) != 0))
+        hfsbi_close(&dir);
     return dir;
 }
 
@@ -34265,9 +34419,11 @@ HFSBI_FN void hfsbi_leaf_open(hfsbi_leaf *leaf, const hfsbi_quota *l) {
         if (leaf->dir >= 0 && hfsbi_leaf_is_empty(leaf->dir)) return;
         hfsbi_close(&leaf->dir);
     }
-    if (l->join < 0 || !hfsbi_random_hex(id, 8)) return;
-    (void)snprintf(leaf->name, sizeof leaf->name, "command-%s", id);
-    leaf->dir = hfsbi_leaf_take(l, leaf->name);
+    for (i = 0; l->join >= 0 && leaf->dir < 0 && i < HFSBI_CGROUP_TRIES; i++) {
+        if (!hfsbi_random_hex(id, 8)) return;
+        (void)snprintf(leaf->name, sizeof leaf->name, "command-%s", id);
+        leaf->dir = hfsbi_leaf_take(l, leaf->name);
+    }
 }
 
 HFSBI_FN bool hfsbi_leaf_kill(const hfsbi_leaf *leaf) {
@@ -37063,8 +37219,20 @@ HFSBI_FN pid_t hfsbi_fork_into(int cgroup) {
 #endif
 }
 
+/* Sanitisers keep notes on every frame of a stack, which the child would leave
+   there: their own vfork() removes them, so here such a build copies. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    defined(__SANITIZE_HWADDRESS__)
+#define HFSBI_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer) || __has_feature(hwaddress_sanitizer)
+#define HFSBI_SANITIZED 1
+#endif
+#endif
+
 #if defined(HFSBI_LINUX) && defined(SYS_clone3) && defined(__x86_64__) &&     \
-    defined(__LP64__)
+    defined(__LP64__) && !defined(HFSBI_SANITIZED)
 /* The same without a copy of the memory, as vfork(). The child goes on in the
    parent's stack frame while the parent waits, so the call must stand here
    itself: the child would destroy the frame of a function that made it. And
@@ -44205,6 +44373,7 @@ HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop) {
        table.c    lists the tools and writes their definitions
        job.c      runs commands: waiting, running, finished
        program.c  the same for other protocols: raw output
+       far.c      commands and files of another machine
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
        journal.c  records every call, in memory and in a file
@@ -44686,6 +44855,11 @@ HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
 /* Returns the first failure of an append to one of the texts, or HFSB_OK. */
 HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
 
+/* Returns the environment of a command that sets or unsets variables, or NULL
+   without memory. *size: its entries, with the NULL at its end. */
+HFSBI_FN const char **hfsbi_env_merge(const hfsb_tools     *tools,
+                                      const hfsbi_job_spec *spec,
+                                      size_t               *size);
 /* Returns the name in "NAME=value" or "NAME", as a view of entry. */
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
@@ -44809,6 +44983,51 @@ HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
                                           hfsb_err        *err);
 HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
                                           unsigned rows, hfsb_err *err);
+
+/* ==== far.c: commands of another machine ================================= */
+
+/* Where the commands and files of a tools object are, when they are not on
+   this machine. A command is one of its jobs; the thread that has called bash
+   runs it, from hfsbi_far_run() until it returns. */
+typedef struct hfsbi_far_machine {
+    hfsbi_far files;
+    /* Starts the command of job->spec and, unless it is for the background,
+       waits for its end. Output goes to hfsbi_far_output(). Fills job->pid and
+       job->end. HFSB_OK; else the status of the call with *err, unless
+       *refused: then it was not started, as *err says. */
+    hfsb_status (*run)(void *user, hfsbi_job *job, const hfsb_cancel *cancel,
+                       bool *refused, hfsb_err *err);
+    /* Ends the job of that id (ptr NULL: all) and writes the result of kill.
+       HFSB_OK, or the status of the call with *err. */
+    hfsb_status (*kill)(void *user, hfsb_str id, const hfsb_cancel *cancel,
+                        hfsb_tool_result *result, hfsb_err *err);
+    void *user; /* of both; that of files is its own */
+} hfsbi_far_machine;
+
+/* hfsb_tools_open() for another machine; far must outlive the tools. Of opts
+   only session, timeout, max_timeout, alloc and work_dir count: where relative
+   paths begin there. */
+HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
+                                          const hfsb_tools_opts *opts,
+                                          hfsb_tools **out, hfsb_err *err);
+/* Runs the job of a call of bash that was added. Without the lock. */
+HFSBI_FN void hfsbi_far_run(hfsb_call *call);
+/* Adds output of a job that runs. Takes the lock. */
+HFSBI_FN void hfsbi_far_output(hfsbi_job *job, hfsb_proc_stream stream,
+                               hfsb_str bytes);
+/* Writes the result of bash for a command in the background. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_far_background(hfsbi_job *job);
+/* The file there that such a command writes to. */
+enum { HFSBI_FAR_LOG = 80 };
+HFSBI_FN void hfsbi_far_log(const hfsbi_job *job, char out[HFSBI_FAR_LOG]);
+
+/* Of job.c, under the lock: output has come; the job has ended. st is the
+   status of the call, err as for hfsbi_bash_result(). */
+HFSBI_FN void hfsbi_job_far_output(hfsbi_job *job, hfsb_proc_stream stream,
+                                   hfsb_str bytes);
+HFSBI_FN void hfsbi_job_far_end(hfsbi_job *job, hfsb_status st,
+                                const hfsb_err *err);
 
 /* ==== call.c: calls ====================================================== */
 
@@ -45200,6 +45419,7 @@ struct hfsb_tools {
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
     char               who[80];    /* calls, for the journal */
+    const hfsbi_far_machine *far;    /* NULL: files and commands are here */
     hfsbi_loop        *loop;
     bool               own_loop; /* else that of a server */
     bool               walled;   /* its work on files is, see hfsbi_task */
@@ -46922,10 +47142,9 @@ static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
     return false;
 }
 
-/* Returns the environment of a command that sets or unsets variables, or NULL
-   without memory. *size: its entries, with the NULL at its end. */
-static const char **hfsbi_env_merge(const hfsb_tools     *tools,
-                                    const hfsbi_job_spec *spec, size_t *size) {
+HFSBI_FN const char **hfsbi_env_merge(const hfsb_tools     *tools,
+                                      const hfsbi_job_spec *spec,
+                                      size_t               *size) {
     const char **list;
     size_t       i, n = 0, at;
     *size = tools->env.count + 1;
@@ -47213,10 +47432,12 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
     hfsbi_job_stir(job);
+    job->users++; /* those who are told may release it, and start others */
     hfsbi_job_started(job);
     if (job->feed)
         hfsbi_feed_end(job->feed, job->end.end, job->end.exit_code,
                        job->end.signal);
+    job->users--;
 }
 
 /* True when a file tool of the session wrote the file as it is now. */
@@ -47339,6 +47560,10 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
     job->notes.alloc = tools->alloc;
+    if (tools->far) { /* hfsbi_far_run() does the rest */
+        hfsbi_job_enter(job, HFSBI_JOB_RUNNING);
+        return;
+    }
     st = hfsbi_confine_refresh(tools->confine, &err);
     job->guard = hfsbi_guard_open(tools->confine);
     if (tools->confine) job->kills = hfsbi_confine_kills(tools->confine);
@@ -47639,20 +47864,32 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
     (void)tools;
     if (job->state == HFSBI_JOB_DONE) return false;
     job->killed = true;
-    if (job->state == HFSBI_JOB_RUNNING) {
+    if (job->proc) {
         hfsb_proc_kill(job->proc);
         hfsbi_job_loosen(job);
-    } else {
+    } else if (job->state == HFSBI_JOB_WAITING) {
         hfsbi_job_finish(job, NULL);
     }
     return true;
+}
+
+HFSBI_FN void hfsbi_job_far_output(hfsbi_job *job, hfsb_proc_stream stream,
+                                   hfsb_str bytes) {
+    hfsbi_job_output(job, stream, bytes);
+    hfsbi_job_changed(job, NULL, false);
+}
+
+HFSBI_FN void hfsbi_job_far_end(hfsbi_job *job, hfsb_status st,
+                                const hfsb_err *err) {
+    hfsbi_job_finish(job, err);
+    if (job->status == HFSB_OK) job->status = st;
 }
 
 HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools) {
     hfsbi_job *job;
     hfsbi_loop_lock(tools->loop);
     for (job = tools->jobs; job; job = job->next)
-        if (job->state == HFSBI_JOB_RUNNING) hfsbi_proc_drive(job->proc);
+        if (job->proc) hfsbi_proc_drive(job->proc);
     hfsbi_loop_unlock(tools->loop);
 }
 
@@ -47952,6 +48189,8 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools *tools,
     hfsb_status   st = hfsbi_program_prepare(tools, spec, err);
     *out = NULL;
     if (st != HFSB_OK) return st;
+    if (tools->history && tools->own_loop) /* else job.c does */
+        hfsbi_history_before(tools->history);
     hfsbi_program_digest(spec, digest);
     hfsbi_loop_lock(tools->loop);
     hfsbi_jobs_drop_old(tools);
@@ -48047,6 +48286,69 @@ HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
                                           unsigned rows, hfsb_err *err) {
     hfsb_status st = hfsbi_program_check(job, err);
     return st == HFSB_OK ? hfsb_proc_resize(job->proc, cols, rows, err) : st;
+}
+
+/* ---- src/tools/far.c ---- */
+/* far.c - commands of another machine.
+
+   A tools object may have its files and commands elsewhere. Its file tools
+   are the same: the root passes their work on (hfsbi_far). A command is a job
+   as any other, with the same arguments, record and result, but no process of
+   this machine belongs to it:
+
+       bash --> job added, RUNNING --> far->run() in the caller's thread
+                                          | output: hfsbi_far_output()
+                                          v
+                                       job DONE, result written
+
+   So a repeat with the same id or key joins it, as long as the object lives.
+   A command in the background is done, for this object, once it was started:
+   nobody here hears of its end. */
+HFSBI_FN void hfsbi_far_output(hfsbi_job *job, hfsb_proc_stream stream,
+                               hfsb_str bytes) {
+    hfsbi_loop_lock(job->tools->loop);
+    hfsbi_job_far_output(job, stream, bytes);
+    hfsbi_loop_unlock(job->tools->loop);
+}
+
+/* The part of the marker that is unique has no special characters. */
+HFSBI_FN void hfsbi_far_log(const hfsbi_job *job, char out[HFSBI_FAR_LOG]) {
+    const char *dot = strrchr(job->marker, '.');
+    (void)snprintf(out, HFSBI_FAR_LOG, "/tmp/hfsb-%.40s.log",
+                   dot ? dot + 1 : job->marker);
+}
+
+HFSBI_FN hfsb_status hfsbi_far_background(hfsbi_job *job) {
+    char        log[HFSBI_FAR_LOG];
+    hfsbi_build fields;
+    hfsb_status st;
+    hfsbi_far_log(job, log);
+    hfsbi_build_init(&fields, &job->result.fields.alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_str(&fields, "id", hfsb_cstr(job->id));
+    hfsbi_build_int(&fields, "pid", job->pid);
+    hfsbi_build_bool(&fields, "running", true);
+    hfsbi_build_str(&fields, "output_path", hfsb_cstr(log));
+    hfsbi_build_end(&fields);
+    st = hfsbi_build_finish(&fields, &job->result.fields);
+    if (st != HFSB_OK) return st;
+    return hfsbi_result_ok(&job->result,
+                           "Started in the background as job %s. Its output "
+                           "goes to %s there; end it with kill.",
+                           job->id, log);
+}
+
+HFSBI_FN void hfsbi_far_run(hfsb_call *call) {
+    const hfsbi_far_machine *far = call->tools->far;
+    hfsbi_job             *job = call->job; /* held by the call */
+    hfsb_err               err = HFSB_INIT;
+    bool                   refused = false;
+    hfsb_status            st =
+        far->run(far->user, job, call->opts.cancel, &refused, &err);
+    hfsbi_loop_lock(call->tools->loop);
+    hfsbi_job_far_end(job, refused ? HFSB_OK : st,
+                      st == HFSB_OK ? NULL : &err);
+    hfsbi_loop_unlock(call->tools->loop);
 }
 
 /* ---- src/tools/seen.c ---- */
@@ -49000,10 +49302,12 @@ static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
     return hfsbi_fail_os(err, errno, "The tools cannot be opened");
 }
 
-HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
-                                         const hfsb_tools      *like,
-                                         const hfsb_tools_opts *opts,
-                                         hfsb_tools **out, hfsb_err *err) {
+/* hfsbi_tools_open_in() for this machine, or for that of far (NULL: this). */
+static hfsb_status hfsbi_tools_open_at(hfsbi_tools_group     *group,
+                                       const hfsb_tools      *like,
+                                       const hfsbi_far_machine *far,
+                                       const hfsb_tools_opts *opts,
+                                       hfsb_tools **out, hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
     hfsb_root_opts  where = HFSB_INIT;
     hfsb_tools     *tools;
@@ -49027,9 +49331,13 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     where.deny_count = opts->deny_count;
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
-    if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
+    tools->far = far;
+    if (st == HFSB_OK)
+        st = far ? hfsbi_root_open_far(&far->files, opts->work_dir,
+                                       &opts->alloc, &tools->place, err)
+                 : hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK && !like)
+    if (st == HFSB_OK && !like && !far)
         st = hfsbi_tools_open_confine(tools, opts, err);
     if (st == HFSB_OK && opts->checkpoints.dir)
         st = hfsbi_history_open(&opts->checkpoints, tools->place, &opts->alloc,
@@ -49044,6 +49352,33 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     if (group && !like) hfsbi_tools_raise_wall(tools);
     *out = tools;
     return hfsbi_ok(err);
+}
+
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
+                                         const hfsb_tools      *like,
+                                         const hfsb_tools_opts *opts,
+                                         hfsb_tools **out, hfsb_err *err) {
+    return hfsbi_tools_open_at(group, like, NULL, opts, out, err);
+}
+
+/* A file there is not checked: this machine's programs are not the ones that
+   will run it. Output that a reply cuts is not saved here, where commands
+   cannot read it. */
+HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
+                                          const hfsb_tools_opts *opts,
+                                          hfsb_tools **out, hfsb_err *err) {
+    static const char *const no_env[] = {NULL};
+    hfsb_tools_opts          o = HFSB_INIT;
+    o.work_dir = opts->work_dir;
+    o.session = opts->session;
+    o.timeout = opts->timeout;
+    o.max_timeout = opts->max_timeout;
+    o.alloc = opts->alloc;
+    o.env = no_env; /* nothing of this machine's */
+    o.shell = "";   /* chosen there */
+    o.max_running = (size_t)-1 / 2; /* each has a thread: none waits */
+    o.no_spill = o.no_checks = o.no_keeper = true;
+    return hfsbi_tools_open_at(NULL, NULL, far, &o, out, err);
 }
 
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
@@ -50768,7 +51103,10 @@ static hfsb_status hfsbi_bash_note_refusal(hfsbi_job *job) {
 }
 
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
-    hfsb_status st = hfsbi_record_show(&job->record, &job->result.output);
+    hfsb_status st;
+    if (job->tools->far && job->spec.background && !err)
+        return hfsbi_far_background(job);
+    st = hfsbi_record_show(&job->record, &job->result.output);
     if (st == HFSB_OK) st = hfsbi_bash_note_refusal(job);
     if (st == HFSB_OK)
         st = hfsbi_bash_put_note(&job->result.output,
@@ -50868,9 +51206,10 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     if (st != HFSB_OK) return st;
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);
-    if (background && !call->job->scan)
+    if (background && !call->job->scan && !tools->far)
         return hfsbi_bash_reply_background(call);
-    hfsbi_call_wait(call, background ? HFSBI_WAIT_SCAN : HFSBI_WAIT_JOB);
+    hfsbi_call_wait(call, background && !tools->far ? HFSBI_WAIT_SCAN
+                                                    : HFSBI_WAIT_JOB);
     return HFSB_OK;
 }
 
@@ -50889,6 +51228,7 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
     hfsbi_loop_lock(call->tools->loop);
     st = hfsbi_bash_run(call, &call->spec, err);
     hfsbi_loop_unlock(call->tools->loop);
+    if (st == HFSB_OK && call->tools->far && call->added) hfsbi_far_run(call);
     return st;
 }
 
@@ -51588,6 +51928,9 @@ static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
     hfsb_tools *tools = call->tools;
     hfsbi_job  *only = NULL;
     hfsb_status st;
+    if (tools->far)
+        return tools->far->kill(tools->far->user, id, call->opts.cancel,
+                                &call->result, err);
     hfsbi_loop_lock(tools->loop);
     if (id.ptr) only = hfsbi_jobs_find(tools, id);
     st = id.ptr && !only ? hfsbi_job_unknown(tools, id, &call->result, err)
@@ -57930,8 +58273,8 @@ static hfsb_status hfsbi_follow_read(void *user, char *ptr, size_t room,
 /* True for fields that only the first host may see. */
 static bool hfsbi_follow_is_secret(hfsb_str name) {
     static const char *const secret[] = {
-        "Authorization", "X-Sandbox-Authorization", "Proxy-Authorization",
-        "Cookie", "Idempotency-Key"};
+        "Authorization",       "X-Sandbox-Authorization", "X-Sandbox-Token",
+        "Proxy-Authorization", "Cookie",                  "Idempotency-Key"};
     size_t i;
     for (i = 0; i < sizeof secret / sizeof *secret; i++)
         if (hfsb_http_same(name, hfsb_cstr(secret[i]))) return true;
@@ -58157,7 +58500,9 @@ void hfsb_http_reply_free(hfsb_http_reply *reply) {
        seen.c            a file is read before it is changed
        sandbox_call.c    one call of a tool, from its arguments to its result
        sandbox_files.c   files, byte for byte
-       sandbox.c         the handle: addresses, tokens, waiting for it */
+       sandbox.c         the handle: addresses, tokens, waiting for it
+       v1_files.c        the files of a server that speaks HF's /v1
+       v1.c              ... its commands, and the tools on top of both */
 
 /* ==== sandbox.c: a handle ==== */
 
@@ -58174,6 +58519,26 @@ typedef struct hfsbi_home {
     hfsb_status (*remove)(hfsb_sandbox *sandbox, hfsb_err *err);
 } hfsbi_home;
 
+struct hfsbi_probe;
+struct hfsbi_remote;
+struct hfsbi_v1;
+
+/* What differs by the protocol of the server. */
+typedef struct hfsbi_protocol {
+    /* The header field of the server's token, and what precedes the token. */
+    const char *token_name, *token_prefix;
+    /* One health check of at most ms. HFSB_OK: the server answers; HFSB_BUSY:
+       not yet; HFSB_AUTH, HFSB_NOT_FOUND, HFSB_NOMEM, HFSB_CANCELLED,
+       HFSB_REFUSED, HFSB_ARG.
+       p->last says why it failed. */
+    hfsb_status (*check)(hfsb_sandbox *sandbox, struct hfsbi_probe *p,
+                         long long ms);
+    /* Carries out the call in r->body. HFSB_OK with *result; else *result may
+       be begun, and *err is the text for it. */
+    hfsb_status (*run)(struct hfsbi_remote *r, hfsb_tool_result *result,
+                       hfsb_err *err);
+} hfsbi_protocol;
+
 struct hfsb_sandbox {
     /* constant once the handle is open; api once the server is located */
     hfsb_sandbox_opts o;         /* its texts are in `texts`, defaults are
@@ -58183,6 +58548,8 @@ struct hfsb_sandbox {
     hfsb_buf          texts;     /* copies of id and of the options' texts,
                                     each NUL-terminated; contains secrets */
     hfsb_buf          page, api; /* api: "https://.../api/" */
+    const hfsbi_protocol *wire;
+    struct hfsbi_v1  *v1;        /* of a server that speaks /v1, else NULL */
     const hfsbi_home *home;      /* NULL for a URL */
     bool              owned;     /* may be removed from its home */
     bool              at_edge;   /* gets hub_token too */
@@ -58216,6 +58583,12 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
+/* The wire of /api, see sandbox_call.c. */
+HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void);
+/* Appends up to 95 bytes of a text of the server to *err, tokens removed. */
+HFSBI_FN void hfsbi_sandbox_quote(const hfsb_sandbox *sandbox, hfsb_str text,
+                                  hfsb_err *err);
+
 /* One wait for the server; see the picture in sandbox.c. All zero at first,
    except for `before`. */
 typedef struct hfsbi_probe {
@@ -58229,6 +58602,9 @@ typedef struct hfsbi_probe {
     hfsb_err    last;     /* why the last check failed, or "" */
 } hfsbi_probe;
 
+/* hfsbi_protocol.check() of /api. */
+HFSBI_FN hfsb_status hfsbi_probe_check(hfsb_sandbox *sandbox, hfsbi_probe *p,
+                                       long long ms);
 /* Checks health for wait_ms until the server answers; always at least once,
    and once more at the deadline. HFSB_OK; HFSB_AUTH unless fresh; HFSB_TIMEOUT
    "Sandbox API at {url} not responding ..."; HFSB_CANCELLED; what home->look()
@@ -58305,7 +58681,8 @@ typedef struct hfsbi_remote {
     /* the tries so far */
     bool again;        /* another try may help */
     bool may_have_run; /* one of them may have reached the server */
-    bool trusted;      /* the server knows keys, and is this instance: */
+    bool trusted;      /* the server knows keys, and is this instance; or the
+                          call is carried out here (v1.c) */
     char instance[sizeof((hfsb_sandbox *)0)->instance];
 
     hfsbi_remote_text text;
@@ -58325,6 +58702,10 @@ HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
                                          hfsb_tool_result *result,
                                          hfsb_err         *err);
+/* Carries out the call in r->body, as the wire of its sandbox does. */
+HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
+                                      hfsb_tool_result *result,
+                                      hfsb_err         *err);
 /* The status for an HTTP status other than 200. */
 HFSBI_FN hfsb_status hfsbi_remote_status(int http);
 
@@ -58349,6 +58730,60 @@ HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
                                const hfsb_json_value  *arguments,
                                const hfsb_tool_result *result);
+
+/* ==== v1_files.c: files of a server that speaks HF's /v1 ==== */
+
+/* Work of one thread on the files there, on its stack. */
+typedef struct hfsbi_v1_use {
+    struct hfsbi_v1_use *next;
+    pthread_t            thread;
+    const hfsb_cancel   *cancel;
+} hfsbi_v1_use;
+
+typedef struct hfsbi_v1 {
+    hfsb_sandbox   *sandbox;
+    hfsbi_far_machine far;
+    hfsb_tools     *tools;
+    hfsb_buf        prefix; /* of routes: "v1/", "v1/sandboxes/{id}/" */
+    /* guarded by the lock of the sandbox: */
+    long long     protocol; /* 0: not known yet */
+    hfsbi_v1_use *uses;
+} hfsbi_v1;
+
+/* Fills v1->far.files. */
+HFSBI_FN void hfsbi_v1_set_files(hfsbi_v1 *v1);
+/* The root of the files there, for the functions of file.h in this thread,
+   which cancel (may be NULL) ends early. */
+HFSBI_FN const hfsb_root *hfsbi_v1_begin(hfsbi_v1 *v1, hfsbi_v1_use *use,
+                                         const hfsb_cancel *cancel);
+HFSBI_FN void             hfsbi_v1_end(hfsbi_v1 *v1, hfsbi_v1_use *use);
+
+/* Appends "v1/{route}", and "?path=..." unless path.ptr is NULL. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_v1_path(const hfsbi_v1 *v1, const char *route,
+                                   hfsb_str path, hfsb_buf *out);
+/* Sends one request to that path, with `more` at its end: a GET until a reply
+   comes, anything else again only if nothing was sent. The call's cancel
+   becomes that of the thread. Returns as hfsb_http_send(). */
+HFSBI_FN hfsb_status hfsbi_v1_send(hfsbi_v1 *v1, const char *route,
+                                   hfsb_str path, const char *more,
+                                   hfsb_http_call *call,
+                                   hfsb_http_reply *reply, hfsb_err *err);
+/* Fails as a reply other than 200 says; "Cannot {verb} {path}: ...". */
+HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
+                                     const hfsb_http_reply *reply,
+                                     hfsb_str path, const char *verb,
+                                     hfsb_err *err);
+
+/* ==== v1.c: a server that speaks HF's /v1 ==== */
+
+/* Turns a new handle into one of the server at url, "http://host:1", with or
+   without "/v1" or "/v1/sandboxes/{id}": sets wire, v1, api and page. *parsed
+   becomes the parts of url. On failure the handle is still to be freed. */
+HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *sandbox, hfsb_str url,
+                                   hfsb_url *parsed, hfsb_err *err);
+/* NULL is allowed. */
+HFSBI_FN void hfsbi_v1_close(hfsbi_v1 *v1);
 
 /* ---- src/remote/seen.c ---- */
 /* seen.c - a session reads a file before it changes it.
@@ -58521,10 +58956,11 @@ static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
 /* Asks the server whether the file exists. */
 static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
                                        bool *exists, hfsb_err *err) {
-    const hfsb_str   none = HFSB_LIT("");
+    hfsb_tool_result reply = HFSB_INIT;
     hfsbi_remote     ask;
     hfsb_json_writer w;
     hfsb_status      st;
+    hfsbi_result_init(&reply, &r->sandbox->o.alloc);
     hfsbi_remote_init(&ask, r->sandbox, hfsbi_tool_find(HFSB_LIT("exists")),
                       r->cancel);
     hfsb_json_writer_init(&w, &ask.body, NULL);
@@ -58532,12 +58968,12 @@ static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
     hfsbi_put_member_str(&w, "path", path);
     hfsb_json_put_end(&w);
     st = hfsb_json_writer_finish(&w, err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, err);
-    *exists = st == HFSB_OK && ask.status == 200 &&
-              hfsb_json_bool(hfsb_json_get(ask.doc.root, "success"), true) &&
-              hfsb_str_equal(
-                  hfsb_json_str(hfsb_json_get(ask.doc.root, "output"), none),
-                  HFSB_LIT("true"));
+    if (st == HFSB_OK) st = hfsbi_remote_run(&ask, &reply, err);
+    *exists = st == HFSB_OK && reply.success &&
+              hfsb_str_equal(hfsb_buf_str(&reply.output), HFSB_LIT("true"));
+    /* a server that refuses the question refuses the write as well */
+    if (ask.status && ask.status != 200) st = HFSB_OK;
+    hfsb_tool_result_free(&reply);
     hfsbi_remote_free(&ask);
     return st;
 }
@@ -58963,7 +59399,7 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     pthread_mutex_lock(&sandbox->lock);
     memcpy(r->instance, sandbox->instance, sizeof r->instance);
     pthread_mutex_unlock(&sandbox->lock);
-    r->trusted = r->instance[0] != '\0';
+    r->trusted = r->instance[0] != '\0' || sandbox->v1;
     if (tool->flags & HFSBI_TOOL_ONCE || strcmp(tool->name, "bash") == 0)
         hfsbi_random_hex(r->key, 32);
 }
@@ -59430,6 +59866,30 @@ static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     hfsb_buf_free(&log);
 }
 
+/* ---- the wire ---- */
+
+/* What POST /api/{tool} does with the call. */
+static hfsb_status hfsbi_remote_post(hfsbi_remote     *r,
+                                     hfsb_tool_result *result, hfsb_err *err) {
+    hfsb_status st = hfsbi_remote_send(r, err);
+    if (st == HFSB_OK) st = hfsbi_remote_result(r, result, err);
+    if (st == HFSB_OK && hfsbi_remote_is(r, "bash"))
+        hfsbi_remote_show_rest(r, hfsb_buf_str(&result->output));
+    return st;
+}
+
+HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void) {
+    static const hfsbi_protocol wire = {"X-Sandbox-Authorization", "Bearer ",
+                                    hfsbi_probe_check, hfsbi_remote_post};
+    return &wire;
+}
+
+HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
+                                      hfsb_tool_result *result,
+                                      hfsb_err         *err) {
+    return r->sandbox->wire->run(r, result, err);
+}
+
 /* ---- the call ---- */
 
 /* Refuses a call that no server needs to see. */
@@ -59495,10 +59955,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     if (turn) pthread_mutex_lock(&sandbox->seen.changing);
     if (hfsbi_remote_may(&r, arguments, result, &st, &err)) {
         st = hfsbi_remote_write(&r, arguments, &err);
-        if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
-        if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
-        if (st == HFSB_OK && hfsbi_remote_is(&r, "bash"))
-            hfsbi_remote_show_rest(&r, hfsb_buf_str(&result->output));
+        if (st == HFSB_OK) st = hfsbi_remote_run(&r, result, &err);
         if (st == HFSB_OK) hfsbi_remote_saw(&r, arguments, result);
     }
     if (turn) pthread_mutex_unlock(&sandbox->seen.changing);
@@ -59514,8 +59971,7 @@ hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
     hfsbi_result_init(result, &sandbox->o.alloc);
     hfsbi_remote_init(&r, sandbox, hfsbi_tool_find(HFSB_LIT("kill")), NULL);
     st = hfsbi_remote_write(&r, NULL, &err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
-    if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_run(&r, result, &err);
     hfsbi_remote_free(&r);
     return hfsbi_remote_finish(sandbox, st, &err, result);
 }
@@ -59530,7 +59986,8 @@ hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
    name only when it is complete.
 
    Another server has no /api/files. There a file is read in base64 pieces
-   through bash; size, inode and time of each piece must agree. */
+   through bash; size, inode and time of each piece must agree. That of HF's
+   /v1 has file routes of its own, see v1.c. */
 enum {
     HFSBI_COPY_PIECE = 18000,    /* bytes that fit as base64 into a reply
                                     without being truncated */
@@ -59697,13 +60154,40 @@ static hfsb_status hfsbi_copy_up_try(hfsbi_copy_up *f, bool *again,
     return st;
 }
 
+/* To a server that speaks /v1. */
+static hfsb_status hfsbi_copy_up_v1(hfsbi_copy_up *f, hfsb_err *err) {
+    hfsbi_v1            *v1 = f->copy.sandbox->v1;
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_file_writer    *w = NULL;
+    hfsbi_v1_use         use;
+    const hfsb_root     *there = hfsbi_v1_begin(v1, &use, f->copy.cancel);
+    char                 block[16384];
+    size_t               got;
+    hfsb_status          st;
+    opts.mode = f->info.mode & 07777u;
+    st = hfsb_file_writer_open(there, f->copy.remote, &opts, &w, err);
+    while (st == HFSB_OK && f->done < f->info.size) {
+        st = hfsbi_copy_up_read(f, block, sizeof block, &got, err);
+        if (st == HFSB_OK)
+            st = hfsb_file_writer_append(w, hfsb_str_make(block, got), err);
+    }
+    if (st == HFSB_OK && f->content.len)
+        st = hfsb_file_writer_append(w, hfsb_buf_str(&f->content), err);
+    if (st == HFSB_OK) st = hfsb_file_writer_commit(w, NULL, err);
+    hfsb_file_writer_close(w);
+    hfsbi_v1_end(v1, &use);
+    return st;
+}
+
 static hfsb_status hfsbi_copy_up_all(hfsbi_copy_up *f, hfsb_err *err) {
     const hfsbi_version unknown = HFSB_INIT;
     hfsbi_retry retry = hfsbi_sandbox_retry(f->copy.sandbox, f->copy.cancel);
     hfsb_status st;
     bool        again;
-    do st = hfsbi_copy_up_try(f, &again, err);
-    while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
+    if (f->copy.sandbox->v1) st = hfsbi_copy_up_v1(f, err);
+    else
+        do st = hfsbi_copy_up_try(f, &again, err);
+        while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
     if (st == HFSB_OK)
         hfsbi_sandbox_saw(f->copy.sandbox, f->copy.remote, &unknown);
     return st;
@@ -59966,8 +60450,7 @@ static hfsb_status hfsbi_piece_run(hfsbi_copy_down *f, size_t n,
     if (s->o.work_dir.len) hfsbi_put_member_str(&w, "work_dir", s->o.work_dir);
     hfsb_json_put_end(&w);
     if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(&r, err);
-    if (st == HFSB_OK) st = hfsbi_remote_result(&r, reply, err);
+    if (st == HFSB_OK) st = hfsbi_remote_run(&r, reply, err);
     if (st == HFSB_OK && !reply->success) st = HFSB_REMOTE;
     if (st != HFSB_OK && reply->error.len)
         hfsbi_fail(err, st, 0, "%s", reply->error.ptr);
@@ -60039,12 +60522,43 @@ static hfsb_status hfsbi_copy_down_pieces(hfsbi_copy_down *f, hfsb_err *err) {
     return st;
 }
 
-/* ---- either way ---- */
+/* ---- from a server that speaks /v1 ---- */
+
+static hfsb_status hfsbi_copy_down_v1(hfsbi_copy_down *f, hfsb_err *err) {
+    hfsbi_v1        *v1 = f->copy.sandbox->v1;
+    hfsbi_v1_use     use;
+    const hfsb_root *there = hfsbi_v1_begin(v1, &use, f->copy.cancel);
+    hfsb_file_info   info;
+    char             block[16384];
+    int              fd;
+    ssize_t          n = 1;
+    hfsb_status st = hfsb_file_open(there, f->copy.remote, &fd, &info, err);
+    hfsbi_v1_end(v1, &use);
+    if (st != HFSB_OK) return st;
+    f->total = info.size;
+    f->mode = info.mode & 0755u;
+    if (!hfsbi_copy_down_begin(f)) st = f->status;
+    while (st == HFSB_OK && n > 0) {
+        n = hfsbi_read_file(fd, block, sizeof block);
+        if (n < 0)
+            st = hfsbi_fail_os(&f->own, errno, "The copy cannot be read");
+        else if (n > 0 && !hfsbi_copy_down_piece(
+                              f, hfsb_str_make(block, (size_t)n)))
+            st = f->status;
+    }
+    hfsbi_close(&fd);
+    if (st != HFSB_OK && err) *err = f->own;
+    return st;
+}
+
+/* ---- any way ---- */
 
 /* Downloads through /api/files, or if the server has none, through bash. */
 static hfsb_status hfsbi_copy_down_run(hfsbi_copy_down *f, hfsb_err *err) {
     bool        foreign = false;
-    hfsb_status st = hfsbi_copy_down_whole(f, &foreign, err);
+    hfsb_status st = f->copy.sandbox->v1
+                         ? hfsbi_copy_down_v1(f, err)
+                         : hfsbi_copy_down_whole(f, &foreign, err);
     if (foreign) st = hfsbi_copy_down_pieces(f, err);
     if (st == HFSB_OK && f->writer)
         st = hfsb_file_writer_commit(f->writer, NULL, err);
@@ -60269,6 +60783,7 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     hfsb_alloc alloc;
     if (!s) return;
     alloc = s->o.alloc;
+    hfsbi_v1_close(s->v1);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
     hfsb_buf_free(&s->page);
@@ -60293,6 +60808,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     s->id = id;
     s->transport = *opts->transport;
     s->o.transport = &s->transport;
+    s->wire = hfsbi_protocol_api();
     s->texts.alloc = s->page.alloc = s->api.alloc = opts->alloc;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
@@ -60314,32 +60830,47 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     return hfsbi_fail_status(err, st, "Sandbox");
 }
 
-/* The Hub's token is for the edge of Spaces, not for a server at any URL. */
+/* The Hub's token is for the edge of Spaces and jobs, not for a server at any
+   URL. */
 static bool hfsbi_url_is_at_edge(const hfsb_url *url) {
-    const hfsb_str domain = HFSB_LIT(".hf.space");
-    hfsb_str       host = url->host;
-    return url->secure && host.len > domain.len &&
-           hfsb_http_same(
-               hfsb_str_slice(host, host.len - domain.len, host.len), domain);
+    static const char *const domains[] = {".hf.space", ".hf.jobs"};
+    hfsb_str                 host = url->host;
+    size_t                   i;
+    for (i = 0; url->secure && i < sizeof domains / sizeof *domains; i++) {
+        hfsb_str domain = hfsb_cstr(domains[i]);
+        if (host.len > domain.len &&
+            hfsb_http_same(
+                hfsb_str_slice(host, host.len - domain.len, host.len), domain))
+            return true;
+    }
+    return false;
+}
+
+/* Sets the addresses of a server with /api. */
+static hfsb_status hfsbi_sandbox_place(hfsb_sandbox *s, hfsb_str url,
+                                       hfsb_url *parsed, hfsb_err *err) {
+    const size_t tail = strlen("/api/");
+    hfsb_status  st = hfsbi_sandbox_address(url, parsed, &s->api, err);
+    if (st != HFSB_OK) return st;
+    st = hfsb_buf_append(&s->page,
+                         hfsb_str_make(s->api.ptr, s->api.len - tail));
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
 }
 
 HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
                                             const hfsb_sandbox_opts *opts,
                                             hfsb_sandbox           **out,
                                             hfsb_err                *err) {
-    const size_t  tail = strlen("/api/");
     hfsb_sandbox *s;
     hfsb_url      parsed;
     hfsb_status   st = hfsbi_sandbox_new(opts, HFSB_LIT(""), out, err);
     if (st != HFSB_OK) return st;
     s = *out;
-    st = hfsbi_sandbox_address(url, &parsed, &s->api, err);
+    st = opts->v1 ? hfsbi_v1_open(s, url, &parsed, err)
+                  : hfsbi_sandbox_place(s, url, &parsed, err);
     if (st == HFSB_OK) {
         s->at_edge = hfsbi_url_is_at_edge(&parsed);
-        st = hfsb_buf_append(&s->page,
-                             hfsb_str_make(s->api.ptr, s->api.len - tail));
-        if (st == HFSB_OK) return st;
-        (void)hfsbi_fail_status(err, st, "Address");
+        return st;
     }
     hfsbi_sandbox_free(s);
     *out = NULL;
@@ -60419,12 +60950,13 @@ static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str path,
         hfsb_buf_printf(&m->text, "Bearer %s", s->o.hub_token.ptr);
     m->api_at = m->text.len;
     if (s->o.api_token.len)
-        hfsb_buf_printf(&m->text, "Bearer %s", s->o.api_token.ptr);
+        hfsb_buf_printf(&m->text, "%s%s", s->wire->token_prefix,
+                        s->o.api_token.ptr);
     if (m->text.status != HFSB_OK) return m->text.status;
     for (; m->count < call->field_count; m->count++)
         m->fields[m->count] = call->fields[m->count];
     hfsbi_message_add(m, HFSB_LIT("Authorization"), m->hub_at, m->api_at);
-    hfsbi_message_add(m, HFSB_LIT("X-Sandbox-Authorization"), m->api_at,
+    hfsbi_message_add(m, hfsb_cstr(s->wire->token_name), m->api_at,
                       m->text.len);
     return HFSB_OK;
 }
@@ -60454,15 +60986,12 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
 
 /* ---- waiting for the server ---- */
 
-/* Appends up to 95 bytes of the reply's "detail" to *err, tokens removed: a
-   server may echo them. */
-static void hfsbi_probe_quote(const hfsb_sandbox    *s,
-                              const hfsb_json_value *root, hfsb_err *err) {
-    hfsb_str detail =
-        hfsb_json_str(hfsb_json_get(root, "detail"), HFSB_LIT(""));
+/* A server may echo a token. */
+HFSBI_FN void hfsbi_sandbox_quote(const hfsb_sandbox *s, hfsb_str said,
+                                  hfsb_err *err) {
     char text[1024]; /* long enough not to cut a token in two */
-    detail = hfsb_str_slice(detail, 0, sizeof text - 1);
-    (void)snprintf(text, sizeof text, "%.*s", (int)detail.len, detail.ptr);
+    said = hfsb_str_slice(said, 0, sizeof text - 1);
+    (void)snprintf(text, sizeof text, "%.*s", (int)said.len, said.ptr);
     hfsbi_sandbox_scrub(s, text);
     if (*text) hfsbi_err_add(err, " (%.95s)", text);
 }
@@ -60507,7 +61036,9 @@ static hfsb_status hfsbi_probe_read(hfsb_sandbox *s, hfsbi_probe *p,
                         s->o.api_token.len
                             ? "does not accept this token"
                             : "wants a token, which was not given");
-        hfsbi_probe_quote(s, doc.root, &p->last);
+        hfsbi_sandbox_quote(
+            s, hfsb_json_str(hfsb_json_get(doc.root, "detail"), HFSB_LIT("")),
+            &p->last);
     } else if (reply->status != 200) {
         st = HFSB_BUSY;
     } else {
@@ -60518,10 +61049,8 @@ static hfsb_status hfsbi_probe_read(hfsb_sandbox *s, hfsbi_probe *p,
     return st == HFSB_AUTH && p->fresh ? HFSB_BUSY : st;
 }
 
-/* One health check of at most ms. As hfsbi_probe_read(); also HFSB_CANCELLED,
-   HFSB_REFUSED and HFSB_ARG. p->last says why it failed. */
-static hfsb_status hfsbi_probe_check(hfsb_sandbox *s, hfsbi_probe *p,
-                                     long long ms) {
+HFSBI_FN hfsb_status hfsbi_probe_check(hfsb_sandbox *s, hfsbi_probe *p,
+                                       long long ms) {
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
     hfsb_status     st;
@@ -60568,7 +61097,7 @@ HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
     for (;;) {
         left = deadline - hfsb_clock_ms();
         if (left > t->health_ms) left = t->health_ms;
-        st = hfsbi_probe_check(s, p, left > 100 ? left : 100);
+        st = s->wire->check(s, p, left > 100 ? left : 100);
         if (st == HFSB_OK) {
             hfsbi_sandbox_log(s, "API is responsive at %s", s->api.ptr);
             return hfsbi_ok(err);
@@ -60599,7 +61128,7 @@ hfsbi_sandbox_find_instance(hfsb_sandbox *s,
     pthread_mutex_lock(&s->lock);
     answered = s->answered;
     pthread_mutex_unlock(&s->lock);
-    if (!answered) (void)hfsbi_probe_check(s, &p, s->o.times.health_ms);
+    if (!answered) (void)s->wire->check(s, &p, s->o.times.health_ms);
     pthread_mutex_lock(&s->lock);
     memcpy(out, s->instance, sizeof s->instance);
     pthread_mutex_unlock(&s->lock);
@@ -60664,6 +61193,1151 @@ bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox) {
     ours = s->instance[0] != '\0';
     pthread_mutex_unlock(&s->lock);
     return ours;
+}
+
+/* ---- src/remote/v1_files.c ---- */
+/* v1_files.c - the files of a server that speaks HF's /v1.
+
+   The routes of that server move bytes: stat, read, write, delete. Here they
+   become what the tools expect of a root (hfsbi_far in the room os).
+
+   A file is fetched before it is edited, and fetched again just before the
+   new bytes are sent:
+
+       GET --> edit engine --> GET --same bytes--> PUT
+                                 \--others--> HFSB_STALE: nothing is written
+
+   Nobody is locked out between the last two, and the server writes in place.
+   So a change by others in the time of one request may be lost, and a file
+   whose PUT breaks off may be incomplete: the error says so.
+
+   A GET is repeated when its connection is lost. Nothing else is, unless
+   nothing of it was sent. */
+enum {
+    HFSBI_V1_FILE = 256 << 20, /* bytes of a file that is fetched */
+    HFSBI_V1_PART = 4 << 20,   /* of a file in one request */
+    HFSBI_V1_REPLY = 1 << 20   /* of a reply that is not a file */
+};
+
+/* ---- which cancel counts in a thread ---- */
+
+HFSBI_FN const hfsb_root *hfsbi_v1_begin(struct hfsbi_v1   *v1,
+                                         hfsbi_v1_use      *use,
+                                         const hfsb_cancel *cancel) {
+    use->thread = pthread_self();
+    use->cancel = cancel;
+    pthread_mutex_lock(&v1->sandbox->lock);
+    use->next = v1->uses;
+    v1->uses = use;
+    pthread_mutex_unlock(&v1->sandbox->lock);
+    return v1->tools->place;
+}
+
+HFSBI_FN void hfsbi_v1_end(hfsbi_v1 *v1, hfsbi_v1_use *use) {
+    hfsbi_v1_use **link = &v1->uses;
+    pthread_mutex_lock(&v1->sandbox->lock);
+    while (*link != use) link = &(*link)->next;
+    *link = use->next;
+    pthread_mutex_unlock(&v1->sandbox->lock);
+}
+
+static const hfsb_cancel *hfsbi_v1_cancel(hfsbi_v1 *v1) {
+    const hfsb_cancel  *cancel = v1->sandbox->o.cancel;
+    const hfsbi_v1_use *use;
+    pthread_mutex_lock(&v1->sandbox->lock);
+    for (use = v1->uses; use; use = use->next)
+        if (pthread_equal(use->thread, pthread_self())) {
+            cancel = use->cancel;
+            break;
+        }
+    pthread_mutex_unlock(&v1->sandbox->lock);
+    return cancel;
+}
+
+/* ---- requests ---- */
+
+/* Appends "v1/{route}", and "?path=..." unless path.ptr is NULL. */
+HFSBI_FN hfsb_status hfsbi_v1_path(const hfsbi_v1 *v1, const char *route,
+                                   hfsb_str path, hfsb_buf *out) {
+    hfsb_str work = hfsb_root_work_dir(v1->tools->place);
+    hfsb_buf_append(out, hfsb_buf_str(&v1->prefix));
+    hfsb_buf_append(out, hfsb_cstr(route));
+    if (!path.ptr) return out->status;
+    hfsb_buf_append(out, HFSB_LIT("?path="));
+    if (work.len && path.len && path.ptr[0] != '/' && out->status == HFSB_OK) {
+        out->status = hfsb_http_encode(work, false, out);
+        hfsb_buf_append(out, HFSB_LIT("%2F"));
+    }
+    if (out->status == HFSB_OK)
+        out->status = hfsb_http_encode(path, false, out);
+    return out->status;
+}
+
+/* True when another try may help, and cannot do anything twice. */
+static bool hfsbi_v1_may_repeat(const hfsb_http_call  *call,
+                                const hfsb_http_reply *reply, hfsb_status st) {
+    if (st == HFSB_CONNECT && !reply->sent) return true;
+    return hfsb_str_equal(call->method, HFSB_LIT("GET")) &&
+           (st == HFSB_CONNECT || st == HFSB_LOST || st == HFSB_TIMEOUT);
+}
+
+HFSBI_FN hfsb_status hfsbi_v1_send(hfsbi_v1 *v1, const char *route,
+                                   hfsb_str path, const char *more,
+                                   hfsb_http_call  *call,
+                                   hfsb_http_reply *reply, hfsb_err *err) {
+    hfsb_buf    target = HFSB_INIT;
+    hfsbi_retry retry;
+    hfsb_status st, wait = HFSB_OK;
+    target.alloc = v1->sandbox->o.alloc;
+    (void)hfsbi_v1_path(v1, route, path, &target);
+    if (hfsb_buf_append(&target, hfsb_cstr(more)) != HFSB_OK) {
+        hfsb_buf_free(&target);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Path");
+    }
+    call->cancel = hfsbi_v1_cancel(v1);
+    retry = hfsbi_sandbox_retry(v1->sandbox, call->cancel);
+    do {
+        hfsb_http_reply_free(reply);
+        reply->body.max = HFSBI_V1_REPLY;
+        st = hfsbi_sandbox_send(v1->sandbox, hfsb_buf_str(&target), call,
+                                reply, err);
+        if (hfsbi_v1_may_repeat(call, reply, st))
+            wait = hfsbi_retry_again(&retry);
+        else break;
+    } while (wait == HFSB_OK);
+    hfsb_buf_free(&target);
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "Request");
+    return wait == HFSB_CANCELLED
+               ? hfsbi_fail_status(err, HFSB_CANCELLED, "Request")
+               : st;
+}
+
+/* The number N in "... (os error N)", as Rust's standard library writes it;
+   0: there is none. */
+static int hfsbi_v1_errno(hfsb_str text) {
+    const hfsb_str     mark = HFSB_LIT("(os error ");
+    size_t             at = hfsb_str_find(text, mark);
+    unsigned long long n = 0;
+    if (at != HFSB_NPOS)
+        (void)hfsbi_read_decimal(hfsb_str_slice(text, at + mark.len, text.len),
+                                 9999, &n);
+    return (int)n;
+}
+
+/* Fails as the reply other than 200 says. */
+HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
+                                     const hfsb_http_reply *reply,
+                                     hfsb_str path, const char *verb,
+                                     hfsb_err *err) {
+    const hfsb_str none = HFSB_LIT("");
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_str       text;
+    int            code, http = reply->status;
+    hfsb_status    st;
+    doc.alloc = v1->sandbox->o.alloc;
+    st = hfsb_json_parse(hfsb_buf_str(&reply->body), NULL, &doc, NULL);
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "Reply");
+    text = hfsb_json_str(hfsb_json_get(doc.root, "error"), none);
+    code = hfsbi_v1_errno(text);
+    if (http == 401 || http == 403) {
+        st = hfsbi_fail(err, HFSB_AUTH, 0,
+                        "Sandbox API at %s does not accept this token",
+                        v1->sandbox->page.ptr);
+    } else if (!text.len) { /* not the server's: a page of a proxy */
+        st = hfsbi_fail(
+            err, http == 503 || http == 429 ? HFSB_BUSY : HFSB_REMOTE, 0,
+            "Sandbox returned an unexpected reply (HTTP %d)", http);
+    } else if (http == 404 || http == 409 || code) {
+        st = hfsbi_file_fail_os(NULL, path,
+                                code          ? code
+                                : http == 404 ? ENOENT
+                                              : EISDIR,
+                                verb, err);
+    } else {
+        st = hfsbi_fail(err, http == 400 ? HFSB_IO : HFSB_REMOTE, 0,
+                        "Sandbox API error (%d)", http);
+        hfsbi_sandbox_quote(v1->sandbox, text, err);
+    }
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* A request about a file, with a small reply, which is parsed. */
+static hfsb_status hfsbi_v1_ask(hfsbi_v1 *v1, const char *method,
+                                const char *route, hfsb_str path,
+                                const char *verb, hfsb_json_doc *doc,
+                                hfsb_err *err) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_status     st;
+    doc->alloc = v1->sandbox->o.alloc;
+    call.method = hfsb_cstr(method);
+    call.total_ms = v1->sandbox->o.times.margin_ms;
+    st = hfsbi_v1_send(v1, route, path, "", &call, &reply, err);
+    if (st == HFSB_OK && reply.status != 200)
+        st = hfsbi_v1_refuse(v1, &reply, path, verb, err);
+    else if (st == HFSB_OK) {
+        st = hfsb_json_parse(hfsb_buf_str(&reply.body), NULL, doc, NULL);
+        if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Reply");
+        else if (st != HFSB_OK)
+            st = hfsbi_fail(err, HFSB_REMOTE, 0,
+                            "Sandbox returned a reply that is not JSON (HTTP "
+                            "200)");
+    }
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+/* ---- looking at files ---- */
+
+/* True for a symlink, which the server does not follow here. */
+static bool hfsbi_v1_read_entry(const hfsb_json_value *entry,
+                                hfsb_file_info        *info) {
+    hfsb_str  type = hfsb_json_str(hfsb_json_get(entry, "type"), HFSB_LIT(""));
+    hfsb_str  mode = hfsb_json_str(hfsb_json_get(entry, "mode"), HFSB_LIT(""));
+    long long ms = hfsb_json_int(hfsb_json_get(entry, "mtime_ms"), 0);
+    size_t    i;
+    memset(info, 0, sizeof *info);
+    info->type = hfsb_str_equal(type, HFSB_LIT("dir")) ? HFSB_FILE_DIRECTORY
+                                                       : HFSB_FILE_REGULAR;
+    info->size = hfsb_json_uint(hfsb_json_get(entry, "size"), 0);
+    info->links = 1;
+    info->changed = info->touched = ms / 1000;
+    info->changed_nanos = info->touched_nanos = (long)(ms % 1000) * 1000000;
+    for (i = 0; i < mode.len && i < 5; i++)
+        if (mode.ptr[i] >= '0' && mode.ptr[i] < '8')
+            info->mode = info->mode * 8 + (unsigned)(mode.ptr[i] - '0');
+    info->mode &= 07777u;
+    return hfsb_str_equal(type, HFSB_LIT("symlink"));
+}
+
+/* Where a symlink leads: reading none of its bytes tells. */
+static hfsb_status hfsbi_v1_follow(hfsbi_v1 *v1, hfsb_str path,
+                                   const char *verb, hfsb_file_info *info,
+                                   hfsb_err *err) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_status     st;
+    call.method = HFSB_LIT("GET");
+    call.total_ms = v1->sandbox->o.times.margin_ms;
+    st = hfsbi_v1_send(v1, "files/read", path, "&offset=0&length=0", &call,
+                       &reply, err);
+    if (st == HFSB_OK && reply.status != 200)
+        st = hfsbi_v1_refuse(v1, &reply, path, verb, err);
+    info->type = HFSB_FILE_REGULAR;
+    info->size = 0; /* those of the link say nothing */
+    info->mode = 0;
+    if (st == HFSB_IS_DIR) {
+        info->type = HFSB_FILE_DIRECTORY;
+        st = hfsbi_ok(err);
+    }
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+static hfsb_status hfsbi_v1_look(hfsbi_v1 *v1, hfsb_str path, const char *verb,
+                                 hfsb_file_info *info, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st =
+        hfsbi_v1_ask(v1, "GET", "files/stat", path, verb, &doc, err);
+    if (st == HFSB_OK && hfsbi_v1_read_entry(doc.root, info))
+        st = hfsbi_v1_follow(v1, path, verb, info, err);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+static hfsb_status hfsbi_v1_stat(void *user, hfsb_str path,
+                                 hfsb_file_info *info, hfsb_err *err) {
+    return hfsbi_v1_look((hfsbi_v1 *)user, path, "look at", info, err);
+}
+
+/* ---- fetching ---- */
+
+typedef struct hfsbi_v1_copy {
+    int                fd; /* a file without a name */
+    unsigned long long size;
+    int                code; /* an errno, EFBIG for too many bytes; 0 */
+} hfsbi_v1_copy;
+
+static bool hfsbi_v1_copy_head(void *user, int status,
+                               const hfsb_http_field *fields, size_t count) {
+    hfsbi_v1_copy *c = (hfsbi_v1_copy *)user;
+    (void)fields;
+    (void)count;
+    c->size = 0;
+    if (status == 200 &&
+        (lseek(c->fd, 0, SEEK_SET) != 0 || ftruncate(c->fd, 0) != 0))
+        c->code = errno;
+    return c->code == 0;
+}
+
+static bool hfsbi_v1_copy_body(void *user, hfsb_str piece) {
+    hfsbi_v1_copy *c = (hfsbi_v1_copy *)user;
+    if (piece.len > HFSBI_V1_FILE - c->size) c->code = EFBIG;
+    else if (!hfsbi_write_all(c->fd, piece)) c->code = errno;
+    c->size += piece.len;
+    return c->code == 0;
+}
+
+static hfsb_status hfsbi_v1_too_large(hfsb_str path, hfsb_err *err) {
+    hfsbi_file_fail(err, HFSB_LIMIT, "File is too large to be fetched", path);
+    hfsbi_err_add(err,
+                  " (the limit is %d MiB). Use a command such as tail, head "
+                  "or sed -n.",
+                  (int)(HFSBI_V1_FILE >> 20));
+    return HFSB_LIMIT;
+}
+
+/* Copies the file into c->fd. */
+static hfsb_status hfsbi_v1_fetch(hfsbi_v1 *v1, hfsb_str path,
+                                  hfsbi_v1_copy *c, hfsb_err *err) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_status     st;
+    call.method = HFSB_LIT("GET");
+    call.idle_ms = v1->sandbox->o.times.margin_ms;
+    call.on_head = hfsbi_v1_copy_head;
+    call.on_body = hfsbi_v1_copy_body;
+    call.user = c;
+    st = hfsbi_v1_send(v1, "files/read", path, "", &call, &reply, err);
+    if (c->code == EFBIG) st = hfsbi_v1_too_large(path, err);
+    else if (c->code)
+        st = hfsbi_fail_os(err, c->code, "The copy of a file cannot be kept");
+    else if (st == HFSB_OK && reply.status != 200)
+        st = hfsbi_v1_refuse(v1, &reply, path, "read", err);
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+static hfsb_status hfsbi_v1_open_file(void *user, hfsb_str path, int *fd,
+                                      hfsb_file_info *info, hfsb_err *err) {
+    hfsbi_v1     *v1 = (hfsbi_v1 *)user;
+    hfsbi_v1_copy c = HFSB_INIT;
+    hfsb_status   st = hfsbi_v1_look(v1, path, "read", info, err);
+    *fd = -1;
+    if (st != HFSB_OK) return st;
+    if (info->type == HFSB_FILE_DIRECTORY)
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
+    if (info->size > HFSBI_V1_FILE) return hfsbi_v1_too_large(path, err);
+    c.fd = hfsbi_unnamed_file(NULL);
+    if (c.fd < 0)
+        return hfsbi_fail_os(err, errno, "The copy of a file cannot be kept");
+    st = hfsbi_v1_fetch(v1, path, &c, err);
+    if (st == HFSB_OK && lseek(c.fd, 0, SEEK_SET) != 0)
+        st = hfsbi_fail_os(err, errno, "The copy of a file cannot be read");
+    info->size = c.size;
+    if (st == HFSB_OK) *fd = c.fd;
+    else hfsbi_close(&c.fd);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+/* ---- writing ---- */
+
+/* HFSB_OK if the file has that content, or that sha256 where content.ptr is
+   NULL; HFSB_STALE. */
+static hfsb_status hfsbi_v1_compare(hfsbi_v1 *v1, hfsb_str path,
+                                    hfsb_str content, hfsb_str sha256,
+                                    hfsb_err *err) {
+    char           hex[HFSB_SHA256_HEX], want[HFSB_SHA256_HEX] = "";
+    hfsb_file_info info;
+    int            fd;
+    hfsb_status    st = hfsbi_v1_open_file(v1, path, &fd, &info, err);
+    if (st != HFSB_OK) return st;
+    if (content.ptr) hfsb_sha256_hex(content, want);
+    else
+        (void)snprintf(want, sizeof want, "%.*s", (int)sha256.len, sha256.ptr);
+    if (!hfsbi_fd_sha256(fd, hex))
+        st = hfsbi_fail_os(err, errno, "The copy of a file cannot be read");
+    else if (strcmp(hex, want) != 0) st = hfsbi_fail_changed(path, err);
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* Checks the conditions of a write; *exists: there is a file. */
+static hfsb_status hfsbi_v1_check_write(hfsbi_v1 *v1, hfsb_str path,
+                                        const hfsb_file_write_opts *opts,
+                                        bool *exists, hfsb_err *err) {
+    hfsb_file_info info;
+    hfsb_status    st;
+    *exists = true;
+    if (opts->if_content.ptr || opts->if_sha256.len)
+        return hfsbi_v1_compare(v1, path, opts->if_content, opts->if_sha256,
+                                err);
+    st = hfsbi_v1_look(v1, path, "write", &info, err);
+    *exists = st == HFSB_OK;
+    if (st == HFSB_NOT_FOUND && !opts->if_same) return hfsbi_ok(err);
+    if (st != HFSB_OK) return st;
+    if (info.type == HFSB_FILE_DIRECTORY)
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
+    if (opts->create)
+        return hfsbi_file_fail(err, HFSB_EXISTS, "File exists already", path);
+    if (opts->if_same && !hfsbi_same_info(&info, opts->if_same))
+        return hfsbi_fail_changed(path, err);
+    return HFSB_OK;
+}
+
+/* A part of a file on its way. */
+typedef struct hfsbi_v1_part {
+    int                fd;
+    unsigned long long left;
+} hfsbi_v1_part;
+
+static hfsb_status hfsbi_v1_part_read(void *user, char *ptr, size_t room,
+                                      size_t *got, hfsb_err *err) {
+    hfsbi_v1_part *p = (hfsbi_v1_part *)user;
+    ssize_t        n;
+    if (room > p->left) room = (size_t)p->left;
+    n = hfsbi_read_file(p->fd, ptr, room);
+    if (n <= 0)
+        return hfsbi_fail_os(err, n < 0 ? errno : EIO,
+                             "The new content cannot be read");
+    *got = (size_t)n;
+    p->left -= *got;
+    return HFSB_OK;
+}
+
+/* True when the reply confirms that many bytes. */
+static bool hfsbi_v1_confirms(const hfsbi_v1 *v1, const hfsb_http_reply *reply,
+                              unsigned long long bytes) {
+    hfsb_json_doc doc = HFSB_INIT;
+    bool          same;
+    doc.alloc = v1->sandbox->o.alloc;
+    same = hfsb_json_parse(hfsb_buf_str(&reply->body), NULL, &doc, NULL) ==
+               HFSB_OK &&
+           hfsb_json_uint(hfsb_json_get(doc.root, "size"), bytes + 1) == bytes;
+    hfsb_json_free(&doc);
+    return same;
+}
+
+/* Sends bytes of the file at fd, from offset on. The first part truncates the
+   file. *sent: something of it may have been written. */
+static hfsb_status hfsbi_v1_put(hfsbi_v1 *v1, hfsb_str path,
+                                hfsbi_v1_part *part, unsigned long long offset,
+                                const hfsb_file_write_opts *opts, bool *sent,
+                                hfsb_err *err) {
+    static const hfsb_http_field type = {{"Content-Type", 12},
+                                         {"application/octet-stream", 24}};
+    unsigned long long           bytes = part->left;
+    hfsb_http_call               call = HFSB_INIT;
+    hfsb_http_reply              reply = HFSB_INIT;
+    char                         more[96] = "", *end = more;
+    hfsb_status                  st;
+    call.method = HFSB_LIT("PUT");
+    call.fields = &type;
+    call.field_count = 1;
+    call.idle_ms = v1->sandbox->o.times.margin_ms;
+    call.body = HFSB_LIT("");
+    if (bytes) {
+        call.body.ptr = NULL;
+        call.body_read = hfsbi_v1_part_read;
+        call.body_length = bytes;
+        call.user = part;
+    }
+    if (offset) end += snprintf(end, 40, "&offset=%llu", offset);
+    if (opts->mode) end += snprintf(end, 20, "&mode=%o", opts->mode & 07777u);
+    if (opts->no_parents) (void)snprintf(end, 20, "&mkdir=0");
+    st = hfsbi_v1_send(v1, "files/write", path, more, &call, &reply, err);
+    if (reply.sent && (st != HFSB_OK || reply.status == 200)) *sent = true;
+    if (st == HFSB_OK && reply.status != 200)
+        st = hfsbi_v1_refuse(v1, &reply, path, "write", err);
+    else if (st == HFSB_OK && !hfsbi_v1_confirms(v1, &reply, bytes))
+        st = hfsbi_fail(err, HFSB_REMOTE, 0,
+                        "Sandbox did not confirm the size of what it wrote");
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+static hfsb_status hfsbi_v1_write(void *user, hfsb_str path, int fd,
+                                  unsigned long long          bytes,
+                                  const hfsb_file_write_opts *opts,
+                                  hfsb_file_written *written, hfsb_err *err) {
+    struct hfsbi_v1   *v1 = (hfsbi_v1 *)user;
+    unsigned long long done = 0;
+    hfsbi_v1_part      part;
+    bool               exists, sent = false;
+    hfsb_err           why;
+    hfsb_status        st = hfsbi_v1_check_write(v1, path, opts, &exists, err);
+    if (st == HFSB_OK && lseek(fd, 0, SEEK_SET) != 0)
+        st = hfsbi_fail_os(err, errno, "The new content cannot be read");
+    part.fd = fd;
+    while (st == HFSB_OK) {
+        part.left = bytes - done;
+        if (part.left > HFSBI_V1_PART) part.left = HFSBI_V1_PART;
+        done += part.left;
+        st = hfsbi_v1_put(v1, path, &part, done - part.left, opts, &sent, err);
+        if (done == bytes) break;
+    }
+    if (st != HFSB_OK && sent) {
+        why = *err;
+        hfsbi_file_fail(err, st, "The writing of a file broke off", path);
+        hfsbi_err_add(err,
+                      " (%.200s). It may be incomplete: read it before you "
+                      "change it again.",
+                      why.msg);
+    }
+    if (st != HFSB_OK || !written) return st;
+    memset(written, 0, sizeof *written);
+    written->bytes = bytes;
+    written->created = !exists;
+    written->in_place = exists;
+    return hfsbi_ok(err);
+}
+
+static hfsb_status hfsbi_v1_remove(void *user, hfsb_str path,
+                                   const char *sha256, hfsb_err *err) {
+    hfsbi_v1      *v1 = (hfsbi_v1 *)user;
+    const hfsb_str none = HFSB_INIT;
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_file_info info;
+    hfsb_status    st =
+        sha256 ? hfsbi_v1_compare(v1, path, none, hfsb_cstr(sha256), err)
+                  : hfsbi_v1_look(v1, path, "remove", &info, err);
+    if (st == HFSB_OK && !sha256 && info.type == HFSB_FILE_DIRECTORY)
+        st = hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
+    if (st == HFSB_OK)
+        st = hfsbi_v1_ask(v1, "DELETE", "files/delete", path, "remove", &doc,
+                          err);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+HFSBI_FN void hfsbi_v1_set_files(hfsbi_v1 *v1) {
+    v1->far.files.user = v1;
+    v1->far.files.stat = hfsbi_v1_stat;
+    v1->far.files.open = hfsbi_v1_open_file;
+    v1->far.files.write = hfsbi_v1_write;
+    v1->far.files.remove = hfsbi_v1_remove;
+}
+
+/* ---- src/remote/v1.c ---- */
+/* v1.c - a sandbox whose server speaks HF's /v1 (sbx-server, protocol 1 to 3).
+
+   That server runs commands and stores bytes; it has no tools. So the tools
+   run here, in a tools object whose files and commands are elsewhere
+   (tools/far.c), and what they print is what they print for local files:
+
+       call --> tools --> read, write, edit ... --> /v1/files (v1_files.c)
+                     \--> bash, kill -------------> POST /v1/exec
+
+   The reply to a command is a series of lines, each a JSON object; one line is
+   held at a time:
+
+       {"event":"start","pid":7}            first
+       {"event":"stdout","data":"..."}      also stderr; any number
+       {"event":"ping"}                     ignored, as all unknown ones
+       {"event":"exit","exit_code":0, ...}  without it the command may still run
+
+   A command is sent once. Each has a variable in its environment by which kill
+   finds its processes, also those that left their process group. */
+enum {
+    HFSBI_V1_EVENT = 8 << 20, /* bytes of one event */
+    HFSBI_V1_PIDS = 1 << 20,  /* of what kill prints */
+    HFSBI_V1_IDLE = 70,       /* seconds without an event: a ping should come
+                                 after 15 */
+    HFSBI_V1_KILL = 30        /* seconds for kill */
+};
+
+#define HFSBI_V1_MARK "HFSB_V1_JOB"
+
+/* ---- commands: the request ---- */
+
+/* Variables that `env` unsets, as a line of the script. */
+static void hfsbi_v1_put_unset(const hfsb_buf *env, hfsb_buf *out) {
+    size_t at, i;
+    for (at = 0; at < env->len; at += strlen(env->ptr + at) + 1) {
+        const char *name = env->ptr + at;
+        bool        plain = !hfsbi_is_digit(name[0]);
+        for (i = 0; name[i] && plain; i++)
+            plain = hfsbi_is_alpha(name[i]) || hfsbi_is_digit(name[i]) ||
+                    name[i] == '_';
+        if (plain) hfsb_buf_printf(out, "unset %s; ", name);
+    }
+}
+
+/* The script that starts the command, its argument 1, with the shell that is
+   its argument 0. Servers of protocol 1 report the end of a command before
+   they have read all of its output: there the script waits a moment. */
+static void hfsbi_v1_put_script(const hfsbi_job *job, long long protocol,
+                                hfsb_buf *out) {
+    const hfsbi_job_spec *spec = &job->spec;
+    char                  log[HFSBI_FAR_LOG];
+    hfsbi_far_log(job, log);
+    if (spec->background) hfsb_buf_printf(out, "exec >%s 2>&1; ", log);
+    else if (spec->merge_stderr) hfsb_buf_printf(out, "exec 2>&1; ");
+    hfsbi_v1_put_unset(&spec->env, out);
+    if (!spec->shell.len)
+        hfsb_buf_printf(out, "command -v bash >/dev/null 2>&1 && set -- "
+                             "\"$1\" bash || set -- \"$1\" /bin/sh; ");
+    else hfsb_buf_printf(out, "set -- \"$1\" \"$0\"; ");
+    if (protocol >= 2 || spec->background)
+        hfsb_buf_printf(out, "exec \"$2\" -c \"$1\"");
+    else
+        hfsb_buf_printf(out, "\"$2\" -c \"$1\"; s=$?; sleep 0.2 2>/dev/null "
+                             "|| sleep 1; exit $s");
+}
+
+static void hfsbi_v1_put_env(const hfsbi_job *job, hfsb_json_writer *w,
+                             const char *const *list) {
+    hfsb_json_put_key(w, HFSB_LIT("env"));
+    hfsb_json_put_object(w);
+    for (; *list; list++) {
+        hfsb_str name = hfsbi_env_name(*list);
+        if (hfsb_str_equal(name, HFSB_LIT(HFSBI_V1_MARK))) continue;
+        hfsb_json_put_key(w, name);
+        hfsb_json_put_str(w, hfsb_cstr(*list + name.len + 1));
+    }
+    hfsbi_put_member_str(w, HFSBI_V1_MARK, hfsb_cstr(job->id));
+    hfsb_json_put_end(w);
+}
+
+/* Appends the body of the request. */
+static hfsb_status hfsbi_v1_put_command(hfsbi_v1 *v1, const hfsbi_job *job,
+                                        hfsb_buf *out, hfsb_err *err) {
+    const hfsbi_job_spec *spec = &job->spec;
+    const hfsb_alloc     *alloc = &v1->sandbox->o.alloc;
+    hfsb_buf              script = HFSB_INIT;
+    hfsb_json_writer      w;
+    size_t                size;
+    long long             protocol;
+    const char          **env = hfsbi_env_merge(v1->tools, spec, &size);
+    hfsb_status           st;
+    if (!env) return hfsbi_fail_status(err, HFSB_NOMEM, "Command");
+    pthread_mutex_lock(&v1->sandbox->lock);
+    protocol = v1->protocol;
+    pthread_mutex_unlock(&v1->sandbox->lock);
+    script.alloc = *alloc;
+    hfsbi_v1_put_script(job, protocol, &script);
+    st = script.status;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    hfsb_json_put_key(&w, HFSB_LIT("cmd"));
+    hfsb_json_put_array(&w);
+    hfsb_json_put_str(&w, HFSB_LIT("/bin/sh"));
+    hfsb_json_put_str(&w, HFSB_LIT("-c"));
+    hfsb_json_put_str(&w, hfsb_buf_str(&script));
+    hfsb_json_put_str(&w, spec->shell.len ? hfsb_buf_str(&spec->shell)
+                                          : HFSB_LIT("sh"));
+    hfsb_json_put_str(&w, hfsb_buf_str(&spec->command));
+    hfsb_json_put_end(&w);
+    hfsbi_v1_put_env(job, &w, env);
+    if (spec->work_dir.len)
+        hfsbi_put_member_str(&w, "cwd", hfsb_buf_str(&spec->work_dir));
+    if (spec->has_input)
+        hfsbi_put_member_str(&w, "stdin", hfsb_buf_str(&spec->input));
+    if (spec->timeout > 0) {
+        hfsb_json_put_key(&w, HFSB_LIT("timeout"));
+        hfsb_json_put_double(&w, spec->timeout);
+    }
+    hfsb_json_put_end(&w);
+    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, err);
+    else st = hfsbi_fail_status(err, st, "Command");
+    hfsbi_array_free(alloc, (void *)env, size, sizeof *env);
+    hfsb_buf_free(&script);
+    return st;
+}
+
+/* ---- commands: the events ---- */
+
+typedef struct hfsbi_v1_stream {
+    const hfsb_alloc *alloc;
+    hfsbi_job        *job;   /* receives output (NULL: `out` does) */
+    hfsb_buf         *out;   /* stdout of a command of our own */
+    hfsb_buf          line;  /* the event that arrives */
+    long              pid;   /* 0: it has not started */
+    bool              ended; /* the event exit has come */
+    hfsb_proc_result  end;
+    hfsb_status       status; /* of our side, or HFSB_REMOTE */
+} hfsbi_v1_stream;
+
+static void hfsbi_v1_read_exit(hfsbi_v1_stream       *t,
+                               const hfsb_json_value *event) {
+    const hfsb_json_value *code = hfsb_json_get(event, "exit_code");
+    const hfsb_json_value *number = hfsb_json_get(event, "signal");
+    t->ended = true;
+    t->end.timed_out =
+        hfsb_json_bool(hfsb_json_get(event, "timed_out"), false);
+    if (hfsb_json_type_of(code) == HFSB_JSON_INT) {
+        t->end.end = HFSB_PROC_EXITED;
+        t->end.exit_code = (int)(hfsb_json_int(code, 1) & 0xFFFF);
+    } else if (hfsb_json_type_of(number) == HFSB_JSON_INT) {
+        t->end.end = HFSB_PROC_SIGNALED;
+        t->end.signal = (int)(hfsb_json_int(number, 9) & 0xFF);
+    } else {
+        t->end.end = HFSB_PROC_SIGNALED; /* it says no more than that */
+        t->end.signal = SIGKILL;
+    }
+}
+
+/* Reads one event; sets t->status. */
+static void hfsbi_v1_read_event(hfsbi_v1_stream *t, hfsb_str line) {
+    const hfsb_str none = HFSB_LIT("");
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_str       event, data;
+    if (!hfsbi_trim(line).len) return;
+    doc.alloc = *t->alloc;
+    t->status = hfsb_json_parse(line, NULL, &doc, NULL);
+    if (t->status == HFSB_SYNTAX) t->status = HFSB_REMOTE;
+    event = hfsb_json_str(hfsb_json_get(doc.root, "event"), none);
+    data = hfsb_json_str(hfsb_json_get(doc.root, "data"), none);
+    if (t->status != HFSB_OK) {
+        hfsb_json_free(&doc);
+        return;
+    }
+    if (hfsb_str_equal(event, HFSB_LIT("start")))
+        t->pid = (long)hfsb_json_int(hfsb_json_get(doc.root, "pid"), 0);
+    else if (hfsb_str_equal(event, HFSB_LIT("exit")))
+        hfsbi_v1_read_exit(t, doc.root);
+    else if (hfsb_str_equal(event, HFSB_LIT("stdout")) && t->job)
+        hfsbi_far_output(t->job, HFSB_PROC_STDOUT, data);
+    else if (hfsb_str_equal(event, HFSB_LIT("stdout")))
+        t->status = hfsb_buf_append(t->out, data);
+    else if (hfsb_str_equal(event, HFSB_LIT("stderr")) && t->job)
+        hfsbi_far_output(t->job, HFSB_PROC_STDERR, data);
+    hfsb_json_free(&doc);
+}
+
+static bool hfsbi_v1_on_body(void *user, hfsb_str piece) {
+    hfsbi_v1_stream *t = (hfsbi_v1_stream *)user;
+    while (piece.len && t->status == HFSB_OK) {
+        size_t at = hfsb_str_find_byte(piece, '\n');
+        t->status = hfsb_buf_append(&t->line, hfsb_str_slice(piece, 0, at));
+        if (at == HFSB_NPOS || t->status != HFSB_OK) break;
+        hfsbi_v1_read_event(t, hfsb_buf_str(&t->line));
+        hfsb_buf_truncate(&t->line, 0);
+        piece = hfsb_str_slice(piece, at + 1, piece.len);
+    }
+    return t->status == HFSB_OK;
+}
+
+/* ---- commands: one run ---- */
+
+#define HFSBI_V1_LOOK                                                        \
+    " The command may still run: look before you repeat it, or end it with " \
+    "kill."
+
+/* The server has refused to start a command, as a rule because its folder does
+   not exist: /bin/sh is always there. */
+static hfsb_status hfsbi_v1_not_started(const hfsbi_v1        *v1,
+                                        const hfsb_http_reply *reply,
+                                        hfsb_str work_dir, bool *refused,
+                                        hfsb_err *err) {
+    hfsb_str    place = work_dir.len ? work_dir : HFSB_LIT("the sandbox");
+    hfsb_status st =
+        hfsbi_v1_refuse(v1, reply, place, "start the command in", err);
+    *refused = reply->status == 400;
+    if (*refused && work_dir.len && st == HFSB_NOT_FOUND)
+        hfsbi_err_key(err, "work_dir");
+    return st;
+}
+
+/* No event said how the command ended, because of st. */
+static hfsb_status hfsbi_v1_lost(const hfsbi_v1 *v1, const hfsbi_v1_stream *t,
+                                 hfsb_status st, bool sent, double seconds,
+                                 hfsb_err *err) {
+    char     text[HFSBI_SECONDS];
+    hfsb_err why = *err;
+    if (t->status == HFSB_REMOTE)
+        return hfsbi_fail(
+            err, HFSB_REMOTE, 0,
+            "Sandbox sent an event that is not JSON." HFSBI_V1_LOOK);
+    if (t->status != HFSB_OK) {
+        (void)hfsbi_fail_status(err, t->status, "Reading the output");
+        hfsbi_err_add(err, "." HFSBI_V1_LOOK);
+        return t->status;
+    }
+    if (st == HFSB_CANCELLED)
+        return hfsbi_fail(err, st, 0, "Cancelled.%s",
+                          sent ? " What was begun there goes on." : "");
+    if (st == HFSB_CONNECT || !sent) {
+        if (st != HFSB_CONNECT && st != HFSB_TIMEOUT && st != HFSB_LOST)
+            return st;
+        return hfsbi_fail(err, HFSB_CONNECT, 0,
+                          "Cannot connect to sandbox. Is %s running? Status: "
+                          "%.200s",
+                          v1->sandbox->page.ptr, why.msg);
+    }
+    if (st == HFSB_TIMEOUT) {
+        hfsbi_seconds_text((long long)(seconds * 1000.0), text);
+        return hfsbi_fail(err, st, 0,
+                          "Timeout after %ss, and the sandbox did not report "
+                          "the end." HFSBI_V1_LOOK,
+                          text);
+    }
+    return hfsbi_fail(err, st == HFSB_OK ? HFSB_LOST : st, 0,
+                      "The connection to the sandbox was lost before the "
+                      "command ended (%.200s)." HFSBI_V1_LOOK,
+                      st == HFSB_OK ? "the stream ended early" : why.msg);
+}
+
+/* Runs a command in the foreground. HFSB_OK with t->end; *refused: the server
+   has refused it, as *err says. */
+static hfsb_status hfsbi_v1_exec(hfsbi_v1 *v1, hfsb_str body, double seconds,
+                                 hfsb_str work_dir, hfsbi_v1_stream *t,
+                                 bool *refused, hfsb_err *err) {
+    static const hfsb_http_field fields[] = {
+        {{"Content-Type", 12}, {"application/json", 16}},
+        {{"Accept", 6}, {"application/x-ndjson", 20}}};
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    const hfsb_str  none = HFSB_INIT;
+    long long       began = hfsb_clock_ms();
+    hfsb_status     st;
+    t->line.alloc = *t->alloc;
+    t->line.max = HFSBI_V1_EVENT;
+    call.method = HFSB_LIT("POST");
+    call.body = body;
+    call.fields = fields;
+    call.field_count = 2;
+    call.on_body = hfsbi_v1_on_body;
+    call.user = t;
+    call.idle_ms = HFSBI_V1_IDLE * 1000;
+    call.total_ms =
+        (long long)(seconds * 1000.0) + v1->sandbox->o.times.margin_ms;
+    st = hfsbi_v1_send(v1, "exec", none, "", &call, &reply, err);
+    if (t->ended && t->status == HFSB_OK) st = hfsbi_ok(err);
+    else if (st == HFSB_OK && reply.status / 100 != 2)
+        st = hfsbi_v1_not_started(v1, &reply, work_dir, refused, err);
+    else if (st == HFSB_TIMEOUT && reply.sent &&
+             hfsb_clock_ms() - began < call.total_ms) {
+        (void)snprintf(err->msg, sizeof err->msg, "nothing came for %d s",
+                       HFSBI_V1_IDLE);
+        st = hfsbi_v1_lost(v1, t, HFSB_LOST, true, seconds, err);
+    } else if (st != HFSB_NOMEM || t->status != HFSB_OK)
+        st = hfsbi_v1_lost(v1, t, st, reply.sent, seconds, err);
+    hfsb_http_reply_free(&reply);
+    hfsb_buf_free(&t->line);
+    return st;
+}
+
+/* Starts a command in the background. */
+static hfsb_status hfsbi_v1_start(hfsbi_v1 *v1, hfsb_str body, hfsbi_job *job,
+                                  bool *refused, hfsb_err *err) {
+    static const hfsb_http_field type = {{"Content-Type", 12},
+                                         {"application/json", 16}};
+    hfsbi_v1_stream              t = HFSB_INIT;
+    hfsb_http_call               call = HFSB_INIT;
+    hfsb_http_reply              reply = HFSB_INIT;
+    hfsb_json_doc                doc = HFSB_INIT;
+    const hfsb_str               none = HFSB_INIT;
+    hfsb_status                  st;
+    doc.alloc = v1->sandbox->o.alloc;
+    call.method = HFSB_LIT("POST");
+    call.body = body;
+    call.fields = &type;
+    call.field_count = 1;
+    call.total_ms = v1->sandbox->o.times.margin_ms;
+    st = hfsbi_v1_send(v1, "processes", none, "", &call, &reply, err);
+    if (st != HFSB_OK && st != HFSB_NOMEM)
+        st = hfsbi_v1_lost(v1, &t, st, reply.sent, 0, err);
+    else if (st == HFSB_OK && reply.status != 200) {
+        st = hfsbi_v1_not_started(
+            v1, &reply, hfsb_buf_str(&job->spec.work_dir), refused, err);
+    } else if (st == HFSB_OK) {
+        (void)hfsb_json_parse(hfsb_buf_str(&reply.body), NULL, &doc, NULL);
+        job->pid = (long)hfsb_json_int(hfsb_json_get(doc.root, "pid"), 0);
+    }
+    hfsb_json_free(&doc);
+    hfsb_http_reply_free(&reply);
+    return st;
+}
+
+static hfsb_status hfsbi_v1_run_job(void *user, hfsbi_job *job,
+                                    const hfsb_cancel *cancel, bool *refused,
+                                    hfsb_err *err) {
+    hfsbi_v1       *v1 = (hfsbi_v1 *)user;
+    hfsbi_v1_stream t = HFSB_INIT;
+    hfsb_buf        body = HFSB_INIT;
+    hfsb_status     st;
+    (void)cancel; /* that of the thread */
+    body.alloc = v1->sandbox->o.alloc;
+    t.alloc = &v1->sandbox->o.alloc;
+    t.job = job;
+    st = hfsbi_v1_put_command(v1, job, &body, err);
+    if (st == HFSB_OK && job->spec.background) {
+        st = hfsbi_v1_start(v1, hfsb_buf_str(&body), job, refused, err);
+    } else if (st == HFSB_OK) {
+        st =
+            hfsbi_v1_exec(v1, hfsb_buf_str(&body), job->spec.timeout,
+                          hfsb_buf_str(&job->spec.work_dir), &t, refused, err);
+        job->pid = t.pid;
+        job->end = t.end;
+    }
+    hfsb_buf_free(&body);
+    return st;
+}
+
+/* ---- kill ---- */
+
+/* Prints the processes of a job, or of all, and ends them: TERM, then KILL
+   after two seconds. $1: what follows the name of the variable. */
+static const char hfsbi_v1_kill_script[] =
+    "for s in TERM 0 0 0 KILL; do f=; "
+    "for p in $(grep -lsz \"^" HFSBI_V1_MARK "=$1\" /proc/[0-9]*/environ); do "
+    "p=${p#/proc/}; p=${p%/environ}; kill -$s $p 2>/dev/null && f=1; "
+    "[ $s = TERM ] && echo $p; done; "
+    "[ -n \"$f\" ] || break; [ $s = KILL ] || sleep 0.5 2>/dev/null || "
+    "sleep 1; done; true";
+
+static hfsb_status hfsbi_v1_put_kill(hfsb_str id, hfsb_buf *out,
+                                     hfsb_err *err) {
+    char             end[HFSBI_JOB_ID + 8];
+    hfsb_json_writer w;
+    (void)snprintf(end, sizeof end, "%.*s%s", (int)id.len,
+                   id.ptr ? id.ptr : "", id.ptr ? "$" : "");
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    hfsb_json_put_key(&w, HFSB_LIT("cmd"));
+    hfsb_json_put_array(&w);
+    hfsb_json_put_str(&w, HFSB_LIT("/bin/sh"));
+    hfsb_json_put_str(&w, HFSB_LIT("-c"));
+    hfsb_json_put_str(&w, hfsb_cstr(hfsbi_v1_kill_script));
+    hfsb_json_put_str(&w, HFSB_LIT("sh"));
+    hfsb_json_put_str(&w, hfsb_cstr(end));
+    hfsb_json_put_end(&w);
+    hfsb_json_put_key(&w, HFSB_LIT("timeout"));
+    hfsb_json_put_int(&w, HFSBI_V1_KILL);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+/* Writes "Killed 2 process(es): [7, 8]" from the lines that were printed. */
+static hfsb_status hfsbi_v1_killed(hfsb_str          printed,
+                                   hfsb_tool_result *result) {
+    hfsb_str    rest = printed, line;
+    const char *comma = "";
+    hfsb_status st = hfsbi_result_ok(result, "Killed %zu process(es): [",
+                                     hfsb_str_count_byte(printed, '\n'));
+    while (st == HFSB_OK && hfsb_text_line(&rest, &line, NULL)) {
+        unsigned long long pid = 0; /* whatever else it printed */
+        (void)hfsbi_read_decimal(line, LLONG_MAX, &pid);
+        st = hfsb_buf_printf(&result->output, "%s%llu", comma, pid);
+        comma = ", ";
+    }
+    return st == HFSB_OK ? hfsb_buf_append(&result->output, HFSB_LIT("]"))
+                         : st;
+}
+
+static hfsb_status hfsbi_v1_kill(void *user, hfsb_str id,
+                                 const hfsb_cancel *cancel,
+                                 hfsb_tool_result *result, hfsb_err *err) {
+    hfsbi_v1       *v1 = (hfsbi_v1 *)user;
+    hfsbi_v1_stream t = HFSB_INIT;
+    hfsb_buf        body = HFSB_INIT, out = HFSB_INIT;
+    bool            refused = false;
+    size_t          i;
+    hfsb_status     st;
+    (void)cancel;
+    for (i = 0; i < id.len; i++)
+        if (!hfsbi_is_alpha(id.ptr[i]) && !hfsbi_is_digit(id.ptr[i]) &&
+            !strchr("._-", id.ptr[i]))
+            break;
+    if (id.ptr && (!id.len || i < id.len || id.len >= HFSBI_JOB_ID))
+        return hfsbi_result_fail(result, HFSB_NOT_FOUND,
+                                 "No such job: the id of a job has letters, "
+                                 "digits and \"._-\".");
+    body.alloc = out.alloc = v1->sandbox->o.alloc;
+    out.max = HFSBI_V1_PIDS;
+    t.alloc = &v1->sandbox->o.alloc;
+    t.out = &out;
+    st = hfsbi_v1_put_kill(id, &body, err);
+    if (st == HFSB_OK)
+        st = hfsbi_v1_exec(v1, hfsb_buf_str(&body), HFSBI_V1_KILL,
+                           HFSB_LIT(""), &t, &refused, err);
+    if (st == HFSB_OK) st = hfsbi_v1_killed(hfsb_buf_str(&out), result);
+    hfsb_buf_free(&body);
+    hfsb_buf_free(&out);
+    return st;
+}
+
+/* ---- the wire ---- */
+
+/* True for a failure of the connection, not of the tool. */
+static bool hfsbi_v1_is_call(hfsb_status st) {
+    return st == HFSB_CONNECT || st == HFSB_LOST || st == HFSB_TIMEOUT ||
+           st == HFSB_CANCELLED || st == HFSB_AUTH || st == HFSB_BUSY ||
+           st == HFSB_REMOTE;
+}
+
+static hfsb_status hfsbi_v1_run(hfsbi_remote *r, hfsb_tool_result *result,
+                                hfsb_err *err) {
+    hfsbi_v1      *v1 = r->sandbox->v1;
+    hfsb_call_opts opts = r->opts;
+    hfsbi_v1_use   use;
+    hfsb_status    st;
+    if (!hfsbi_list_has(HFSB_LIT("bash kill read write edit multi_edit "
+                                 "edit_lines apply_patch exists"),
+                        ' ', hfsb_cstr(r->tool->name))) {
+        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
+                          "This sandbox's server has no tool %s; use bash.",
+                          r->tool->name);
+    }
+    opts.cancel = r->cancel;
+    opts.id.ptr = NULL; /* it is in the body */
+    (void)hfsbi_v1_begin(v1, &use, r->cancel);
+    st = hfsb_tools_call_text(v1->tools, hfsb_cstr(r->tool->name),
+                              hfsb_buf_str(&r->body), &opts, result);
+    hfsbi_v1_end(v1, &use);
+    if (st == HFSB_OK && !result->success && hfsbi_v1_is_call(result->code))
+        st = result->code;
+    return st;
+}
+
+/* GET /health, which needs no token and gives the protocol. */
+static hfsb_status hfsbi_v1_read_health(struct hfsbi_v1       *v1,
+                                        const hfsb_http_reply *reply,
+                                        hfsb_err              *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st;
+    long long     protocol;
+    doc.alloc = v1->sandbox->o.alloc;
+    st = hfsb_json_parse(hfsb_buf_str(&reply->body), NULL, &doc, NULL);
+    if (st != HFSB_NOMEM)
+        st = reply->status == 200 && hfsb_json_get(doc.root, "status")
+                 ? HFSB_OK
+                 : HFSB_BUSY;
+    protocol = hfsb_json_int(hfsb_json_get(doc.root, "protocol"), 1);
+    hfsb_json_free(&doc);
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "Health check");
+    if (st != HFSB_OK)
+        return hfsbi_fail(err, st, 0, "it is not the health of a /v1 server");
+    pthread_mutex_lock(&v1->sandbox->lock);
+    v1->protocol = protocol;
+    pthread_mutex_unlock(&v1->sandbox->lock);
+    return HFSB_OK;
+}
+
+/* One request of a check. */
+static hfsb_status hfsbi_v1_check_one(hfsb_sandbox *s, hfsbi_probe *p,
+                                      hfsb_str path, long long ms,
+                                      hfsb_http_reply *reply) {
+    hfsb_http_call call = HFSB_INIT;
+    hfsb_status    st;
+    call.method = HFSB_LIT("GET");
+    call.total_ms = ms;
+    call.cancel = s->o.cancel;
+    call.connect_ms = ms < s->o.times.connect_ms ? ms : s->o.times.connect_ms;
+    reply->body.max = 64 * 1024;
+    st = hfsbi_sandbox_send(s, path, &call, reply, &p->last);
+    p->status = reply->status;
+    if (st != HFSB_OK && st != HFSB_NOMEM && st != HFSB_CANCELLED &&
+        st != HFSB_REFUSED && st != HFSB_ARG)
+        st = HFSB_BUSY;
+    if (st == HFSB_NOMEM)
+        (void)hfsbi_fail_status(&p->last, st, "Health check");
+    return st;
+}
+
+static hfsb_status hfsbi_v1_check(hfsb_sandbox *s, hfsbi_probe *p,
+                                  long long ms) {
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_buf        path = HFSB_INIT;
+    hfsb_status     st;
+    path.alloc = s->o.alloc;
+    st = hfsbi_v1_check_one(s, p, HFSB_LIT("health"), ms, &reply);
+    if (st == HFSB_OK) st = hfsbi_v1_read_health(s->v1, &reply, &p->last);
+    hfsb_http_reply_free(&reply);
+    if (st == HFSB_OK &&
+        hfsbi_v1_path(s->v1, "files/stat", HFSB_LIT("/"), &path) != HFSB_OK)
+        st = hfsbi_fail_status(&p->last, HFSB_NOMEM, "Health check");
+    if (st == HFSB_OK)
+        st = hfsbi_v1_check_one(s, p, hfsb_buf_str(&path), ms, &reply);
+    if (st == HFSB_OK && reply.status == 404) /* there is always a "/" */
+        st = hfsbi_fail(&p->last, HFSB_NOT_FOUND, 0,
+                        "Sandbox API at %s answers, but has no files: one of "
+                        "several sandboxes is .../v1/sandboxes/{id}",
+                        s->page.ptr);
+    else if (st == HFSB_OK && (reply.status == 401 || reply.status == 403))
+        st = hfsbi_fail(&p->last, HFSB_AUTH, 0,
+                        "Sandbox API at %s answers, but %s", s->page.ptr,
+                        s->o.api_token.len
+                            ? "does not accept this token"
+                            : "wants a token, which was not given");
+    else if (st == HFSB_OK && reply.status >= 500)
+        st = hfsbi_fail(&p->last, HFSB_BUSY, 0, "HTTP %d", reply.status);
+    hfsb_http_reply_free(&reply);
+    hfsb_buf_free(&path);
+    return st == HFSB_AUTH && p->fresh ? HFSB_BUSY : st;
+}
+
+/* ---- open and close ---- */
+
+/* Splits the path of a URL: *rest is "v1/" or "v1/sandboxes/{id}/". */
+static hfsb_status hfsbi_v1_split(hfsb_str *path, hfsb_buf *rest) {
+    const hfsb_str tail = HFSB_LIT("/v1"), many = HFSB_LIT("/v1/sandboxes/");
+    size_t         at;
+    while (hfsb_str_ends(*path, HFSB_LIT("/"))) path->len--;
+    at = hfsb_str_find(*path, many);
+    if (at != HFSB_NPOS) {
+        hfsb_buf_append(rest, hfsb_str_slice(*path, at + 1, path->len));
+        path->len = at;
+        return hfsb_buf_append(rest, HFSB_LIT("/"));
+    }
+    if (hfsb_str_ends(*path, tail)) path->len -= tail.len;
+    while (hfsb_str_ends(*path, HFSB_LIT("/"))) path->len--;
+    return hfsb_buf_append(rest, HFSB_LIT("v1/"));
+}
+
+static hfsb_status hfsbi_v1_address(hfsb_sandbox *s, hfsbi_v1 *v1,
+                                    hfsb_str url, hfsb_url *u, hfsb_err *err) {
+    hfsb_str    path;
+    hfsb_status st = hfsb_url_parse(url, u, err);
+    if (st != HFSB_OK) return st;
+    if (u->user.len || hfsb_str_find_byte(u->target, '?') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "the address of a sandbox is http://host:port or "
+                          "https://host, without user, password and \"?\"");
+    path = u->target;
+    st = hfsbi_v1_split(&path, &v1->prefix);
+    hfsb_buf_append(&s->api,
+                    u->secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
+    hfsb_buf_append(&s->api, u->authority);
+    hfsb_buf_append(&s->api, path);
+    hfsb_buf_append(&s->page, hfsb_buf_str(&s->api));
+    if (v1->prefix.len > 3) { /* one of several sandboxes */
+        hfsb_buf_append(&s->page, HFSB_LIT("/"));
+        hfsb_buf_append(&s->page, hfsb_str_slice(hfsb_buf_str(&v1->prefix), 0,
+                                                 v1->prefix.len - 1));
+    }
+    hfsb_buf_append(&s->api, HFSB_LIT("/"));
+    if (st == HFSB_OK) st = s->api.status;
+    if (st == HFSB_OK) st = s->page.status;
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
+}
+
+HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
+                                   hfsb_url *parsed, hfsb_err *err) {
+    static const hfsbi_protocol wire = {"X-Sandbox-Token", "", hfsbi_v1_check,
+                                    hfsbi_v1_run};
+    hfsb_tools_opts         opts = HFSB_INIT;
+    hfsbi_v1   *v1 = (hfsbi_v1 *)hfsbi_array(&s->o.alloc, 1, sizeof *v1);
+    hfsb_status st;
+    if (!v1) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
+    memset(v1, 0, sizeof *v1);
+    s->v1 = v1;
+    s->wire = &wire;
+    v1->sandbox = s;
+    v1->prefix.alloc = s->o.alloc;
+    hfsbi_v1_set_files(v1);
+    v1->far.user = v1;
+    v1->far.run = hfsbi_v1_run_job;
+    v1->far.kill = hfsbi_v1_kill;
+    st = hfsbi_v1_address(s, v1, url, parsed, err);
+    opts.work_dir = s->o.work_dir;
+    opts.timeout = s->o.timeout;
+    opts.alloc = s->o.alloc;
+    /* the session is that of the sandbox, see seen.c */
+    if (st == HFSB_OK)
+        st = hfsbi_tools_open_far(&v1->far, &opts, &v1->tools, err);
+    return st;
+}
+
+HFSBI_FN void hfsbi_v1_close(hfsbi_v1 *v1) {
+    hfsb_alloc alloc;
+    if (!v1) return;
+    alloc = v1->sandbox->o.alloc;
+    hfsb_tools_close(v1->tools);
+    hfsb_buf_free(&v1->prefix);
+    hfsbi_array_free(&alloc, v1, 1, sizeof *v1);
 }
 
 #ifdef HFSB_HUB

@@ -463,11 +463,17 @@ typedef struct hfsb_dialect_opts {
     unsigned    port;     /* (0: the kernel picks one) */
     hfsb_str    token;    /* its clients send (empty: that of the server);
                              copied */
+    bool        on_fds;   /* instead of routes serve one client over a pair of
+                             descriptors, a message on each line: "codex". The
+                             server stops at the end of its input, and the
+                             processes of the client end */
+    int         in, out;  /* these descriptors, which stay the caller's */
 } hfsb_dialect_opts;
 
 /* Adds a dialect to a server that has the sandbox. *bound (may be NULL)
    receives its port. HFSB_OK; HFSB_ARG: there is no such dialect, no sandbox,
-   or another dialect has the same routes on the same port; else as
+   another dialect has the same routes on the same port, or this one is not for
+   descriptors; else as
    hfsb_server_listen() and hfsb_tools_open(). After a failure the server may
    have some of its routes: close it. */
 HFSB_API hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
@@ -682,6 +688,48 @@ HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *socket, bool paused);
    for a while. */
 HFSBI_FN void hfsbi_websocket_close(hfsbi_websocket *socket, unsigned code,
                                     hfsb_str reason);
+
+/* ---- wire.c: messages over a pair of descriptors, one on each line ---- */
+
+typedef struct hfsbi_wire hfsbi_wire;
+
+/* What the owner does; constant. */
+typedef struct hfsbi_wire_fn {
+    /* A line, without its end and the blanks before it; never an empty one.
+       The owner may move it out. */
+    void (*line)(void *user, hfsb_buf *line);
+    /* A line is skipped: HFSB_LIMIT, it is too long; HFSB_NOMEM. */
+    void (*refused)(void *user, const hfsb_err *err);
+    /* No more lines come. lost: nobody reads what is sent; called also when
+       only that becomes known later. */
+    void (*ended)(void *user, bool lost);
+    /* Some of the bytes were sent (NULL: nothing). */
+    void (*sent)(void *user);
+} hfsbi_wire_fn;
+
+/* Serves a pair of descriptors (pipes, sockets, files, a terminal), which stay
+   the caller's. max: bytes of a line. HFSB_OK; HFSB_NOMEM, HFSB_IO: nothing is
+   called. */
+HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
+                                      size_t max, const hfsbi_wire_fn *fn,
+                                      void *user, hfsbi_wire **made,
+                                      hfsb_err *err);
+/* Quiet for NULL. Not from its functions. */
+HFSBI_FN void hfsbi_wire_free(hfsbi_wire *wire);
+/* Queues a message, whose memory may be taken over, and sends what fits. An
+   empty one is an answer that had no memory: the peer would wait for ever, so
+   it is lost. */
+HFSBI_FN void hfsbi_wire_send(hfsbi_wire *wire, hfsb_buf *message);
+/* Bytes that the peer has not taken yet. Above 4 MiB nothing is read. */
+HFSBI_FN size_t hfsbi_wire_waiting(const hfsbi_wire *wire);
+/* Stops or continues reading. */
+HFSBI_FN void hfsbi_wire_pause(hfsbi_wire *wire, bool paused);
+/* Ends the reading for good; what was queued is still sent. */
+HFSBI_FN void hfsbi_wire_shut(hfsbi_wire *wire);
+/* Ends the sending, too. */
+HFSBI_FN void hfsbi_wire_end(hfsbi_wire *wire);
+/* True when nobody reads what is sent. */
+HFSBI_FN bool hfsbi_wire_is_lost(const hfsbi_wire *wire);
 
 /* ==== inside the server room ============================================== */
 
@@ -1186,10 +1234,12 @@ static hfsbi_token hfsbi_token_find(const hfsb_server *server,
 /* Looks for the token in both fields that may carry it, and wipes it there.
    X-Sandbox-Authorization decides alone where it is present: in front of a
    private Space, Authorization carries the Hub's token. Where no token is
-   needed the route may use Authorization for itself. */
+   needed, or a face looks for its own, Authorization stays for it. */
 static hfsbi_token hfsbi_request_token(hfsb_request *r) {
     const hfsb_server *server = r->conn->server;
-    bool keep = server->access.no_auth || (r->route && r->route->set.no_token);
+    const hfsbi_face  *face = hfsbi_request_face(r);
+    bool keep = server->access.no_auth || (face && face->trusts) ||
+                (r->route && r->route->set.no_token);
     hfsbi_token own =
         hfsbi_token_find(server, &r->head, "x-sandbox-authorization", false);
     hfsbi_token other =
@@ -3040,6 +3090,414 @@ HFSBI_FN hfsbi_websocket *hfsbi_websocket_open(hfsb_request      *request,
 HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *w, bool paused) {
     if (paused) hfsb_request_pause(w->request);
     else hfsb_request_resume(w->request);
+}
+
+/* ---- src/server/wire.c ---- */
+/* wire.c - messages over a pair of descriptors, one on each line.
+
+       in --> line --> owner ... hfsbi_wire_send() --> queue --> out
+
+   O_NONBLOCK belongs to the open file, which a host may share with its
+   terminal, so it is never changed. A descriptor is read once when it is
+   ready, and written in pieces that fit. A descriptor that cannot be polled (a
+   file, /dev/null) is always ready and is read in turns of the loop.
+
+       OPEN <--> CHOKED     the peer reads too slowly: nothing is read, not
+         |         |        even the end of input, until it catches up
+         +----+----+
+              | end of input, nobody reads, or hfsbi_wire_shut()
+              v
+            SHUT            nothing is read any more; the queue is still sent
+              v
+            ENDED           hfsbi_wire_end(): nothing is sent any more */
+enum {
+    HFSBI_WIRE_BLOCK = 65536,
+    HFSBI_WIRE_TURN = 64,        /* pieces written at once */
+    HFSBI_WIRE_CHOKE = 4 << 20,  /* unsent bytes that stop reading */
+    HFSBI_WIRE_KEPT = 64 * 1024, /* memory that an empty queue may hold */
+    HFSBI_WIRE_STALL_MS = 500    /* a choked peer that hung up is gone */
+};
+
+typedef enum hfsbi_wire_state {
+    HFSBI_WIRE_OPEN,
+    HFSBI_WIRE_CHOKED,
+    HFSBI_WIRE_SHUT,
+    HFSBI_WIRE_ENDED
+} hfsbi_wire_state;
+
+typedef enum hfsbi_wire_kind {
+    HFSBI_WIRE_POLLED,
+    HFSBI_WIRE_SOCKET, /* polled, and written with send() */
+    HFSBI_WIRE_PLAIN,  /* always ready */
+    HFSBI_WIRE_GONE    /* nobody reads it */
+} hfsbi_wire_kind;
+
+struct hfsbi_wire {
+    const hfsbi_wire_fn *fn;
+    void                *user;
+    hfsbi_loop          *loop;
+    hfsb_alloc           alloc;
+    size_t               max; /* bytes of a line */
+    hfsbi_wire_state     state;
+    bool                 paused; /* by the owner */
+    hfsbi_io             in, out;
+    hfsbi_wire_kind      in_kind, out_kind;
+    bool                 out_owned;   /* out.fd is a copy, closed here */
+    bool                 turn_posted; /* the next turn of a plain input */
+    hfsbi_task           turn;
+    hfsb_buf             line;     /* an unfinished line */
+    bool                 skipping; /* the rest of a line that is too long */
+    hfsb_buf             queue;    /* lines to be sent, */
+    size_t               sent;     /* and how much of them is */
+    hfsbi_timer          timer;    /* of CHOKED */
+};
+
+HFSBI_FN size_t hfsbi_wire_waiting(const hfsbi_wire *l) {
+    return l->queue.len - l->sent;
+}
+
+HFSBI_FN bool hfsbi_wire_is_lost(const hfsbi_wire *l) {
+    return l->out_kind == HFSBI_WIRE_GONE;
+}
+
+/* ---- towards the end ---- */
+
+HFSBI_FN void hfsbi_wire_shut(hfsbi_wire *l) {
+    if (l->state >= HFSBI_WIRE_SHUT) return;
+    l->state = HFSBI_WIRE_SHUT;
+    hfsbi_loop_timer_clear(l->loop, &l->timer);
+    if (l->in_kind != HFSBI_WIRE_PLAIN)
+        (void)hfsbi_loop_io(l->loop, &l->in, 0);
+}
+
+/* The input is over: tells the owner, once. */
+static void hfsbi_wire_over(hfsbi_wire *l, bool lost) {
+    bool open = l->state < HFSBI_WIRE_SHUT;
+    hfsbi_wire_shut(l);
+    if (open || lost) l->fn->ended(l->user, lost);
+}
+
+/* Nobody reads the output: the peer is gone. */
+static void hfsbi_wire_lose(hfsbi_wire *l) {
+    if (l->out_kind == HFSBI_WIRE_GONE) return;
+    l->out_kind = HFSBI_WIRE_GONE;
+    hfsb_buf_free(&l->queue);
+    l->sent = 0;
+    hfsbi_loop_io_forget(l->loop, &l->out);
+    hfsbi_wire_over(l, true);
+}
+
+HFSBI_FN void hfsbi_wire_end(hfsbi_wire *l) {
+    hfsbi_wire_shut(l);
+    l->state = HFSBI_WIRE_ENDED;
+    hfsbi_loop_io_forget(l->loop, &l->in);
+    hfsbi_loop_io_forget(l->loop, &l->out);
+}
+
+/* ---- polling ---- */
+
+/* Polls a descriptor; one that cannot be polled becomes PLAIN. False with
+   errno. */
+static bool hfsbi_wire_poll(hfsbi_wire *l, hfsbi_io *one, unsigned want,
+                            hfsbi_wire_kind *kind) {
+    if (*kind == HFSBI_WIRE_PLAIN || hfsbi_loop_io(l->loop, one, want))
+        return true;
+    if (errno != EPERM) return false; /* what epoll returns for a file */
+    *kind = HFSBI_WIRE_PLAIN;
+    return true;
+}
+
+static void hfsbi_wire_timer(hfsbi_wire *l) {
+    hfsbi_loop_timer(l->loop, &l->timer,
+                     hfsb_clock_ms() + HFSBI_WIRE_STALL_MS);
+}
+
+/* Moves between OPEN and CHOKED by the amount of unsent bytes. */
+static void hfsbi_wire_choke(hfsbi_wire *l) {
+    size_t unsent = hfsbi_wire_waiting(l);
+    if (l->state == HFSBI_WIRE_OPEN && unsent > HFSBI_WIRE_CHOKE) {
+        l->state = HFSBI_WIRE_CHOKED;
+        hfsbi_wire_timer(l);
+    } else if (l->state == HFSBI_WIRE_CHOKED &&
+               unsent <= HFSBI_WIRE_CHOKE / 2) {
+        l->state = HFSBI_WIRE_OPEN;
+        hfsbi_loop_timer_clear(l->loop, &l->timer);
+    }
+}
+
+/* Polls for what is of use now. */
+static void hfsbi_wire_watch(hfsbi_wire *l) {
+    unsigned out = hfsbi_wire_waiting(l) ? HFSBI_IO_WRITE : 0;
+    bool     reads;
+    if (l->state == HFSBI_WIRE_ENDED) return;
+    hfsbi_wire_choke(l);
+    if (l->out_kind != HFSBI_WIRE_GONE &&
+        !hfsbi_wire_poll(l, &l->out, out, &l->out_kind))
+        hfsbi_wire_lose(l);
+    reads = l->state == HFSBI_WIRE_OPEN && !l->paused;
+    if (l->state == HFSBI_WIRE_ENDED) return;
+    if (l->in_kind != HFSBI_WIRE_PLAIN) {
+        if (!hfsbi_loop_io(l->loop, &l->in, reads ? HFSBI_IO_READ : 0) &&
+            reads)
+            hfsbi_wire_over(l, false);
+    } else if (reads && !l->turn_posted) {
+        l->turn_posted = true;
+        hfsbi_loop_post(l->loop, &l->turn);
+    }
+}
+
+HFSBI_FN void hfsbi_wire_pause(hfsbi_wire *l, bool paused) {
+    l->paused = paused;
+    hfsbi_wire_watch(l);
+}
+
+/* True when the other end of a choked input is closed. */
+static bool hfsbi_wire_hung_up(const hfsbi_wire *l) {
+    struct pollfd at;
+    memset(&at, 0, sizeof at);
+    at.fd = l->in.fd;
+#ifdef POLLRDHUP
+    at.events = POLLRDHUP; /* of a socket that is closed one way */
+#endif
+    return l->in_kind != HFSBI_WIRE_PLAIN && poll(&at, 1, 0) > 0 && at.revents;
+}
+
+/* Nothing was sent to a choked peer for a while. */
+static void hfsbi_wire_tick(hfsbi_timer *timer) {
+    hfsbi_wire *l =
+        (hfsbi_wire *)(void *)((char *)timer - offsetof(hfsbi_wire, timer));
+    if (l->state != HFSBI_WIRE_CHOKED) return;
+    if (hfsbi_wire_hung_up(l)) hfsbi_wire_over(l, true);
+    else hfsbi_wire_timer(l);
+}
+
+/* ---- out ---- */
+
+/* Writes as much as fits without waiting; -1 with errno. */
+static ssize_t hfsbi_wire_write(hfsbi_wire *l, hfsb_str bytes) {
+    bool               plain = l->out_kind == HFSBI_WIRE_PLAIN;
+    struct pollfd      ready;
+    hfsbi_signal_guard guard;
+    ssize_t            n;
+    if (l->out_kind == HFSBI_WIRE_SOCKET) {
+        do
+            n = send(l->out.fd, bytes.ptr, bytes.len,
+                     MSG_DONTWAIT | MSG_NOSIGNAL);
+        while (n < 0 && errno == EINTR);
+        return n;
+    }
+    memset(&ready, 0, sizeof ready);
+    ready.fd = l->out.fd;
+    ready.events = POLLOUT;
+    if (!plain && poll(&ready, 1, 0) == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (!plain) /* a pipe that is ready has room for so much */
+        bytes = hfsb_str_slice(bytes, 0,
+                               bytes.len < PIPE_BUF ? bytes.len : PIPE_BUF);
+    hfsbi_signal_guard_begin(&guard);
+    n = hfsbi_write(l->out.fd, bytes.ptr, bytes.len);
+    hfsbi_signal_guard_end(&guard);
+    return n;
+}
+
+/* Drops what was sent from the queue, and the memory of an empty queue. */
+static void hfsbi_wire_trim(hfsbi_wire *l) {
+    size_t rest = hfsbi_wire_waiting(l);
+    if (rest && l->sent <= l->queue.len / 2) return;
+    if (rest) memmove(l->queue.ptr, l->queue.ptr + l->sent, rest);
+    hfsb_buf_truncate(&l->queue, rest);
+    l->sent = 0;
+    if (!rest && l->queue.cap > HFSBI_WIRE_KEPT) hfsb_buf_free(&l->queue);
+}
+
+static void hfsbi_wire_flush(hfsbi_wire *l) {
+    size_t before = l->sent;
+    int    turns;
+    for (turns = 0; hfsbi_wire_waiting(l) && turns < HFSBI_WIRE_TURN;
+         turns++) {
+        hfsb_str rest =
+            hfsb_str_slice(hfsb_buf_str(&l->queue), l->sent, l->queue.len);
+        ssize_t n = hfsbi_wire_write(l, rest);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+        if (n < 0) {
+            hfsbi_wire_lose(l);
+            return;
+        }
+        l->sent += (size_t)n;
+    }
+    if (l->sent > before && l->state == HFSBI_WIRE_CHOKED)
+        hfsbi_wire_timer(l); /* somebody reads */
+    hfsbi_wire_trim(l);
+    hfsbi_wire_watch(l);
+}
+
+static void hfsbi_wire_writable(hfsbi_io *out, unsigned events) {
+    hfsbi_wire *l =
+        (hfsbi_wire *)(void *)((char *)out - offsetof(hfsbi_wire, out));
+    /* with unsent bytes, a write finds out whether the reader is gone */
+    if ((events & HFSBI_IO_GONE) && !hfsbi_wire_waiting(l)) hfsbi_wire_lose(l);
+    else hfsbi_wire_flush(l);
+    if (l->fn->sent) l->fn->sent(l->user);
+}
+
+HFSBI_FN void hfsbi_wire_send(hfsbi_wire *l, hfsb_buf *message) {
+    if (l->out_kind == HFSBI_WIRE_GONE || l->state == HFSBI_WIRE_ENDED) return;
+    if (!message->len) {
+        hfsbi_wire_lose(l);
+        return;
+    }
+    if (!l->queue.len) { /* the message becomes the queue */
+        hfsb_buf_free(&l->queue);
+        l->queue = *message;
+        memset(message, 0, sizeof *message);
+        message->alloc = l->alloc;
+    } else {
+        hfsb_buf_append(&l->queue, hfsb_buf_str(message));
+    }
+    if (hfsb_buf_append_byte(&l->queue, '\n') != HFSB_OK) hfsbi_wire_lose(l);
+    else hfsbi_wire_flush(l);
+}
+
+/* ---- in ---- */
+
+/* Hands over a whole line. */
+static void hfsbi_wire_take(hfsbi_wire *l) {
+    hfsb_str text = hfsbi_trim_end(hfsb_buf_str(&l->line));
+    hfsb_buf_truncate(&l->line, text.len);
+    if (hfsbi_trim(text).len) l->fn->line(l->user, &l->line);
+    hfsb_buf_truncate(&l->line, 0);
+}
+
+/* Adds to the line. A line that is too long is refused at once, and the rest
+   of it skipped. */
+static void hfsbi_wire_add(hfsbi_wire *l, hfsb_str piece) {
+    hfsb_err err = HFSB_INIT;
+    if (l->skipping) return;
+    if (piece.len > l->max || l->line.len > l->max - piece.len)
+        (void)hfsbi_fail(&err, HFSB_LIMIT, 0,
+                         "A message has at most %zu bytes.", l->max);
+    else if (hfsb_buf_append(&l->line, piece) != HFSB_OK)
+        (void)hfsbi_fail_status(&err, HFSB_NOMEM, "Reading a message");
+    else return;
+    hfsb_buf_free(&l->line);
+    l->skipping = true;
+    l->fn->refused(l->user, &err);
+}
+
+/* Hands over the lines in a block. Goes on when they choke the output: the
+   bytes are read already. */
+static void hfsbi_wire_bytes(hfsbi_wire *l, hfsb_str bytes) {
+    while (bytes.len && l->state < HFSBI_WIRE_SHUT) {
+        size_t end = hfsb_str_find_byte(bytes, '\n');
+        hfsbi_wire_add(l, hfsb_str_slice(bytes, 0, end));
+        if (end == HFSB_NPOS) return;
+        if (!l->skipping) hfsbi_wire_take(l);
+        l->skipping = false;
+        bytes = hfsb_str_slice(bytes, end + 1, bytes.len);
+    }
+}
+
+/* Reads once: the descriptor is ready, but a second read might block. */
+static void hfsbi_wire_read(hfsbi_wire *l) {
+    char    block[HFSBI_WIRE_BLOCK];
+    ssize_t n;
+    if (l->state != HFSBI_WIRE_OPEN || l->paused) return;
+    n = hfsbi_read(l->in.fd, block, sizeof block);
+    if (n > 0) {
+        hfsbi_wire_bytes(l, hfsb_str_make(block, (size_t)n));
+        hfsbi_wire_watch(l);
+        return;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (!l->skipping) hfsbi_wire_take(l); /* a last line without LF */
+    hfsbi_wire_over(l, false);
+}
+
+static void hfsbi_wire_readable(hfsbi_io *in, unsigned events) {
+    (void)events;
+    hfsbi_wire_read(
+        (hfsbi_wire *)(void *)((char *)in - offsetof(hfsbi_wire, in)));
+}
+
+static void hfsbi_wire_next(hfsbi_task *task) {
+    hfsbi_wire *l =
+        (hfsbi_wire *)(void *)((char *)task - offsetof(hfsbi_wire, turn));
+    l->turn_posted = false;
+    hfsbi_wire_read(l);
+    hfsbi_wire_watch(l);
+}
+
+/* ---- open and free ---- */
+
+HFSBI_FN void hfsbi_wire_free(hfsbi_wire *l) {
+    hfsb_alloc alloc;
+    if (!l) return;
+    alloc = l->alloc;
+    hfsbi_loop_timer_clear(l->loop, &l->timer);
+    hfsbi_loop_io_forget(l->loop, &l->in);
+    hfsbi_loop_io_forget(l->loop, &l->out);
+    if (l->turn_posted) hfsbi_loop_unpost(l->loop, &l->turn);
+    if (l->out_owned) hfsbi_close(&l->out.fd);
+    hfsb_buf_free(&l->line);
+    hfsb_buf_free(&l->queue);
+    hfsbi_array_free(&alloc, l, 1, sizeof *l);
+}
+
+static hfsbi_wire_kind hfsbi_wire_kind_of(const struct stat *st) {
+    if (S_ISREG(st->st_mode)) return HFSBI_WIRE_PLAIN;
+    return S_ISSOCK(st->st_mode) ? HFSBI_WIRE_SOCKET : HFSBI_WIRE_POLLED;
+}
+
+/* Starts polling; false with errno. */
+static bool hfsbi_wire_begin(hfsbi_wire *l) {
+    struct stat in, out;
+    if (fstat(l->in.fd, &in) != 0 || fstat(l->out.fd, &out) != 0) return false;
+    l->in_kind = hfsbi_wire_kind_of(&in);
+    l->out_kind = hfsbi_wire_kind_of(&out);
+    if (l->in.fd == l->out.fd) { /* a descriptor can be polled only once */
+        l->out.fd = fcntl(l->out.fd, F_DUPFD_CLOEXEC, 3);
+        if (l->out.fd < 0) return false;
+        l->out_owned = true;
+    }
+    if (!hfsbi_wire_poll(l, &l->out, 0, &l->out_kind) ||
+        !hfsbi_wire_poll(l, &l->in, HFSBI_IO_READ, &l->in_kind))
+        return false;
+    l->turn_posted = l->in_kind == HFSBI_WIRE_PLAIN;
+    if (l->turn_posted) hfsbi_loop_post(l->loop, &l->turn);
+    return true;
+}
+
+HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
+                                     size_t max, const hfsbi_wire_fn *fn,
+                                     void *user, hfsbi_wire **made,
+                                     hfsb_err *err) {
+    hfsbi_wire *l = (hfsbi_wire *)hfsbi_array(&server->alloc, 1, sizeof *l);
+    int         code;
+    *made = NULL;
+    if (!l) return hfsbi_fail_status(err, HFSB_NOMEM, "Serving descriptors");
+    memset(l, 0, sizeof *l);
+    l->fn = fn;
+    l->user = user;
+    l->loop = server->loop;
+    l->alloc = server->alloc;
+    l->max = max;
+    l->in.fd = in;
+    l->in.fn = hfsbi_wire_readable;
+    l->out.fd = out;
+    l->out.fn = hfsbi_wire_writable;
+    l->turn.done = hfsbi_wire_next;
+    l->timer.fn = hfsbi_wire_tick;
+    l->line.alloc = l->queue.alloc = l->alloc;
+    if (hfsbi_wire_begin(l)) {
+        *made = l;
+        return hfsbi_ok(err);
+    }
+    code = errno;
+    hfsbi_wire_free(l);
+    return hfsbi_fail_os(err, code, "Descriptors %d and %d cannot be served",
+                         in, out);
 }
 
 /* ---- src/server/server.c ---- */
@@ -10605,38 +11063,27 @@ HFSBI_FN void hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
 /* ---- src/mcp/stdio.c ---- */
 /* stdio.c - a channel over a pair of descriptors, one message per line.
 
-       in --> line --> receive ... reply, notify --> queue --> out
+   wire.c reads and writes the lines; here is what becomes of them, and the
+   end:
 
-   O_NONBLOCK belongs to the open file, which the host may share with its
-   terminal, so it is never changed. A descriptor is read once when it is
-   ready, and written in pieces that fit. A descriptor that cannot be polled (a
-   file, /dev/null) is always ready and is read in turns of the loop.
-
-       SERVING <--> CHOKED     the client reads too slowly: nothing is read,
-          |           |        not even the end of input, until it catches up
-          +-----+-----+
-                | end of input, or the server stops, or nobody reads
-                v
-            LINGERING          calls that run may finish, if they are quick
-                v
-              TERM             the others are cancelled; commands and all
-                |              processes they left get SIGTERM
-                v
-              KILL             after the grace: SIGKILL
-                v
-              ENDED            the server stops
+           SERVING
+              | end of input, or the server stops, or nobody reads
+              v
+          LINGERING            calls that run may finish, if they are quick
+              v
+            TERM               the others are cancelled; commands and all
+              |                processes they left get SIGTERM
+              v
+            KILL               after the grace: SIGKILL
+              v
+            ENDED              the server stops
 
    TERM goes to ENDED as soon as no process is left. */
 enum {
-    HFSBI_STDIO_BLOCK = 65536,
-    HFSBI_STDIO_TURN = 64,        /* pieces written at once */
-    HFSBI_STDIO_CHOKE = 4 << 20,  /* unsent bytes that stop reading */
-    HFSBI_STDIO_QUIET = 1 << 20,  /* unsent bytes that drop notifications */
-    HFSBI_STDIO_KEPT = 64 * 1024, /* memory that an empty queue may hold */
+    HFSBI_STDIO_QUIET = 1 << 20, /* unsent bytes that drop notifications */
     HFSBI_STDIO_LINGER_MS = 200,
     HFSBI_STDIO_UNSENT_MS = 800, /* after the end of input, for answers that
                                     are not sent yet */
-    HFSBI_STDIO_STALL_MS = 500,  /* a choked client that hung up is gone */
     HFSBI_STDIO_LOOK_MS = 15,    /* between looks at what is left */
     HFSBI_STDIO_KILL_MS = 2000,  /* for killed processes to end, */
     HFSBI_STDIO_KILL_LOOKS = 20  /* and looks after that: the whole machine may
@@ -10645,32 +11092,16 @@ enum {
 
 typedef enum hfsbi_stdio_state {
     HFSBI_STDIO_SERVING,
-    HFSBI_STDIO_CHOKED,
     HFSBI_STDIO_LINGERING,
     HFSBI_STDIO_TERM,
     HFSBI_STDIO_KILL,
     HFSBI_STDIO_ENDED
 } hfsbi_stdio_state;
 
-typedef enum hfsbi_stdio_kind {
-    HFSBI_STDIO_POLLED,
-    HFSBI_STDIO_SOCKET, /* polled, and written with send() */
-    HFSBI_STDIO_PLAIN,  /* always ready */
-    HFSBI_STDIO_GONE    /* nobody reads it */
-} hfsbi_stdio_kind;
-
 struct hfsbi_mcp_stdio {
     hfsbi_mcp_channel channel; /* first: it is found by it */
     hfsbi_stdio_state state;
-    hfsbi_io          in, out;
-    hfsbi_stdio_kind  in_kind, out_kind;
-    bool              out_owned;   /* out.fd is a copy that is closed here */
-    bool              turn_posted; /* the next turn of a plain input */
-    hfsbi_task        turn;
-    hfsb_buf          line;     /* an unfinished line */
-    bool              skipping; /* the rest of a line that is too long */
-    hfsb_buf          queue;    /* lines to be sent, */
-    size_t            sent;     /* and how much of them is */
+    hfsbi_wire       *wire;
     hfsbi_timer       timer;
     long long         until;        /* end of LINGERING, TERM or KILL */
     long long         unsent_until; /* the answers left are dropped then */
@@ -10683,11 +11114,7 @@ static void hfsbi_stdio_timer(hfsbi_mcp_stdio *io, long long ms) {
     hfsbi_loop_timer(io->channel.mcp->loop, &io->timer, hfsb_clock_ms() + ms);
 }
 
-static size_t hfsbi_stdio_unsent(const hfsbi_mcp_stdio *io) {
-    return io->queue.len - io->sent;
-}
-
-/* ---- states: towards the end ---- */
+/* ---- states ---- */
 
 /* Starts LINGERING; the timer or hfsbi_stdio_look() goes on from there.
    at_once: neither calls nor unsent answers are waited for. */
@@ -10697,146 +11124,24 @@ static void hfsbi_stdio_linger(hfsbi_mcp_stdio *io, bool at_once) {
         (io->state == HFSBI_STDIO_LINGERING && !at_once))
         return;
     io->state = HFSBI_STDIO_LINGERING;
+    hfsbi_wire_shut(io->wire);
     io->until = at_once ? now : now + HFSBI_STDIO_LINGER_MS;
     io->unsent_until = at_once ? now : now + HFSBI_STDIO_UNSENT_MS;
     hfsbi_loop_timer(io->channel.mcp->loop, &io->timer, io->until);
 }
 
-/* Nobody reads the output: the client is gone. */
-static void hfsbi_stdio_lose(hfsbi_mcp_stdio *io) {
-    if (io->out_kind == HFSBI_STDIO_GONE) return;
-    io->out_kind = HFSBI_STDIO_GONE;
-    hfsb_buf_free(&io->queue);
-    io->sent = 0;
-    hfsbi_loop_io_forget(io->channel.mcp->loop, &io->out);
-    hfsbi_stdio_linger(io, true);
-}
-
-/* ---- polling ---- */
-
-/* Polls a descriptor; one that cannot be polled becomes PLAIN. False with
-   errno. */
-static bool hfsbi_stdio_poll(hfsbi_mcp_stdio *io, hfsbi_io *one, unsigned want,
-                             hfsbi_stdio_kind *kind) {
-    if (*kind == HFSBI_STDIO_PLAIN ||
-        hfsbi_loop_io(io->channel.mcp->loop, one, want))
-        return true;
-    if (errno != EPERM) return false; /* what epoll returns for a file */
-    *kind = HFSBI_STDIO_PLAIN;
-    return true;
-}
-
-/* Moves between SERVING and CHOKED by the amount of unsent bytes. */
-static void hfsbi_stdio_choke(hfsbi_mcp_stdio *io) {
-    size_t unsent = hfsbi_stdio_unsent(io);
-    if (io->state == HFSBI_STDIO_SERVING && unsent > HFSBI_STDIO_CHOKE) {
-        io->state = HFSBI_STDIO_CHOKED;
-        hfsbi_stdio_timer(io, HFSBI_STDIO_STALL_MS);
-    } else if (io->state == HFSBI_STDIO_CHOKED &&
-               unsent <= HFSBI_STDIO_CHOKE / 2) {
-        io->state = HFSBI_STDIO_SERVING;
-        hfsbi_loop_timer_clear(io->channel.mcp->loop, &io->timer);
-    }
-}
-
-/* Polls for what is of use now. */
-static void hfsbi_stdio_watch(hfsbi_mcp_stdio *io) {
-    hfsb_mcp *mcp = io->channel.mcp;
-    unsigned  out = hfsbi_stdio_unsent(io) ? HFSBI_IO_WRITE : 0;
-    bool      reads;
-    if (io->state == HFSBI_STDIO_ENDED) return;
-    hfsbi_stdio_choke(io);
-    if (io->out_kind != HFSBI_STDIO_GONE &&
-        !hfsbi_stdio_poll(io, &io->out, out, &io->out_kind))
-        hfsbi_stdio_lose(io);
-    reads = io->state == HFSBI_STDIO_SERVING && !mcp->stopping;
-    if (io->in_kind != HFSBI_STDIO_PLAIN) {
-        if (!hfsbi_loop_io(mcp->loop, &io->in, reads ? HFSBI_IO_READ : 0) &&
-            reads)
-            hfsbi_stdio_linger(io, false);
-    } else if (reads && !io->turn_posted) {
-        io->turn_posted = true;
-        hfsbi_loop_post(mcp->loop, &io->turn);
-    }
-}
-
-/* ---- out ---- */
-
-/* Writes as much as fits without waiting; -1 with errno. */
-static ssize_t hfsbi_stdio_write(hfsbi_mcp_stdio *io, hfsb_str bytes) {
-    bool               plain = io->out_kind == HFSBI_STDIO_PLAIN;
-    struct pollfd      ready;
-    hfsbi_signal_guard guard;
-    ssize_t            n;
-    if (io->out_kind == HFSBI_STDIO_SOCKET) {
-        do
-            n = send(io->out.fd, bytes.ptr, bytes.len,
-                     MSG_DONTWAIT | MSG_NOSIGNAL);
-        while (n < 0 && errno == EINTR);
-        return n;
-    }
-    memset(&ready, 0, sizeof ready);
-    ready.fd = io->out.fd;
-    ready.events = POLLOUT;
-    if (!plain && poll(&ready, 1, 0) == 0) {
-        errno = EAGAIN;
-        return -1;
-    }
-    if (!plain) /* a pipe that is ready has room for so much */
-        bytes = hfsb_str_slice(bytes, 0,
-                               bytes.len < PIPE_BUF ? bytes.len : PIPE_BUF);
-    hfsbi_signal_guard_begin(&guard);
-    n = hfsbi_write(io->out.fd, bytes.ptr, bytes.len);
-    hfsbi_signal_guard_end(&guard);
-    return n;
-}
-
-/* Drops what was sent from the queue, and the memory of an empty queue. */
-static void hfsbi_stdio_trim(hfsbi_mcp_stdio *io) {
-    size_t rest = hfsbi_stdio_unsent(io);
-    if (rest && io->sent <= io->queue.len / 2) return;
-    if (rest) memmove(io->queue.ptr, io->queue.ptr + io->sent, rest);
-    hfsb_buf_truncate(&io->queue, rest);
-    io->sent = 0;
-    if (!rest && io->queue.cap > HFSBI_STDIO_KEPT) hfsb_buf_free(&io->queue);
-}
-
-static void hfsbi_stdio_flush(hfsbi_mcp_stdio *io) {
-    size_t before = io->sent;
-    int    turns;
-    for (turns = 0; hfsbi_stdio_unsent(io) && turns < HFSBI_STDIO_TURN;
-         turns++) {
-        hfsb_str rest =
-            hfsb_str_slice(hfsb_buf_str(&io->queue), io->sent, io->queue.len);
-        ssize_t n = hfsbi_stdio_write(io, rest);
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-        if (n < 0) {
-            hfsbi_stdio_lose(io);
-            return;
-        }
-        io->sent += (size_t)n;
-    }
-    if (io->sent > before && io->state == HFSBI_STDIO_CHOKED)
-        hfsbi_stdio_timer(io, HFSBI_STDIO_STALL_MS); /* somebody reads */
-    hfsbi_stdio_trim(io);
-    hfsbi_stdio_watch(io);
-}
-
-/* ---- states: the end ---- */
-
 static void hfsbi_stdio_finish(hfsbi_mcp_stdio *io) {
     hfsb_mcp *mcp = io->channel.mcp;
     io->state = HFSBI_STDIO_ENDED;
     hfsbi_loop_timer_clear(mcp->loop, &io->timer);
-    hfsbi_loop_io_forget(mcp->loop, &io->in);
-    hfsbi_loop_io_forget(mcp->loop, &io->out);
+    hfsbi_wire_end(io->wire);
     hfsbi_mcp_sessions_step(mcp);
     if (!hfsbi_server_is_stopping(mcp->server)) hfsb_server_stop(mcp->server);
 }
 
 /* True while answers wait for a slow reader, within their time. */
 static bool hfsbi_stdio_owes(const hfsbi_mcp_stdio *io) {
-    return io->out_kind != HFSBI_STDIO_GONE && hfsbi_stdio_unsent(io) &&
+    return !hfsbi_wire_is_lost(io->wire) && hfsbi_wire_waiting(io->wire) &&
            hfsb_clock_ms() < io->unsent_until;
 }
 
@@ -10851,7 +11156,6 @@ static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
     left = hfsbi_mcp_sessions_sweep(mcp, false);
     hfsbi_mcp_calls_detach(&io->channel, true);
     hfsbi_mcp_calls_stop(mcp, false);
-    hfsbi_stdio_watch(io);
     if (!left && !hfsbi_mcp_sessions_busy(mcp) && !hfsbi_stdio_owes(io))
         hfsbi_stdio_finish(io);
     else hfsbi_stdio_timer(io, HFSBI_STDIO_LOOK_MS);
@@ -10861,7 +11165,7 @@ static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
 static void hfsbi_stdio_look(hfsbi_mcp_stdio *io) {
     if (io->state == HFSBI_STDIO_LINGERING &&
         (hfsb_clock_ms() >= io->until ||
-         (!io->channel.owed && !hfsbi_stdio_unsent(io))))
+         (!io->channel.owed && !hfsbi_wire_waiting(io->wire))))
         hfsbi_stdio_stop(io);
 }
 
@@ -10886,27 +11190,11 @@ static bool hfsbi_stdio_remains(hfsbi_mcp_stdio *io) {
            hfsbi_mcp_sessions_sweep(mcp, false) > 0;
 }
 
-/* True when the other end of a choked input is closed. */
-static bool hfsbi_stdio_hung_up(const hfsbi_mcp_stdio *io) {
-    struct pollfd at;
-    memset(&at, 0, sizeof at);
-    at.fd = io->in.fd;
-#ifdef POLLRDHUP
-    at.events = POLLRDHUP; /* of a socket that is closed one way */
-#endif
-    return io->in_kind != HFSBI_STDIO_PLAIN && poll(&at, 1, 0) > 0 &&
-           at.revents;
-}
-
 static void hfsbi_stdio_tick(hfsbi_timer *timer) {
     hfsbi_mcp_stdio *io =
         (hfsbi_mcp_stdio *)(void *)((char *)timer -
                                     offsetof(hfsbi_mcp_stdio, timer));
     switch (io->state) {
-    case HFSBI_STDIO_CHOKED: /* nothing was sent for a while */
-        if (hfsbi_stdio_hung_up(io)) hfsbi_stdio_linger(io, true);
-        else hfsbi_stdio_timer(io, HFSBI_STDIO_STALL_MS);
-        break;
     case HFSBI_STDIO_LINGERING: hfsbi_stdio_look(io); break;
     case HFSBI_STDIO_TERM:
     case HFSBI_STDIO_KILL:
@@ -10921,43 +11209,11 @@ static void hfsbi_stdio_tick(hfsbi_timer *timer) {
 
 /* ---- the channel ---- */
 
-static void hfsbi_stdio_writable(hfsbi_io *out, unsigned events) {
-    hfsbi_mcp_stdio *io =
-        (hfsbi_mcp_stdio *)(void *)((char *)out -
-                                    offsetof(hfsbi_mcp_stdio, out));
-    /* with unsent bytes, a write finds out whether the reader is gone */
-    if ((events & HFSBI_IO_GONE) && !hfsbi_stdio_unsent(io))
-        hfsbi_stdio_lose(io);
-    else hfsbi_stdio_flush(io);
-    hfsbi_stdio_look(io);
-}
-
-/* Queues a message, which may be taken over, and sends what fits. Without
-   memory for an answer the client would wait for ever: it is dropped. */
-static void hfsbi_stdio_put(hfsbi_mcp_stdio *io, hfsb_buf *message) {
-    if (io->out_kind == HFSBI_STDIO_GONE || io->state == HFSBI_STDIO_ENDED)
-        return;
-    if (!message->len) {
-        hfsbi_stdio_lose(io);
-        return;
-    }
-    if (!io->queue.len) { /* the message becomes the queue */
-        hfsb_buf_free(&io->queue);
-        io->queue = *message;
-        memset(message, 0, sizeof *message);
-    } else {
-        hfsb_buf_append(&io->queue, hfsb_buf_str(message));
-    }
-    if (hfsb_buf_append_byte(&io->queue, '\n') != HFSB_OK)
-        hfsbi_stdio_lose(io);
-    else hfsbi_stdio_flush(io);
-}
-
 static void hfsbi_stdio_reply(hfsbi_mcp_channel *channel, int status,
                               hfsb_buf *message) {
     hfsbi_mcp_stdio *io = (hfsbi_mcp_stdio *)(void *)channel;
     channel->owed--;
-    if (status) hfsbi_stdio_put(io, message);
+    if (status) hfsbi_wire_send(io->wire, message);
     hfsbi_stdio_look(io);
 }
 
@@ -10965,95 +11221,44 @@ static void hfsbi_stdio_notify(hfsbi_mcp_channel *channel, hfsb_str message) {
     hfsbi_mcp_stdio *io = (hfsbi_mcp_stdio *)(void *)channel;
     hfsb_buf         copy = HFSB_INIT;
     copy.alloc = channel->mcp->alloc;
-    if (hfsbi_stdio_unsent(io) <= HFSBI_STDIO_QUIET &&
+    if (hfsbi_wire_waiting(io->wire) <= HFSBI_STDIO_QUIET &&
         hfsb_buf_append(&copy, message) == HFSB_OK && copy.len)
-        hfsbi_stdio_put(io, &copy);
+        hfsbi_wire_send(io->wire, &copy);
     hfsb_buf_free(&copy);
 }
 
-/* ---- in ---- */
+/* ---- the lines ---- */
 
-/* Serves a whole line. */
-static void hfsbi_stdio_take(hfsbi_mcp_stdio *io) {
+static void hfsbi_stdio_line(void *user, hfsb_buf *line) {
     hfsbi_mcp_head head = HFSB_INIT;
-    hfsb_str       text = hfsbi_trim_end(hfsb_buf_str(&io->line));
-    hfsb_buf_truncate(&io->line, text.len);
-    if (hfsbi_trim(text).len)
-        hfsbi_mcp_receive(&io->channel, &io->line, &head);
-    hfsb_buf_truncate(&io->line, 0);
+    hfsbi_mcp_receive(&((hfsbi_mcp_stdio *)user)->channel, line, &head);
 }
 
-/* Adds to the line. A line that is too long is refused at once, and the rest
-   of it skipped. */
-static void hfsbi_stdio_add(hfsbi_mcp_stdio *io, hfsb_str piece) {
-    size_t   max = io->channel.mcp->limits.max_message;
-    hfsb_err err = HFSB_INIT;
-    int      code = HFSBI_MCP_INVALID;
-    if (io->skipping) return;
-    if (piece.len > max || io->line.len > max - piece.len) {
-        (void)hfsbi_fail(&err, HFSB_LIMIT, 0,
-                         "A message has at most %zu bytes.", max);
-    } else if (hfsb_buf_append(&io->line, piece) != HFSB_OK) {
-        (void)hfsbi_fail_status(&err, HFSB_NOMEM, "Reading a message");
-        code = HFSBI_MCP_INTERNAL;
-    } else {
-        return;
-    }
-    hfsb_buf_free(&io->line);
-    io->skipping = true;
-    hfsbi_mcp_reject(&io->channel, code, 400, err.msg);
+static void hfsbi_stdio_refused(void *user, const hfsb_err *err) {
+    hfsbi_mcp_reject(&((hfsbi_mcp_stdio *)user)->channel,
+                     err->code == HFSB_LIMIT ? HFSBI_MCP_INVALID
+                                             : HFSBI_MCP_INTERNAL,
+                     400, err->msg);
 }
 
-/* Serves the lines in a block. Goes on when they choke the output: the bytes
-   are read already. */
-static void hfsbi_stdio_bytes(hfsbi_mcp_stdio *io, hfsb_str bytes) {
-    while (bytes.len && io->state < HFSBI_STDIO_LINGERING) {
-        size_t end = hfsb_str_find_byte(bytes, '\n');
-        hfsbi_stdio_add(io, hfsb_str_slice(bytes, 0, end));
-        if (end == HFSB_NPOS) return;
-        if (!io->skipping) hfsbi_stdio_take(io);
-        io->skipping = false;
-        bytes = hfsb_str_slice(bytes, end + 1, bytes.len);
-    }
+static void hfsbi_stdio_sent(void *user) {
+    hfsbi_stdio_look((hfsbi_mcp_stdio *)user);
 }
 
-/* Reads once: the descriptor is ready, but a second read might block. */
-static void hfsbi_stdio_read(hfsbi_mcp_stdio *io) {
-    char    block[HFSBI_STDIO_BLOCK];
-    ssize_t n;
-    if (io->state != HFSBI_STDIO_SERVING) return;
-    n = hfsbi_read(io->in.fd, block, sizeof block);
-    if (n > 0) {
-        hfsbi_stdio_bytes(io, hfsb_str_make(block, (size_t)n));
-        hfsbi_stdio_watch(io);
-        return;
-    }
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (!io->skipping) hfsbi_stdio_take(io); /* a last line without LF */
-    hfsbi_mcp_stdio_end(io, false);
+static void hfsbi_stdio_ended(void *user, bool lost) {
+    hfsbi_mcp_stdio *io = (hfsbi_mcp_stdio *)user;
+    hfsbi_stdio_linger(io, lost);
+    if (!lost) hfsbi_stdio_look(io);
 }
 
-static void hfsbi_stdio_readable(hfsbi_io *in, unsigned events) {
-    (void)events;
-    hfsbi_stdio_read(
-        (hfsbi_mcp_stdio *)(void *)((char *)in -
-                                    offsetof(hfsbi_mcp_stdio, in)));
-}
-
-static void hfsbi_stdio_turn(hfsbi_task *task) {
-    hfsbi_mcp_stdio *io =
-        (hfsbi_mcp_stdio *)(void *)((char *)task -
-                                    offsetof(hfsbi_mcp_stdio, turn));
-    io->turn_posted = false;
-    hfsbi_stdio_read(io);
-    hfsbi_stdio_watch(io);
-}
+static const hfsbi_wire_fn hfsbi_stdio_fn = {
+    hfsbi_stdio_line, hfsbi_stdio_refused, hfsbi_stdio_ended,
+    hfsbi_stdio_sent};
 
 /* ---- for the object ---- */
 
 HFSBI_FN void hfsbi_mcp_stdio_end(struct hfsbi_mcp_stdio *io, bool at_once) {
     hfsbi_stdio_linger(io, at_once);
-    hfsbi_stdio_watch(io);
     hfsbi_stdio_look(io);
 }
 
@@ -11064,16 +11269,12 @@ HFSBI_FN bool hfsbi_mcp_stdio_ended(const struct hfsbi_mcp_stdio *io) {
 HFSBI_FN void hfsbi_mcp_stdio_free(struct hfsbi_mcp_stdio *io) {
     hfsb_mcp *mcp = io->channel.mcp;
     hfsbi_loop_timer_clear(mcp->loop, &io->timer);
-    hfsbi_loop_io_forget(mcp->loop, &io->in);
-    hfsbi_loop_io_forget(mcp->loop, &io->out);
-    if (io->out_owned) hfsbi_close(&io->out.fd);
+    hfsbi_wire_free(io->wire);
     if (io->channel.session) hfsbi_mcp_session_release(io->channel.session);
-    hfsb_buf_free(&io->line);
-    hfsb_buf_free(&io->queue);
     hfsbi_array_free(&mcp->alloc, io, 1, sizeof *io);
 }
 
-static hfsbi_mcp_stdio *hfsbi_stdio_new(hfsb_mcp *mcp, int in, int out) {
+static hfsbi_mcp_stdio *hfsbi_stdio_new(hfsb_mcp *mcp) {
     hfsbi_mcp_stdio *io =
         (hfsbi_mcp_stdio *)hfsbi_array(&mcp->alloc, 1, sizeof *io);
     if (!io) return NULL;
@@ -11082,56 +11283,26 @@ static hfsbi_mcp_stdio *hfsbi_stdio_new(hfsb_mcp *mcp, int in, int out) {
     io->channel.reply = hfsbi_stdio_reply;
     io->channel.notify = hfsbi_stdio_notify;
     io->channel.can_notify = true;
-    io->in.fd = in;
-    io->in.fn = hfsbi_stdio_readable;
-    io->out.fd = out;
-    io->out.fn = hfsbi_stdio_writable;
-    io->turn.done = hfsbi_stdio_turn;
     io->timer.fn = hfsbi_stdio_tick;
-    io->line.alloc = io->queue.alloc = mcp->alloc;
     io->channel.session = hfsbi_mcp_session_new(mcp);
     if (io->channel.session) return io;
     hfsbi_mcp_stdio_free(io);
     return NULL;
 }
 
-static hfsbi_stdio_kind hfsbi_stdio_kind_of(const struct stat *st) {
-    if (S_ISREG(st->st_mode)) return HFSBI_STDIO_PLAIN;
-    return S_ISSOCK(st->st_mode) ? HFSBI_STDIO_SOCKET : HFSBI_STDIO_POLLED;
-}
-
-/* Starts polling; false with errno. */
-static bool hfsbi_stdio_open(hfsbi_mcp_stdio *io) {
-    struct stat in, out;
-    if (fstat(io->in.fd, &in) != 0 || fstat(io->out.fd, &out) != 0)
-        return false;
-    io->in_kind = hfsbi_stdio_kind_of(&in);
-    io->out_kind = hfsbi_stdio_kind_of(&out);
-    if (io->in.fd == io->out.fd) { /* a descriptor can be polled only once */
-        io->out.fd = fcntl(io->out.fd, F_DUPFD_CLOEXEC, 3);
-        if (io->out.fd < 0) return false;
-        io->out_owned = true;
-    }
-    if (!hfsbi_stdio_poll(io, &io->out, 0, &io->out_kind) ||
-        !hfsbi_stdio_poll(io, &io->in, HFSBI_IO_READ, &io->in_kind))
-        return false;
-    hfsbi_stdio_watch(io);
-    return true;
-}
-
 hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
     hfsbi_mcp_stdio *io;
-    int              code;
+    hfsb_status      st;
     if (mcp->stdio)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "Descriptors are being served already.");
-    io = hfsbi_stdio_new(mcp, in, out);
+    io = hfsbi_stdio_new(mcp);
     if (!io) return hfsbi_fail_status(err, HFSB_NOMEM, "Serving descriptors");
-    if (!hfsbi_stdio_open(io)) {
-        code = errno;
+    st = hfsbi_wire_open(mcp->server, in, out, mcp->limits.max_message,
+                         &hfsbi_stdio_fn, io, &io->wire, err);
+    if (st != HFSB_OK) {
         hfsbi_mcp_stdio_free(io);
-        return hfsbi_fail_os(
-            err, code, "Descriptors %d and %d cannot be served", in, out);
+        return st;
     }
     mcp->stdio = io;
     mcp->part.place = true;
@@ -12137,6 +12308,8 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
 /* dialect_private.h - what the dialects share.
 
      dialect.c   opens a dialect: its tools, its face, its port; helpers
+     codex.c     the exec-server of Codex: channels, messages, sessions
+     codex_process.c, codex_files.c   its processes and its files
 
    Every other file is a dialect: a table of routes, and a function for each
    that turns a request into a call and a result into that protocol's reply.
@@ -12198,6 +12371,2166 @@ HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc);
 HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
                                   hfsbi_build *b);
 
+/* ==== codex.c: the exec-server of Codex =================================== */
+
+typedef struct hfsbi_codex         hfsbi_codex;
+typedef struct hfsbi_codex_channel hfsbi_codex_channel;
+typedef struct hfsbi_codex_session hfsbi_codex_session;
+typedef struct hfsbi_codex_process hfsbi_codex_process;
+typedef struct hfsbi_codex_handle  hfsbi_codex_handle;
+typedef struct hfsbi_codex_call    hfsbi_codex_call;
+
+/* Error codes of JSON-RPC and of Codex. */
+enum {
+    HFSBI_CODEX_PARSE = -32700,
+    HFSBI_CODEX_INVALID = -32600,
+    HFSBI_CODEX_NO_METHOD = -32601,
+    HFSBI_CODEX_PARAMS = -32602,
+    HFSBI_CODEX_INTERNAL = -32603,
+    HFSBI_CODEX_NOT_FOUND = -32004,
+    HFSBI_CODEX_ATTACHED = -32010 /* the session has another connection */
+};
+
+enum {
+    HFSBI_CODEX_MESSAGE = 64 << 20, /* bytes of one message */
+    HFSBI_CODEX_UNSENT = 256 << 10, /* bytes that stop the output of
+                                        processes */
+    HFSBI_CODEX_ENTRIES = 32768,    /* entries of a folder in a reply */
+    HFSBI_CODEX_REPLY = 60 << 20    /* bytes of text in a reply */
+};
+
+/* A method: run() answers in the loop, at once or later; else work() is called
+   in a thread, and what it wrote or why it failed is sent. */
+typedef struct hfsbi_codex_method {
+    const char *name;
+    void (*run)(hfsbi_codex_call *call);
+    hfsb_status (*work)(hfsbi_codex_call *call);
+    bool reported; /* in the journal */
+} hfsbi_codex_method;
+
+/* A request or notification of a client, from its message to its answer. */
+struct hfsbi_codex_call {
+    hfsbi_task                task; /* first: its functions cast it back */
+    hfsbi_codex              *codex;
+    hfsbi_codex_channel      *channel; /* held */
+    hfsbi_codex_session      *session; /* held; NULL before initialize */
+    const hfsbi_codex_method *method;
+    hfsb_buf                  text; /* the message, which doc refers to */
+    hfsb_json_doc             doc;
+    const hfsb_json_value    *id;      /* NULL: a notification */
+    const hfsb_json_value    *params;  /* an object or NULL */
+    hfsb_buf                  out;     /* the answer */
+    hfsb_err                  err;     /* code is not OK: it has failed */
+    int                       code;    /* for the client (0: by err.code) */
+    long long                 began;   /* hfsb_clock_ms() */
+    bool                      owed;    /* an answer: it is no notification */
+    bool                      working; /* in a thread */
+    /* of codex_process.c: a read that waits for output */
+    hfsbi_codex_call *next;
+    hfsbi_job        *job;
+    hfsbi_feed_reader reader;
+    hfsbi_timer       timer;
+    /* of codex_files.c */
+    hfsb_buf            path, to;
+    hfsbi_codex_handle *handle; /* held */
+    unsigned long long  bytes;  /* read or written, for the journal */
+};
+
+/* The state of a client, which outlives its connection for a while. */
+struct hfsbi_codex_session {
+    hfsbi_codex_session *next;
+    hfsbi_codex         *codex;
+    char                 id[33];
+    hfsbi_codex_channel *channel;   /* NULL: the connection is lost */
+    unsigned long        epoch;     /* connections it has had */
+    size_t               users;     /* calls that refer to it */
+    bool                 ended;     /* freed when no call refers to it */
+    hfsbi_timer          timer;     /* ends it without a connection */
+    hfsbi_codex_process *processes; /* newest first */
+    size_t               process_count;
+    unsigned long        started; /* processes ever */
+    hfsbi_codex_call    *reads;   /* that wait */
+    size_t               read_count;
+    hfsbi_codex_handle  *handles;
+    size_t               handle_count;
+};
+
+struct hfsbi_codex {
+    hfsbi_dialect        dialect; /* first: it is found by it */
+    hfsbi_codex_channel *channels;
+    hfsbi_codex_session *sessions; /* newest first */
+    hfsbi_codex_channel *stdio;    /* in `channels`, or NULL */
+    size_t               held;     /* bytes of messages in memory */
+    bool                 ended;    /* no session begins any more */
+};
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_codex(void);
+
+/* Sends a message to the client of the session, if it is connected. */
+HFSBI_FN void hfsbi_codex_notify(hfsbi_codex_session *session,
+                                 hfsb_buf            *message);
+/* False when the client is away, or has much to read. */
+HFSBI_FN bool hfsbi_codex_may_send(const hfsbi_codex_session *session);
+
+/* Begins the result in call->out, a JSON value that the caller appends. */
+HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call);
+/* Makes the call fail with that code for the client. */
+HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
+                               const char *format, ...) HFSBI_PRINTF(3, 4);
+/* Sends the result, or the failure, and frees the call. */
+HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call);
+
+/* Read a parameter as hfsb_json_arg_str() and _bool() do; false after
+   hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_str(hfsbi_codex_call *call, const char *key,
+                              hfsb_str *out);
+HFSBI_FN bool hfsbi_codex_bool(hfsbi_codex_call *call, const char *key,
+                               bool *out);
+/* Appends the path of the URI that the parameter `key` contains; false after
+   hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
+                               hfsb_buf *out);
+/* Append a URI for a path, or bytes as base64, both in quotes. */
+HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path);
+HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes);
+
+/* ---- codex_process.c ---- */
+
+HFSBI_FN void hfsbi_codex_start(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_read(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_write(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_signal(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_terminate(hfsbi_codex_call *call);
+/* Sends the events of all processes, as far as the client takes them. */
+HFSBI_FN void hfsbi_codex_push(hfsbi_codex_session *session);
+/* Answers the reads that wait: their connection is lost. */
+HFSBI_FN void hfsbi_codex_reads_end(hfsbi_codex_session *session);
+/* Ends and forgets all processes. */
+HFSBI_FN void hfsbi_codex_processes_end(hfsbi_codex_session *session);
+
+/* ---- codex_files.c ---- */
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_stat(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_read(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_write(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_make(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_remove(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_copy(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_canonical(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_list(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_walk(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_open(hfsbi_codex_call *call);
+HFSBI_FN hfsb_status hfsbi_codex_fs_block(hfsbi_codex_call *call);
+/* In the loop, before the work: reads the paths, and finds or makes the handle.
+   False after hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_fs_close(hfsbi_codex_call *call);
+/* In the loop, after the work. */
+HFSBI_FN void hfsbi_codex_handle_done(hfsbi_codex_call *call);
+HFSBI_FN void hfsbi_codex_handles_end(hfsbi_codex_session *session);
+
+/* ---- src/dialect/codex.c ---- */
+/* codex.c - the exec-server of Codex: an unmodified Codex runs its commands
+   and changes its files here.
+
+   The protocol is JSON-RPC without "jsonrpc", one object per message, over two
+   kinds of channels: a WebSocket (GET /codex, and GET / on a port of its own)
+   and a pair of descriptors, where each line is a message.
+
+       message --> call --> run() in the loop ------------> answer
+                     |----> work() in a thread -----------> answer
+       process --> feed --> process/output, exited, closed, as notifications
+
+   A session has the processes and the open files of one client:
+
+       initialize --> ATTACHED <--resumeSessionId-- DETACHED
+                         |    --connection lost-->      |
+                         +----------- end <--60 s-------+
+
+   The output of a process is sent as fast as the client reads; then the
+   process is held, and not our memory filled. While the session is detached
+   nothing is sent. A start that is repeated after the session was resumed joins
+   the process of the first one: its answer may have been lost.
+
+   Over descriptors there is one client: the server stops at the end of its
+   input, and its processes end at once. */
+enum {
+    HFSBI_CODEX_SESSIONS = 64,
+    HFSBI_CODEX_WORKING = 32,     /* calls of a channel in threads */
+    HFSBI_CODEX_CHOKE = 4 << 20,  /* unsent bytes that stop reading */
+    HFSBI_CODEX_HELD = 256 << 20, /* bytes of all messages in memory */
+    HFSBI_CODEX_VALUES = 262144,  /* of a message */
+    HFSBI_CODEX_DETACHED_MS = 60000,
+    HFSBI_CODEX_SILENCE_MS = 5000, /* a client tries to resume for 25 s: a
+                                       dead connection must be known before */
+    HFSBI_CODEX_LINGER_MS = 500    /* after the end of input, for answers */
+};
+
+struct hfsbi_codex_channel {
+    hfsbi_codex_channel *next;
+    hfsbi_codex         *codex;
+    hfsbi_websocket     *socket;  /* NULL: closed, or there is a wire */
+    hfsbi_wire          *wire;    /* NULL: closed, or there is a socket */
+    hfsb_buf             text;    /* a message that is not complete */
+    hfsbi_codex_session *session; /* NULL before initialize */
+    size_t               users;   /* calls that refer to it */
+    size_t               working; /* of these in threads */
+    size_t               held;    /* bytes of their messages */
+    bool                 paused;
+    bool                 over;  /* no more messages come */
+    hfsbi_timer          timer; /* of a wire: the end of lingering */
+};
+
+/* ---- channels ---- */
+
+static size_t hfsbi_codex_waiting(const hfsbi_codex_channel *c) {
+    if (c->socket) return hfsbi_websocket_waiting(c->socket);
+    return c->wire ? hfsbi_wire_waiting(c->wire) : 0;
+}
+
+/* Nobody can be answered any more. */
+static void hfsbi_codex_lose(hfsbi_codex_channel *c) {
+    hfsb_buf none = HFSB_INIT;
+    if (c->socket)
+        hfsbi_websocket_close(c->socket, 1011, HFSB_LIT("out of memory"));
+    else if (c->wire) hfsbi_wire_send(c->wire, &none);
+}
+
+static void hfsbi_codex_send(hfsbi_codex_channel *c, hfsb_buf *message) {
+    if (c->socket) {
+        if (message->status != HFSB_OK || !message->len) hfsbi_codex_lose(c);
+        else
+            (void)hfsbi_websocket_send(c->socket, true, hfsb_buf_str(message));
+    } else if (c->wire) {
+        if (message->status != HFSB_OK) hfsb_buf_truncate(message, 0);
+        hfsbi_wire_send(c->wire, message);
+    }
+}
+
+/* Reads from the peer only while there is room for what it asks. */
+static void hfsbi_codex_balance(hfsbi_codex_channel *c) {
+    bool pause = c->working >= HFSBI_CODEX_WORKING ||
+                 c->held > HFSBI_CODEX_MESSAGE ||
+                 hfsbi_codex_waiting(c) > HFSBI_CODEX_CHOKE;
+    if (pause == c->paused) return;
+    c->paused = pause;
+    if (c->socket) hfsbi_websocket_pause(c->socket, pause);
+    else if (c->wire && !c->over) hfsbi_wire_pause(c->wire, pause);
+}
+
+static void hfsbi_codex_channel_free(hfsbi_codex_channel *c) {
+    hfsbi_codex          *codex = c->codex;
+    hfsbi_codex_channel **link = &codex->channels;
+    while (*link != c) link = &(*link)->next;
+    *link = c->next;
+    codex->held -= c->text.len;
+    if (codex->stdio == c) codex->stdio = NULL;
+    hfsbi_loop_timer_clear(codex->dialect.loop, &c->timer);
+    hfsbi_wire_free(c->wire);
+    hfsb_buf_free(&c->text);
+    hfsbi_array_free(&codex->dialect.alloc, c, 1, sizeof *c);
+}
+
+static hfsbi_codex_channel *hfsbi_codex_channel_new(hfsbi_codex *codex) {
+    hfsbi_codex_channel *c = (hfsbi_codex_channel *)hfsbi_array(
+        &codex->dialect.alloc, 1, sizeof *c);
+    if (!c) return NULL;
+    memset(c, 0, sizeof *c);
+    c->codex = codex;
+    c->text.alloc = codex->dialect.alloc;
+    c->next = codex->channels;
+    codex->channels = c;
+    return c;
+}
+
+/* A client over descriptors is answered, or has no time any more. */
+static void hfsbi_codex_stdio_look(hfsbi_codex_channel *c, bool late) {
+    hfsb_server *server = c->codex->dialect.server;
+    if (!c->over || !c->wire) return;
+    if (!late && (c->users || hfsbi_wire_waiting(c->wire)) &&
+        !hfsbi_wire_is_lost(c->wire))
+        return;
+    hfsbi_loop_timer_clear(c->codex->dialect.loop, &c->timer);
+    if (!hfsbi_server_is_stopping(server)) hfsb_server_stop(server);
+}
+
+/* ---- sessions ---- */
+
+static void hfsbi_codex_session_release(hfsbi_codex_session *s) {
+    if (s->users || !s->ended) return;
+    hfsbi_codex_handles_end(s);
+    hfsbi_array_free(&s->codex->dialect.alloc, s, 1, sizeof *s);
+}
+
+static void hfsbi_codex_session_end(hfsbi_codex_session *s) {
+    hfsbi_codex_session **link = &s->codex->sessions;
+    while (*link != s) link = &(*link)->next;
+    *link = s->next;
+    if (s->channel) s->channel->session = NULL;
+    s->channel = NULL;
+    s->ended = true;
+    s->users++; /* calls that end here refer to it */
+    hfsbi_loop_timer_clear(s->codex->dialect.loop, &s->timer);
+    hfsbi_codex_reads_end(s);
+    hfsbi_codex_processes_end(s);
+    s->users--;
+    hfsbi_codex_session_release(s);
+}
+
+static void hfsbi_codex_session_expire(hfsbi_timer *timer) {
+    hfsbi_codex_session_end(
+        (hfsbi_codex_session *)(void *)((char *)timer -
+                                        offsetof(hfsbi_codex_session, timer)));
+}
+
+/* The connection of a session is lost. */
+static void hfsbi_codex_detach(hfsbi_codex_channel *c) {
+    hfsbi_codex_session *s = c->session;
+    if (!s) return;
+    c->session = NULL;
+    s->channel = NULL;
+    s->users++;
+    hfsbi_codex_reads_end(s);
+    s->users--;
+    hfsbi_loop_timer(c->codex->dialect.loop, &s->timer,
+                     hfsb_clock_ms() + HFSBI_CODEX_DETACHED_MS);
+}
+
+/* Makes room for a session: of those without a connection the oldest goes. */
+static bool hfsbi_codex_session_room(hfsbi_codex *codex) {
+    hfsbi_codex_session *s, *oldest = NULL;
+    size_t               n = 0;
+    for (s = codex->sessions; s; s = s->next, n++)
+        if (!s->channel) oldest = s;
+    if (n < HFSBI_CODEX_SESSIONS) return true;
+    if (!oldest) return false;
+    hfsbi_codex_session_end(oldest);
+    return true;
+}
+
+static hfsbi_codex_session *hfsbi_codex_session_new(hfsbi_codex *codex) {
+    hfsbi_codex_session *s;
+    if (codex->ended || !hfsbi_codex_session_room(codex)) return NULL;
+    s = (hfsbi_codex_session *)hfsbi_array(&codex->dialect.alloc, 1,
+                                           sizeof *s);
+    if (!s) return NULL;
+    memset(s, 0, sizeof *s);
+    s->codex = codex;
+    s->timer.fn = hfsbi_codex_session_expire;
+    (void)hfsbi_random_hex(s->id, sizeof s->id - 1);
+    s->next = codex->sessions;
+    codex->sessions = s;
+    return s;
+}
+
+HFSBI_FN bool hfsbi_codex_may_send(const hfsbi_codex_session *s) {
+    return s->channel && hfsbi_codex_waiting(s->channel) < HFSBI_CODEX_UNSENT;
+}
+
+HFSBI_FN void hfsbi_codex_notify(hfsbi_codex_session *s, hfsb_buf *message) {
+    if (s->channel) hfsbi_codex_send(s->channel, message);
+}
+
+/* ---- calls ---- */
+
+static void hfsbi_codex_call_free(hfsbi_codex_call *call) {
+    hfsbi_codex         *codex = call->codex;
+    hfsbi_codex_channel *c = call->channel;
+    hfsbi_codex_session *s = call->session;
+    size_t               size = call->text.len;
+    if (call->working) c->working--;
+    c->held -= size;
+    codex->held -= size;
+    hfsb_json_free(&call->doc);
+    hfsb_buf_free(&call->text);
+    hfsb_buf_free(&call->out);
+    hfsb_buf_free(&call->path);
+    hfsb_buf_free(&call->to);
+    hfsbi_array_free(&codex->dialect.alloc, call, 1, sizeof *call);
+    if (s) {
+        s->users--;
+        hfsbi_codex_session_release(s);
+    }
+    c->users--;
+    hfsbi_codex_balance(c);
+    hfsbi_codex_stdio_look(c, false);
+    if (!c->users && !c->socket && !c->wire) hfsbi_codex_channel_free(c);
+}
+
+HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call) {
+    hfsb_buf_append(&call->out, HFSB_LIT("{\"id\":"));
+    (void)hfsb_json_write(call->id, NULL, &call->out, NULL);
+    hfsb_buf_append(&call->out, HFSB_LIT(",\"result\":"));
+    return &call->out;
+}
+
+HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
+                               const char *format, ...) {
+    va_list ap;
+    call->code = code;
+    (void)hfsbi_fail(&call->err, HFSB_ARG, 0, "%s", "");
+    va_start(ap, format);
+    (void)vsnprintf(call->err.msg, sizeof call->err.msg, format, ap);
+    va_end(ap);
+}
+
+/* The code for a failure of the library. */
+static int hfsbi_codex_code(hfsb_status st) {
+    switch (st) {
+    case HFSB_NOT_FOUND: return HFSBI_CODEX_NOT_FOUND;
+    case HFSB_ARG:
+    case HFSB_SYNTAX:
+    case HFSB_LIMIT:
+    case HFSB_REFUSED:
+    case HFSB_DENIED:
+    case HFSB_OUTSIDE:
+    case HFSB_EXISTS:
+    case HFSB_IS_DIR:
+    case HFSB_NOT_REGULAR: return HFSBI_CODEX_INVALID;
+    default: return HFSBI_CODEX_INTERNAL;
+    }
+}
+
+static void hfsbi_codex_put_error(hfsbi_codex_call *call) {
+    int code = call->code ? call->code : hfsbi_codex_code(call->err.code);
+    hfsb_buf_free(&call->out);
+    hfsb_buf_append(&call->out, HFSB_LIT("{\"id\":"));
+    (void)hfsb_json_write(call->id, NULL, &call->out, NULL);
+    hfsb_buf_printf(&call->out, ",\"error\":{\"code\":%d,\"message\":", code);
+    hfsbi_json_put_quoted(&call->out, hfsb_cstr(call->err.msg));
+    hfsb_buf_append(&call->out, HFSB_LIT("}}"));
+}
+
+HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call) {
+    if (call->err.code == HFSB_OK) {
+        hfsb_buf_append_byte(&call->out, '}');
+        if (call->out.status != HFSB_OK)
+            (void)hfsbi_fail_status(&call->err, HFSB_NOMEM, "The answer");
+    }
+    if (call->err.code != HFSB_OK) hfsbi_codex_put_error(call);
+    if (call->owed) hfsbi_codex_send(call->channel, &call->out);
+    hfsbi_codex_call_free(call);
+}
+
+HFSBI_FN bool hfsbi_codex_str(hfsbi_codex_call *call, const char *key,
+                              hfsb_str *out) {
+    hfsb_err err = HFSB_INIT;
+    if (hfsb_json_arg_str(call->params, key, true, out, &err) == HFSB_OK)
+        return true;
+    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_codex_bool(hfsbi_codex_call *call, const char *key,
+                               bool *out) {
+    hfsb_err err = HFSB_INIT;
+    if (hfsb_json_arg_bool(call->params, key, false, out, &err) == HFSB_OK)
+        return true;
+    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
+    return false;
+}
+
+/* ---- URIs and bytes ---- */
+
+HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
+                               hfsb_buf *out) {
+    hfsb_str    uri;
+    hfsb_status st = HFSB_SYNTAX;
+    if (!hfsbi_codex_str(call, key, &uri)) return false;
+    if (hfsb_str_starts(uri, HFSB_LIT("file://localhost/")))
+        uri = hfsb_str_slice(uri, 16, uri.len);
+    else if (hfsb_str_starts(uri, HFSB_LIT("file:///")))
+        uri = hfsb_str_slice(uri, 7, uri.len);
+    else uri.len = 0;
+    if (uri.len && hfsbi_url_until(uri, "?#") == uri.len)
+        st = hfsb_http_decode(uri, out, NULL);
+    if (st == HFSB_OK &&
+        hfsb_str_find_byte(hfsb_buf_str(out), '\0') == HFSB_NPOS)
+        return true;
+    hfsbi_codex_fail(
+        call, st == HFSB_NOMEM ? HFSBI_CODEX_INTERNAL : HFSBI_CODEX_PARAMS,
+        st == HFSB_NOMEM ? "%s: out of memory."
+                         : "%s must be a file URI of an absolute "
+                           "path: file:///dir/file.",
+        key);
+    return false;
+}
+
+HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path) {
+    static const char plain[] = "/-._~!$&'()*+,;=:@";
+    size_t            i;
+    hfsb_buf_append(out, HFSB_LIT("\"file://"));
+    for (i = 0; i < path.len; i++) {
+        char c = path.ptr[i];
+        if (hfsbi_is_alpha(c) || hfsbi_is_digit(c) || (c && strchr(plain, c)))
+            hfsb_buf_append_byte(out, c);
+        else hfsb_buf_printf(out, "%%%02X", (unsigned)(unsigned char)c);
+    }
+    hfsb_buf_append_byte(out, '"');
+}
+
+HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes) {
+    hfsb_buf_append_byte(out, '"');
+    if (hfsb_base64_encode(bytes, out) != HFSB_OK)
+        out->status = HFSB_NOMEM; /* the answer has failed */
+    hfsb_buf_append_byte(out, '"');
+}
+
+/* ---- methods of the session ---- */
+
+static hfsbi_codex_session *hfsbi_codex_find(hfsbi_codex *codex, hfsb_str id) {
+    hfsbi_codex_session *s = codex->sessions;
+    while (s && !hfsb_str_equal(hfsb_cstr(s->id), id)) s = s->next;
+    return s;
+}
+
+/* Finds the session to resume or makes one; NULL after a failure. */
+static hfsbi_codex_session *hfsbi_codex_choose(hfsbi_codex_call *call) {
+    const hfsb_json_value *resume =
+        hfsb_json_get(call->params, "resumeSessionId");
+    hfsbi_codex_session *s;
+    hfsb_str             id = hfsb_json_str(resume, HFSB_LIT(""));
+    if (call->channel->session) {
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
+                         "This connection has a session already.");
+        return NULL;
+    }
+    if (hfsb_json_type_of(resume) == HFSB_JSON_NULL) {
+        s = hfsbi_codex_session_new(call->codex);
+        if (!s)
+            hfsbi_codex_fail(call, HFSBI_CODEX_INTERNAL,
+                             "No session can begin now.");
+        return s;
+    }
+    s = hfsbi_codex_find(call->codex, id);
+    if (!s)
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID, "unknown session id %.*s",
+                         (int)hfsb_utf8_offset(id, 40), id.ptr);
+    else if (s->channel)
+        hfsbi_codex_fail(call, HFSBI_CODEX_ATTACHED,
+                         "session %s is already attached to another "
+                         "connection",
+                         s->id);
+    return s && !s->channel ? s : NULL;
+}
+
+static void hfsbi_codex_initialize(hfsbi_codex_call *call) {
+    hfsbi_codex_session *s = hfsbi_codex_choose(call);
+    if (!s) {
+        hfsbi_codex_answer(call);
+        return;
+    }
+    hfsbi_loop_timer_clear(call->codex->dialect.loop, &s->timer);
+    s->channel = call->channel;
+    s->epoch++;
+    call->channel->session = s;
+    hfsb_buf_printf(hfsbi_codex_result(call), "{\"sessionId\":\"%s\"}", s->id);
+    hfsbi_codex_answer(call);
+    hfsbi_codex_push(s);
+}
+
+static void hfsbi_codex_ready(hfsbi_codex_call *call) {
+    hfsb_buf_append(hfsbi_codex_result(call),
+                    HFSB_LIT("{\"status\":\"ready\"}"));
+    hfsbi_codex_answer(call);
+}
+
+static void hfsbi_codex_nothing(hfsbi_codex_call *call) {
+    hfsb_buf_append(hfsbi_codex_result(call), HFSB_LIT("{}"));
+    hfsbi_codex_answer(call);
+}
+
+static void hfsbi_codex_info(hfsbi_codex_call *call) {
+    const hfsb_tools *tools = call->codex->dialect.tools;
+    hfsb_str          shell = hfsb_buf_str(&tools->shell), name;
+    hfsb_str          cwd = hfsb_root_work_dir(tools->place);
+    hfsb_buf         *out = hfsbi_codex_result(call);
+    char              here[PATH_MAX];
+    if (!shell.len) shell = HFSB_LIT("/bin/sh");
+    if (!cwd.len && getcwd(here, sizeof here)) cwd = hfsb_cstr(here);
+    name = shell;
+    while (hfsb_str_find_byte(name, '/') != HFSB_NPOS)
+        name =
+            hfsb_str_slice(name, hfsb_str_find_byte(name, '/') + 1, name.len);
+    hfsb_buf_append(out, HFSB_LIT("{\"shell\":{\"name\":"));
+    hfsbi_json_put_quoted(out, name);
+    hfsb_buf_append(out, HFSB_LIT(",\"path\":"));
+    hfsbi_json_put_quoted(out, shell);
+    hfsb_buf_append(out, HFSB_LIT("},\"cwd\":"));
+    if (cwd.len) hfsbi_codex_put_uri(out, cwd);
+    else hfsb_buf_append(out, HFSB_LIT("null"));
+    hfsb_buf_append(out, HFSB_LIT(",\"capabilities\":{}}"));
+    hfsbi_codex_answer(call);
+}
+
+/* ---- messages ---- */
+
+static const hfsbi_codex_method hfsbi_codex_methods[] = {
+    {"initialize", hfsbi_codex_initialize, NULL, false},
+    {"initialized", hfsbi_codex_nothing, NULL, false},
+    {"environment/info", hfsbi_codex_info, NULL, false},
+    {"environment/status", hfsbi_codex_ready, NULL, false},
+    {"process/start", hfsbi_codex_start, NULL, false},
+    {"process/read", hfsbi_codex_read, NULL, false},
+    {"process/write", hfsbi_codex_write, NULL, false},
+    {"process/signal", hfsbi_codex_signal, NULL, false},
+    {"process/terminate", hfsbi_codex_terminate, NULL, false},
+    {"fs/getMetadata", NULL, hfsbi_codex_fs_stat, false},
+    {"fs/readFile", NULL, hfsbi_codex_fs_read, true},
+    {"fs/writeFile", NULL, hfsbi_codex_fs_write, true},
+    {"fs/createDirectory", NULL, hfsbi_codex_fs_make, true},
+    {"fs/remove", NULL, hfsbi_codex_fs_remove, true},
+    {"fs/copy", NULL, hfsbi_codex_fs_copy, true},
+    {"fs/canonicalize", NULL, hfsbi_codex_fs_canonical, false},
+    {"fs/readDirectory", NULL, hfsbi_codex_fs_list, false},
+    {"fs/walk", NULL, hfsbi_codex_fs_walk, false},
+    {"fs/open", NULL, hfsbi_codex_fs_open, true},
+    {"fs/readBlock", NULL, hfsbi_codex_fs_block, false},
+    {"fs/close", hfsbi_codex_fs_close, NULL, false}};
+
+static const hfsbi_codex_method *hfsbi_codex_method_find(hfsb_str name) {
+    size_t i, n = sizeof hfsbi_codex_methods / sizeof *hfsbi_codex_methods;
+    for (i = 0; i < n; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_codex_methods[i].name)))
+            return &hfsbi_codex_methods[i];
+    return NULL;
+}
+
+/* In a thread. */
+static void hfsbi_codex_work(hfsbi_task *task) {
+    hfsbi_codex_call *call = (hfsbi_codex_call *)(void *)task;
+    hfsb_status       st = call->method->work(call);
+    if (st != HFSB_OK && call->err.code == HFSB_OK)
+        (void)hfsbi_fail_status(&call->err, st, call->method->name);
+}
+
+static void hfsbi_codex_worked(hfsbi_task *task) {
+    hfsbi_codex_call *call = (hfsbi_codex_call *)(void *)task;
+    const hfsb_tools *tools = call->codex->dialect.tools;
+    if (call->handle) hfsbi_codex_handle_done(call);
+    /* Codex looks for .git in all folders above: what is outside the root does
+       not exist */
+    if (call->err.code == HFSB_OUTSIDE &&
+        call->method->work == hfsbi_codex_fs_stat)
+        call->code = HFSBI_CODEX_NOT_FOUND;
+    if (call->method->reported)
+        hfsbi_api_report(tools, call->method->name, hfsb_buf_str(&call->path),
+                         "", hfsb_cstr(call->err.msg), call->began,
+                         call->bytes);
+    hfsbi_codex_answer(call);
+}
+
+static void hfsbi_codex_serve(hfsbi_codex_call *call) {
+    if (call->method->run) {
+        call->method->run(call);
+    } else if (!hfsbi_codex_fs_prepare(call)) {
+        hfsbi_codex_answer(call);
+    } else {
+        call->task.run = hfsbi_codex_work;
+        call->task.done = hfsbi_codex_worked;
+        call->task.walled = call->codex->dialect.tools->walled;
+        call->working = true;
+        call->channel->working++;
+        hfsbi_loop_work(call->codex->dialect.loop, &call->task);
+    }
+}
+
+/* Reads what is asked for. False after a failure, or when nothing is to be
+   answered. */
+static bool hfsbi_codex_understand(hfsbi_codex_call *call) {
+    const hfsb_json_value *root = call->doc.root;
+    const hfsb_json_value *id = hfsb_json_get(root, "id");
+    const hfsb_json_value *method = hfsb_json_get(root, "method");
+    hfsb_json_type         type = hfsb_json_type_of(id);
+    hfsb_str               name = hfsb_json_str(method, HFSB_LIT(""));
+    if (type == HFSB_JSON_STRING || type == HFSB_JSON_INT) call->id = id;
+    if (hfsb_json_type_of(root) != HFSB_JSON_OBJECT || (id && !call->id) ||
+        (method && !name.len)) {
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID, "This is not a message.");
+        return false;
+    }
+    call->owed = call->id && method; /* else it is a notification or a reply */
+    if (!method) return false;
+    call->method = hfsbi_codex_method_find(name);
+    call->params = hfsb_json_get(root, "params");
+    if (!call->method)
+        hfsbi_codex_fail(call, HFSBI_CODEX_NO_METHOD, "unknown method %.*s",
+                         (int)hfsb_utf8_offset(name, 80), name.ptr);
+    else if (!call->session && call->method->run != hfsbi_codex_initialize)
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID, "Send initialize first.");
+    else if (hfsb_json_type_of(call->params) != HFSB_JSON_OBJECT &&
+             hfsb_json_type_of(call->params) != HFSB_JSON_NULL)
+        hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
+                         "params must be an object.");
+    else return true;
+    return false;
+}
+
+static hfsbi_codex_call *hfsbi_codex_call_new(hfsbi_codex_channel *c,
+                                              hfsb_buf            *text) {
+    const hfsb_alloc *alloc = &c->codex->dialect.alloc;
+    hfsbi_codex_call *call =
+        (hfsbi_codex_call *)hfsbi_array(alloc, 1, sizeof *call);
+    if (!call) return NULL;
+    memset(call, 0, sizeof *call);
+    call->codex = c->codex;
+    call->channel = c;
+    call->session = c->session;
+    call->began = hfsb_clock_ms();
+    call->doc.alloc = call->out.alloc = *alloc;
+    call->path.alloc = call->to.alloc = *alloc;
+    call->text = *text;
+    memset(text, 0, sizeof *text);
+    text->alloc = call->text.alloc;
+    c->users++;
+    c->held += call->text.len;
+    c->codex->held += call->text.len;
+    if (c->session) c->session->users++;
+    return call;
+}
+
+/* Serves a message, which is moved out of *text. */
+static void hfsbi_codex_receive(hfsbi_codex_channel *c, hfsb_buf *text) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsbi_codex_call    *call = hfsbi_codex_call_new(c, text);
+    hfsb_err             err = HFSB_INIT;
+    hfsb_status          st;
+    if (!call) {
+        hfsbi_codex_lose(c);
+        return;
+    }
+    how.max_values = HFSBI_CODEX_VALUES;
+    st = hfsb_json_parse_in_place(call->text.ptr, call->text.len, &how,
+                                  &call->doc, &err);
+    call->owed = true;
+    if (st != HFSB_OK)
+        hfsbi_codex_fail(call, HFSBI_CODEX_PARSE, "%s",
+                         st == HFSB_NOMEM ? "Out of memory." : err.msg);
+    if (st == HFSB_OK && hfsbi_codex_understand(call)) hfsbi_codex_serve(call);
+    else hfsbi_codex_answer(call);
+    hfsbi_codex_balance(c);
+}
+
+/* ---- WebSockets ---- */
+
+static void hfsbi_codex_message(void *user, hfsbi_websocket *socket,
+                                hfsb_str piece, bool text, bool last) {
+    hfsbi_codex_channel *c = (hfsbi_codex_channel *)user;
+    hfsbi_codex         *codex = c->codex;
+    (void)text;
+    if (codex->held + piece.len > HFSBI_CODEX_HELD ||
+        hfsb_buf_append(&c->text, piece) != HFSB_OK) {
+        hfsbi_websocket_close(socket, 1013, HFSB_LIT("no memory now"));
+        return;
+    }
+    codex->held += piece.len;
+    if (!last) return;
+    codex->held -= c->text.len;
+    c->users++;
+    if (c->text.len) hfsbi_codex_receive(c, &c->text);
+    hfsb_buf_truncate(&c->text, 0);
+    c->users--;
+}
+
+static void hfsbi_codex_closed(void *user, hfsbi_websocket *socket) {
+    hfsbi_codex_channel *c = (hfsbi_codex_channel *)user;
+    (void)socket;
+    c->socket = NULL;
+    hfsbi_codex_detach(c);
+    if (!c->users) hfsbi_codex_channel_free(c);
+}
+
+static void hfsbi_codex_drained(void *user, hfsbi_websocket *socket) {
+    hfsbi_codex_channel *c = (hfsbi_codex_channel *)user;
+    (void)socket;
+    if (c->session) hfsbi_codex_push(c->session);
+    hfsbi_codex_balance(c);
+}
+
+static const hfsbi_websocket_fn hfsbi_codex_socket_fn = {
+    hfsbi_codex_message, hfsbi_codex_closed, hfsbi_codex_drained,
+    HFSBI_CODEX_MESSAGE, HFSBI_CODEX_SILENCE_MS};
+
+static void hfsbi_codex_connect(void *user, hfsb_request *request) {
+    hfsbi_codex         *codex = (hfsbi_codex *)user;
+    hfsbi_codex_channel *c = hfsbi_codex_channel_new(codex);
+    if (!c) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    c->socket = hfsbi_websocket_open(request, NULL, &hfsbi_codex_socket_fn, c);
+    if (!c->socket) hfsbi_codex_channel_free(c);
+}
+
+/* ---- descriptors ---- */
+
+static void hfsbi_codex_line(void *user, hfsb_buf *line) {
+    hfsbi_codex_receive((hfsbi_codex_channel *)user, line);
+}
+
+static void hfsbi_codex_refused(void *user, const hfsb_err *err) {
+    hfsbi_codex_channel *c = (hfsbi_codex_channel *)user;
+    hfsb_buf             out = HFSB_INIT;
+    out.alloc = c->codex->dialect.alloc;
+    hfsb_buf_printf(&out, "{\"id\":null,\"error\":{\"code\":%d,\"message\":",
+                    HFSBI_CODEX_PARSE);
+    hfsbi_json_put_quoted(&out, hfsb_cstr(err->msg));
+    hfsb_buf_append(&out, HFSB_LIT("}}"));
+    hfsbi_codex_send(c, &out);
+    hfsb_buf_free(&out);
+}
+
+static void hfsbi_codex_sent(void *user) {
+    hfsbi_codex_channel *c = (hfsbi_codex_channel *)user;
+    if (c->session) hfsbi_codex_push(c->session);
+    hfsbi_codex_balance(c);
+    hfsbi_codex_stdio_look(c, false);
+}
+
+static void hfsbi_codex_late(hfsbi_timer *timer) {
+    hfsbi_codex_stdio_look(
+        (hfsbi_codex_channel *)(void *)((char *)timer -
+                                        offsetof(hfsbi_codex_channel, timer)),
+        true);
+}
+
+static void hfsbi_codex_stdio_ended(void *user, bool lost) {
+    hfsbi_codex_channel *c = (hfsbi_codex_channel *)user;
+    hfsbi_dialect       *d = &c->codex->dialect;
+    c->over = true;
+    hfsbi_jobs_end(d->tools, HFSB_LIT(""));
+    hfsbi_loop_timer(d->loop, &c->timer,
+                     hfsb_clock_ms() + (lost ? 0 : HFSBI_CODEX_LINGER_MS));
+    if (!lost) hfsbi_codex_stdio_look(c, false);
+}
+
+static const hfsbi_wire_fn hfsbi_codex_wire_fn = {
+    hfsbi_codex_line, hfsbi_codex_refused, hfsbi_codex_stdio_ended,
+    hfsbi_codex_sent};
+
+static hfsb_status hfsbi_codex_stdio(hfsbi_codex             *codex,
+                                     const hfsb_dialect_opts *opts,
+                                     hfsb_err                *err) {
+    hfsbi_codex_channel *c = hfsbi_codex_channel_new(codex);
+    hfsb_status          st;
+    if (!c) return hfsbi_fail_status(err, HFSB_NOMEM, "Serving descriptors");
+    c->timer.fn = hfsbi_codex_late;
+    st = hfsbi_wire_open(codex->dialect.server, opts->in, opts->out,
+                         HFSBI_CODEX_MESSAGE, &hfsbi_codex_wire_fn, c,
+                         &c->wire, err);
+    if (st != HFSB_OK) {
+        hfsbi_codex_channel_free(c);
+        return st;
+    }
+    codex->stdio = c;
+    codex->dialect.part.place = true;
+    return HFSB_OK;
+}
+
+/* ---- the dialect ---- */
+
+/* The token of the server was looked for, and wiped, before. */
+static bool hfsbi_codex_trusts(hfsbi_face *face, hfsb_request *request) {
+    hfsbi_dialect *d = hfsbi_dialect_of(face);
+    if (!d->has_token) return hfsbi_request_is_trusted(request);
+    return hfsbi_dialect_trusts(d, request, "Authorization", "Bearer");
+}
+
+static void hfsbi_codex_refuse(hfsbi_face *face, hfsb_request *request,
+                               int status, hfsb_str message) {
+    (void)face;
+    hfsb_reply(request, status, "text/plain; charset=utf-8", message);
+}
+
+/* The server stops: clients are told; processes end a moment later. */
+static void hfsbi_codex_part_stop(hfsbi_server_part *part) {
+    hfsbi_codex         *codex = (hfsbi_codex *)(void *)part;
+    hfsbi_codex_channel *c = codex->channels, *next;
+    for (; c; c = next) {
+        next = c->next;
+        if (c->socket)
+            hfsbi_websocket_close(c->socket, HFSBI_WS_GOING_AWAY,
+                                  HFSB_LIT("the server stops"));
+        else if (c->wire) hfsbi_wire_shut(c->wire);
+    }
+}
+
+static void hfsbi_codex_part_end(hfsbi_server_part *part) {
+    hfsbi_codex *codex = (hfsbi_codex *)(void *)part;
+    codex->ended = true;
+    while (codex->sessions) hfsbi_codex_session_end(codex->sessions);
+    hfsbi_jobs_end(codex->dialect.tools, HFSB_LIT(""));
+}
+
+static hfsb_status hfsbi_codex_open(hfsbi_dialect           *d,
+                                    const hfsb_dialect_opts *opts,
+                                    hfsb_err                *err) {
+    static const hfsbi_dialect_route routes[] = {
+        {"GET", "/codex", hfsbi_codex_connect, false, NULL, NULL},
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    static const hfsbi_dialect_route alone[] = {
+        {"GET", "/", hfsbi_codex_connect, false, NULL, NULL},
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    hfsb_status st;
+    d->part.stop = hfsbi_codex_part_stop;
+    d->part.end = hfsbi_codex_part_end;
+    if (opts->on_fds)
+        return hfsbi_codex_stdio((hfsbi_codex *)(void *)d, opts, err);
+    d->face.any_host = d->has_token || hfsbi_server_token(d->server);
+    d->face.trusts = hfsbi_codex_trusts;
+    d->face.refuse = hfsbi_codex_refuse;
+    st = hfsbi_dialect_add(d, routes, err);
+    if (st == HFSB_OK && opts->own_port) st = hfsbi_dialect_add(d, alone, err);
+    return st;
+}
+
+static void hfsbi_codex_close(hfsbi_dialect *d) {
+    hfsbi_codex *codex = (hfsbi_codex *)(void *)d;
+    while (codex->sessions) hfsbi_codex_session_end(codex->sessions);
+    while (codex->channels) hfsbi_codex_channel_free(codex->channels);
+}
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_codex(void) {
+    static const hfsbi_dialect_kind kind = {
+        "codex", sizeof(hfsbi_codex), hfsbi_codex_open, hfsbi_codex_close};
+    return &kind;
+}
+
+/* ---- src/dialect/codex_process.c ---- */
+/* codex_process.c - the processes of a client of codex.c.
+
+   A process is a program (program.c), found by the id that the client chose.
+   Its events are pushed by a reader of its feed:
+
+       start --> STARTING --> pushed as they come --> CLOSED was sent
+                    |                                     |
+                 on_start                          the job is released; a read
+              answers the start                    finds it while it is kept
+
+   Numbers are those of the feed. A client needs every number: where events are
+   lost, because there was no memory for them, it gets a note with the first of
+   their numbers and nothing with the others.
+
+   process/read is for a client that was away: it has a reader of its own, from
+   the number that the client names. */
+enum {
+    HFSBI_CODEX_PROCESSES = 256,  /* of a session, */
+    HFSBI_CODEX_FINISHED = 64,    /* and of these known after their end */
+    HFSBI_CODEX_READS = 64,       /* of a session that wait */
+    HFSBI_CODEX_CHUNKS = 8192,    /* of one read */
+    HFSBI_CODEX_READ = 4 << 20,   /* bytes of one read at most */
+    HFSBI_CODEX_WAIT_MS = 60000,  /* longest wait of a read */
+    HFSBI_CODEX_REUSE_MS = 30000, /* an id is free so long after the end */
+    HFSBI_CODEX_WRITES = 32,      /* ids of writes that are remembered */
+    HFSBI_CODEX_COLS = 80,
+    HFSBI_CODEX_ROWS = 24
+};
+
+struct hfsbi_codex_process {
+    hfsbi_codex_process *next;
+    hfsbi_codex_session *session;
+    hfsb_buf             id;       /* the client's */
+    char                 name[64]; /* the id of the job */
+    hfsbi_job           *job;      /* held; NULL: all of it was sent */
+    hfsbi_codex_call    *starting; /* waits for the start */
+    hfsbi_feed_reader    reader;
+    unsigned long        epoch;  /* connection that has started it */
+    long long            closed; /* hfsb_clock_ms(); 0: not yet */
+    bool                 input;  /* it takes some */
+    unsigned long long   lost;   /* events that are gone, to be told, */
+    unsigned long long   lost_bytes;
+    unsigned long long   lost_seq;                   /* from this number on */
+    unsigned long long   writes[HFSBI_CODEX_WRITES]; /* hashes; a ring */
+    size_t               write_count;                /* ever */
+};
+
+/* ---- the table ---- */
+
+static hfsb_tools *hfsbi_codex_tools(const hfsbi_codex_session *s) {
+    return s->codex->dialect.tools;
+}
+
+static hfsbi_codex_process *
+hfsbi_codex_process_find(const hfsbi_codex_session *s, hfsb_str id) {
+    hfsbi_codex_process *p = s->processes;
+    while (p && !hfsb_str_equal(hfsb_buf_str(&p->id), id)) p = p->next;
+    return p;
+}
+
+/* Stops following the process. */
+static void hfsbi_codex_process_release(hfsbi_codex_process *p) {
+    if (!p->job) return;
+    (void)hfsbi_program_on_start(p->job, NULL, NULL);
+    hfsbi_feed_detach(&p->reader);
+    hfsbi_program_release(p->job);
+    p->job = NULL;
+}
+
+static void hfsbi_codex_process_free(hfsbi_codex_process *p) {
+    hfsbi_codex_session  *s = p->session;
+    hfsbi_codex_process **link = &s->processes;
+    while (*link != p) link = &(*link)->next;
+    *link = p->next;
+    s->process_count--;
+    hfsbi_codex_process_release(p);
+    hfsb_buf_free(&p->id);
+    hfsbi_array_free(&s->codex->dialect.alloc, p, 1, sizeof *p);
+}
+
+/* Forgets the oldest of those that have ended, if there are many. */
+static void hfsbi_codex_processes_trim(hfsbi_codex_session *s) {
+    hfsbi_codex_process *p, *oldest = NULL;
+    size_t               n = 0;
+    for (p = s->processes; p; p = p->next) {
+        if (!p->closed) continue;
+        n++;
+        oldest = p;
+    }
+    if (n > HFSBI_CODEX_FINISHED) hfsbi_codex_process_free(oldest);
+}
+
+static hfsbi_codex_process *hfsbi_codex_process_new(hfsbi_codex_session *s,
+                                                    hfsb_str             id) {
+    const hfsb_alloc    *alloc = &s->codex->dialect.alloc;
+    hfsbi_codex_process *p =
+        (hfsbi_codex_process *)hfsbi_array(alloc, 1, sizeof *p);
+    if (!p) return NULL;
+    memset(p, 0, sizeof *p);
+    p->session = s;
+    p->id.alloc = *alloc;
+    p->next = s->processes;
+    s->processes = p;
+    s->process_count++;
+    if (hfsb_buf_append(&p->id, id) != HFSB_OK) {
+        hfsbi_codex_process_free(p);
+        return NULL;
+    }
+    (void)snprintf(p->name, sizeof p->name, "codex-%.16s-%lu", s->id,
+                   ++s->started);
+    return p;
+}
+
+/* Answers the start that waits, if one does. */
+static void hfsbi_codex_give_up(hfsbi_codex_process *p, const char *why) {
+    hfsbi_codex_call *call = p->starting;
+    p->starting = NULL;
+    if (!call) return;
+    hfsbi_codex_fail(call, HFSBI_CODEX_INTERNAL, "%s", why);
+    hfsbi_codex_answer(call);
+}
+
+HFSBI_FN void hfsbi_codex_processes_end(hfsbi_codex_session *s) {
+    while (s->processes) {
+        hfsbi_codex_process *p = s->processes;
+        if (p->job) { /* hfsbi_codex_started() must not see it */
+            (void)hfsbi_program_on_start(p->job, NULL, NULL);
+            (void)hfsbi_job_kill(hfsbi_codex_tools(s), p->job);
+        }
+        hfsbi_codex_give_up(p, "The session has ended.");
+        hfsbi_codex_process_free(p);
+    }
+}
+
+/* ---- events ---- */
+
+static const char *hfsbi_codex_stream(hfsbi_feed_kind kind) {
+    return kind == HFSBI_FEED_PTY      ? "pty"
+           : kind == HFSBI_FEED_STDERR ? "stderr"
+                                       : "stdout";
+}
+
+static int hfsbi_codex_exit(const hfsbi_feed_exit *e) {
+    if (e->end == HFSB_PROC_EXITED) return e->exit_code;
+    return e->end == HFSB_PROC_SIGNALED ? 128 + e->signal : -1;
+}
+
+/* Appends "seq", "stream" and "chunk". */
+static void hfsbi_codex_put_chunk(hfsb_buf *out, unsigned long long seq,
+                                  hfsbi_feed_kind kind, hfsb_str bytes) {
+    hfsb_buf_printf(out, "\"seq\":%llu,\"stream\":\"%s\",\"chunk\":", seq,
+                    hfsbi_codex_stream(kind));
+    hfsbi_codex_put_base64(out, bytes);
+}
+
+static void hfsbi_codex_send_event(hfsbi_codex_process    *p,
+                                   const hfsbi_feed_event *e) {
+    const char *method = e->kind == HFSBI_FEED_EXITED   ? "exited"
+                         : e->kind == HFSBI_FEED_CLOSED ? "closed"
+                                                        : "output";
+    hfsb_buf    out = HFSB_INIT;
+    out.alloc = p->id.alloc;
+    hfsb_buf_printf(
+        &out, "{\"method\":\"process/%s\",\"params\":{\"processId\":", method);
+    hfsbi_json_put_quoted(&out, hfsb_buf_str(&p->id));
+    hfsb_buf_append_byte(&out, ',');
+    if (e->kind == HFSBI_FEED_EXITED)
+        hfsb_buf_printf(&out,
+                        "\"seq\":%llu,\"exitCode\":%d,"
+                        "\"sandboxDenied\":false",
+                        e->seq, hfsbi_codex_exit(&e->exit));
+    else if (e->kind == HFSBI_FEED_CLOSED)
+        hfsb_buf_printf(&out, "\"seq\":%llu", e->seq);
+    else hfsbi_codex_put_chunk(&out, e->seq, e->kind, e->bytes);
+    hfsb_buf_append(&out, HFSB_LIT("}}"));
+    hfsbi_codex_notify(p->session, &out);
+    hfsb_buf_free(&out);
+}
+
+/* Sends one of the events that are lost. */
+static void hfsbi_codex_send_lost(hfsbi_codex_process *p) {
+    hfsbi_feed_event e;
+    char             note[80];
+    memset(&e, 0, sizeof e);
+    e.kind = HFSBI_FEED_STDERR;
+    e.seq = p->lost_seq++;
+    p->lost--;
+    if (p->lost_bytes) {
+        (void)snprintf(note, sizeof note,
+                       "\n[%llu bytes of output were lost]\n", p->lost_bytes);
+        e.bytes = hfsb_cstr(note);
+        p->lost_bytes = 0;
+    }
+    hfsbi_codex_send_event(p, &e);
+}
+
+/* Sends what there is and the client takes. */
+static void hfsbi_codex_process_push(hfsbi_codex_process *p) {
+    char             block[HFSBI_FEED_EVENT + 3];
+    hfsbi_feed_event e;
+    while (p->job && !p->starting && hfsbi_codex_may_send(p->session)) {
+        if (p->lost) {
+            hfsbi_codex_send_lost(p);
+            continue;
+        }
+        if (!hfsbi_feed_take(&p->reader, block, sizeof block, &e)) return;
+        if (e.kind == HFSBI_FEED_GAP) {
+            p->lost = e.gone_events;
+            p->lost_bytes = e.gone_bytes;
+            p->lost_seq = e.seq - e.gone_events;
+            continue;
+        }
+        hfsbi_codex_send_event(p, &e);
+        if (e.kind != HFSBI_FEED_CLOSED) continue;
+        p->closed = hfsb_clock_ms();
+        hfsbi_codex_process_release(p);
+    }
+}
+
+static void hfsbi_codex_news(void *user) {
+    hfsbi_codex_process_push((hfsbi_codex_process *)user);
+}
+
+HFSBI_FN void hfsbi_codex_push(hfsbi_codex_session *s) {
+    hfsbi_codex_process *p;
+    for (p = s->processes; p; p = p->next) hfsbi_codex_process_push(p);
+}
+
+/* ---- process/start: the environment ---- */
+
+/* True when a pattern with "*" and "?" matches the whole name, whatever the
+   case of its letters. */
+static bool hfsbi_codex_matches(hfsb_str pattern, hfsb_str name) {
+    size_t p = 0, n = 0, star = HFSB_NPOS, from = 0;
+    while (n < name.len) {
+        if (p < pattern.len && pattern.ptr[p] == '*') {
+            star = p++;
+            from = n;
+        } else if (p < pattern.len &&
+                   (pattern.ptr[p] == '?' ||
+                    hfsbi_lower(pattern.ptr[p]) == hfsbi_lower(name.ptr[n]))) {
+            p++;
+            n++;
+        } else if (star != HFSB_NPOS) { /* the star takes one more */
+            p = star + 1;
+            n = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.len && pattern.ptr[p] == '*') p++;
+    return p == pattern.len;
+}
+
+/* True when one of the patterns of a list matches. */
+static bool hfsbi_codex_listed(const hfsb_json_value *list, hfsb_str name) {
+    hfsb_json_iter it = hfsb_json_begin(list);
+    while (hfsb_json_next(&it))
+        if (hfsbi_codex_matches(hfsb_json_str(it.value, HFSB_LIT("")), name))
+            return true;
+    return false;
+}
+
+static bool hfsbi_codex_is_core(hfsb_str name) {
+    return hfsbi_list_has(HFSB_LIT("PATH SHELL TMPDIR TEMP TMP HOME LANG "
+                                   "LC_ALL LC_CTYPE LOGNAME USER"),
+                          ' ', name);
+}
+
+static bool hfsbi_codex_is_secret(hfsb_str name) {
+    return hfsbi_codex_matches(HFSB_LIT("*KEY*"), name) ||
+           hfsbi_codex_matches(HFSB_LIT("*SECRET*"), name) ||
+           hfsbi_codex_matches(HFSB_LIT("*TOKEN*"), name);
+}
+
+/* True when the policy lets a variable through: inherited, or one of `set`. */
+static bool hfsbi_codex_lets(const hfsb_json_value *policy, hfsb_str name,
+                             bool inherited) {
+    const hfsb_json_value *only = hfsb_json_get(policy, "includeOnly");
+    hfsb_str               from = hfsbi_json_get_str(policy, "inherit");
+    if (hfsb_json_count(only) && !hfsbi_codex_listed(only, name)) return false;
+    if (!inherited) return true;
+    if (hfsb_str_equal(from, HFSB_LIT("none"))) return false;
+    if (hfsb_str_equal(from, HFSB_LIT("core")) && !hfsbi_codex_is_core(name))
+        return false;
+    if (!hfsb_json_bool(hfsb_json_get(policy, "ignoreDefaultExcludes"),
+                        false) &&
+        hfsbi_codex_is_secret(name))
+        return false;
+    return !hfsbi_codex_listed(hfsb_json_get(policy, "exclude"), name);
+}
+
+static bool hfsbi_codex_has(const hfsb_json_value *object, hfsb_str name) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(it.key, name)) return true;
+    return false;
+}
+
+/* Appends the variables of an object that another one does not replace. False
+   when one of them cannot be a variable. */
+static bool hfsbi_codex_set(const hfsb_json_value *object,
+                            const hfsb_json_value *policy,
+                            const hfsb_json_value *later, hfsb_buf *env) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    while (hfsb_json_next(&it)) {
+        hfsb_str value = hfsb_json_str(it.value, HFSB_LIT(""));
+        if (!it.key.len || hfsb_str_find_byte(it.key, '=') != HFSB_NPOS ||
+            hfsb_str_find_byte(it.key, '\0') != HFSB_NPOS ||
+            hfsb_str_find_byte(value, '\0') != HFSB_NPOS ||
+            hfsb_json_type_of(it.value) != HFSB_JSON_STRING)
+            return false;
+        if (hfsbi_codex_has(later, it.key) ||
+            (policy && !hfsbi_codex_lets(policy, it.key, false)))
+            continue;
+        hfsb_buf_append(env, it.key);
+        hfsb_buf_append_byte(env, '=');
+        hfsb_buf_append(env, value);
+        hfsb_buf_append_byte(env, '\0');
+    }
+    return true;
+}
+
+/* The whole environment: without a policy only `env`. */
+static bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
+    const hfsb_json_value *policy = hfsb_json_get(call->params, "envPolicy");
+    const hfsb_json_value *own = hfsb_json_get(call->params, "env");
+    const hfsb_json_value *set = hfsb_json_get(policy, "set");
+    const hfsb_tools      *tools = call->codex->dialect.tools;
+    bool   has_policy = hfsb_json_type_of(policy) == HFSB_JSON_OBJECT;
+    size_t i;
+    for (i = 0; has_policy && i < tools->env.count; i++) {
+        hfsb_str name = hfsbi_env_name(tools->env.list[i]);
+        if (!hfsbi_codex_lets(policy, name, true) ||
+            hfsbi_codex_has(set, name) || hfsbi_codex_has(own, name))
+            continue;
+        hfsb_buf_append(env, hfsb_cstr(tools->env.list[i]));
+        hfsb_buf_append_byte(env, '\0');
+    }
+    if (hfsbi_codex_set(set, policy, own, env) &&
+        hfsbi_codex_set(own, NULL, NULL, env))
+        return true;
+    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
+                     "env: a variable has a name without \"=\", and a string "
+                     "without NUL.");
+    return false;
+}
+
+/* ---- process/start ---- */
+
+static bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
+    const hfsb_json_value *argv = hfsb_json_get(call->params, "argv");
+    hfsb_json_iter         it = hfsb_json_begin(argv);
+    bool                   ok = hfsb_json_type_of(argv) == HFSB_JSON_ARRAY &&
+              hfsb_json_count(argv) > 0;
+    while (ok && hfsb_json_next(&it)) {
+        hfsb_str word = hfsb_json_str(it.value, HFSB_LIT(""));
+        ok = hfsb_json_type_of(it.value) == HFSB_JSON_STRING &&
+             hfsb_str_find_byte(word, '\0') == HFSB_NPOS;
+        hfsb_buf_append(out, word);
+        hfsb_buf_append_byte(out, '\0');
+    }
+    ok = ok && out->ptr && out->ptr[0];
+    if (!ok)
+        hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
+                         "argv must be a list of strings: the program and its "
+                         "arguments.");
+    return ok;
+}
+
+/* Fills the spec; false after a failure. */
+static bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
+                             bool *input) {
+    const hfsb_json_value *arg0 = hfsb_json_get(call->params, "arg0");
+    bool                   tty = false, net = false;
+    if (!hfsbi_codex_argv(call, &spec->raw.argv) ||
+        !hfsbi_codex_path(call, "cwd", &spec->work_dir) ||
+        !hfsbi_codex_env(call, &spec->env) ||
+        !hfsbi_codex_bool(call, "tty", &tty) ||
+        !hfsbi_codex_bool(call, "pipeStdin", input) ||
+        !hfsbi_codex_bool(call, "enforceManagedNetwork", &net))
+        return false;
+    if (net || hfsb_json_type_of(arg0) != HFSB_JSON_NULL) {
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
+                         "%s is not supported; nothing was run.",
+                         net ? "enforceManagedNetwork" : "arg0");
+        return false;
+    }
+    *input = *input || tty;
+    hfsb_buf_printf(&spec->raw.tag, "codex%s%s", tty ? " tty" : "",
+                    *input ? " input" : "");
+    spec->raw.bare_env = true;
+    spec->raw.keep_input = *input;
+    if (tty) {
+        spec->raw.cols = HFSBI_CODEX_COLS;
+        spec->raw.rows = HFSBI_CODEX_ROWS;
+    }
+    return true;
+}
+
+/* The process runs, or has failed to. */
+static void hfsbi_codex_started(void *user, hfsbi_job *job) {
+    hfsbi_codex_process *p = (hfsbi_codex_process *)user;
+    hfsbi_codex_call    *call = p->starting;
+    const char          *why = hfsbi_program_failure(job);
+    hfsb_buf            *out;
+    p->starting = NULL;
+    if (why) {
+        hfsbi_codex_fail(call, HFSBI_CODEX_INTERNAL, "%s", why);
+        hfsbi_codex_process_free(p);
+        hfsbi_codex_answer(call);
+        return;
+    }
+    out = hfsbi_codex_result(call);
+    hfsb_buf_append(out, HFSB_LIT("{\"processId\":"));
+    hfsbi_json_put_quoted(out, hfsb_buf_str(&p->id));
+    hfsb_buf_append(out, HFSB_LIT(",\"sandboxType\":\"none\"}"));
+    hfsbi_codex_answer(call);
+    hfsbi_codex_process_push(p);
+}
+
+/* Starts the program of a process, or joins it again. */
+static void hfsbi_codex_launch(hfsbi_codex_call *call, hfsbi_codex_process *p,
+                               hfsbi_job_spec *spec) {
+    hfsb_tools *tools = hfsbi_codex_tools(p->session);
+    bool        again = p->epoch != 0;
+    hfsbi_job  *job;
+    hfsb_buf_append(&spec->id, hfsb_cstr(p->name));
+    if (hfsbi_program_start(tools, spec, 0, &job, &call->err) != HFSB_OK) {
+        if (again || call->err.code == HFSB_REFUSED)
+            call->code = HFSBI_CODEX_INVALID;
+        if (!again) hfsbi_codex_process_free(p);
+        hfsbi_codex_answer(call);
+        return;
+    }
+    hfsbi_codex_process_release(p);
+    p->job = job;
+    p->epoch = p->session->epoch;
+    p->closed = 0;
+    p->lost = 0;
+    p->starting = call;
+    p->reader.on_news = hfsbi_codex_news;
+    p->reader.user = p;
+    hfsbi_feed_attach(job->feed, &p->reader, 0);
+    if (!hfsbi_program_on_start(job, hfsbi_codex_started, p))
+        hfsbi_codex_started(p, job);
+}
+
+/* Whether a start may use the id of a process that is known. An id is free
+   again a while after its process has ended; after the session was resumed the
+   start may be a repetition, and joins. */
+static bool hfsbi_codex_may_start(hfsbi_codex_call     *call,
+                                  hfsbi_codex_process **p) {
+    hfsbi_codex_session *s = call->session;
+    if (*p && (*p)->epoch != s->epoch) {
+        hfsbi_codex_give_up(*p, "The connection was lost.");
+        return true;
+    }
+    if (*p && (*p)->closed &&
+        hfsb_clock_ms() - (*p)->closed >= HFSBI_CODEX_REUSE_MS) {
+        hfsbi_codex_process_free(*p);
+        *p = NULL;
+    }
+    hfsbi_codex_processes_trim(s);
+    if (*p)
+        hfsbi_codex_fail(
+            call, HFSBI_CODEX_INVALID, "process %.*s already exists",
+            (int)hfsb_utf8_offset(hfsb_buf_str(&(*p)->id), 80), (*p)->id.ptr);
+    else if (s->process_count >= HFSBI_CODEX_PROCESSES)
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
+                         "This session has %d processes: end some first.",
+                         HFSBI_CODEX_PROCESSES);
+    else return true;
+    return false;
+}
+
+HFSBI_FN void hfsbi_codex_start(hfsbi_codex_call *call) {
+    hfsbi_codex_process *p;
+    hfsbi_job_spec       spec;
+    hfsb_str             id = HFSB_INIT;
+    bool                 input = false;
+    hfsbi_job_spec_init(&spec, &call->codex->dialect.alloc);
+    if (!hfsbi_codex_str(call, "processId", &id) ||
+        !hfsbi_codex_spec(call, &spec, &input)) {
+        hfsbi_codex_answer(call);
+    } else {
+        p = hfsbi_codex_process_find(call->session, id);
+        if (!hfsbi_codex_may_start(call, &p)) {
+            hfsbi_codex_answer(call);
+        } else {
+            if (!p) p = hfsbi_codex_process_new(call->session, id);
+            if (p) p->input = input;
+            if (p) hfsbi_codex_launch(call, p, &spec);
+            else {
+                hfsbi_codex_fail(call, HFSBI_CODEX_INTERNAL, "Out of memory.");
+                hfsbi_codex_answer(call);
+            }
+        }
+    }
+    hfsbi_job_spec_free(&spec);
+}
+
+/* ---- process/read ---- */
+
+static void hfsbi_codex_read_end(hfsbi_codex_call *call) {
+    hfsbi_codex_session *s = call->session;
+    hfsbi_codex_call   **link = &s->reads;
+    hfsbi_feed_detach(&call->reader);
+    hfsbi_loop_timer_clear(call->codex->dialect.loop, &call->timer);
+    while (*link && *link != call) link = &(*link)->next;
+    if (*link) {
+        *link = call->next;
+        s->read_count--;
+    }
+    hfsbi_program_release(call->job);
+    call->job = NULL;
+}
+
+/* Appends the chunks from a number on. Returns the number that follows them;
+   *rest: there are more. */
+static unsigned long long hfsbi_codex_chunks(hfsbi_codex_call  *call,
+                                             unsigned long long from,
+                                             size_t max, size_t *count,
+                                             bool *rest) {
+    char             block[HFSBI_FEED_EVENT + 3];
+    hfsbi_feed_event e;
+    size_t           bytes = 0;
+    *rest = false;
+    hfsbi_feed_attach(call->job->feed, &call->reader, from);
+    while (hfsbi_feed_take(&call->reader, block, sizeof block, &e)) {
+        bool output = e.kind <= HFSBI_FEED_PTY;
+        if (e.kind == HFSBI_FEED_GAP) continue;
+        *rest = output && *count &&
+                (bytes + e.bytes.len > max || *count == HFSBI_CODEX_CHUNKS);
+        if (*rest) break;
+        from = e.seq + 1;
+        if (!output) continue;
+        if ((*count)++) hfsb_buf_append_byte(&call->out, ',');
+        hfsb_buf_append_byte(&call->out, '{');
+        hfsbi_codex_put_chunk(&call->out, e.seq, e.kind, e.bytes);
+        hfsb_buf_append_byte(&call->out, '}');
+        bytes += e.bytes.len;
+    }
+    hfsbi_feed_detach(&call->reader);
+    return from;
+}
+
+/* Tries to answer a read: with output, the end, or `late` with nothing. */
+static bool hfsbi_codex_read_try(hfsbi_codex_call *call, bool late) {
+    long long after =
+        hfsb_json_int(hfsb_json_get(call->params, "afterSeq"), 0);
+    long long  asked = hfsb_json_int(hfsb_json_get(call->params, "maxBytes"),
+                                     HFSBI_CODEX_READ);
+    hfsbi_job *job = call->job;
+    bool       rest, done = job->state == HFSBI_JOB_DONE;
+    size_t     count = 0;
+    hfsbi_feed_exit    end;
+    unsigned long long next, from = after > 0 ? (unsigned long long)after : 0;
+    hfsb_buf_truncate(&call->out, 0);
+    hfsb_buf_append(hfsbi_codex_result(call), HFSB_LIT("{\"chunks\":["));
+    if (asked < 0 || asked > HFSBI_CODEX_READ) asked = HFSBI_CODEX_READ;
+    next = hfsbi_codex_chunks(call, from + 1, (size_t)asked, &count, &rest);
+    if (!count && !done && !late) return false;
+    end.end = job->end.end;
+    end.exit_code = job->end.exit_code;
+    end.signal = job->end.signal;
+    done = done && !rest;
+    hfsb_buf_printf(&call->out, "],\"nextSeq\":%llu,\"exited\":%s,", next,
+                    done ? "true" : "false");
+    if (done)
+        hfsb_buf_printf(&call->out, "\"exitCode\":%d,",
+                        hfsbi_codex_exit(&end));
+    else hfsb_buf_append(&call->out, HFSB_LIT("\"exitCode\":null,"));
+    hfsb_buf_printf(&call->out,
+                    "\"closed\":%s,\"failure\":null,\"sandboxDenied\":false}",
+                    done ? "true" : "false");
+    return true;
+}
+
+static void hfsbi_codex_read_now(hfsbi_codex_call *call, bool late) {
+    hfsbi_feed_detach(&call->reader);
+    (void)hfsbi_codex_read_try(call, late);
+    hfsbi_codex_read_end(call);
+    hfsbi_codex_answer(call);
+}
+
+static void hfsbi_codex_read_news(void *user) {
+    hfsbi_codex_read_now((hfsbi_codex_call *)user, true);
+}
+
+static void hfsbi_codex_read_late(hfsbi_timer *timer) {
+    hfsbi_codex_read_now(
+        (hfsbi_codex_call *)(void *)((char *)timer -
+                                     offsetof(hfsbi_codex_call, timer)),
+        true);
+}
+
+HFSBI_FN void hfsbi_codex_reads_end(hfsbi_codex_session *s) {
+    while (s->reads) hfsbi_codex_read_now(s->reads, true);
+}
+
+/* Waits for news. */
+static void hfsbi_codex_read_wait(hfsbi_codex_call *call, long long wait) {
+    hfsbi_codex_session *s = call->session;
+    if (wait > HFSBI_CODEX_WAIT_MS) wait = HFSBI_CODEX_WAIT_MS;
+    call->next = s->reads;
+    s->reads = call;
+    s->read_count++;
+    call->timer.fn = hfsbi_codex_read_late;
+    hfsbi_loop_timer(call->codex->dialect.loop, &call->timer,
+                     hfsb_clock_ms() + wait);
+    call->reader.on_news = hfsbi_codex_read_news;
+    call->reader.user = call;
+    hfsbi_feed_attach(call->job->feed, &call->reader, HFSBI_FEED_NOW);
+}
+
+/* The process that a call names and its job, which the caller releases; NULL
+   when it is not known. */
+static hfsbi_codex_process *hfsbi_codex_named(hfsbi_codex_call *call,
+                                              hfsbi_job       **job) {
+    hfsbi_codex_process *p;
+    hfsb_str             id = HFSB_INIT;
+    *job = NULL;
+    if (!hfsbi_codex_str(call, "processId", &id)) return NULL;
+    p = hfsbi_codex_process_find(call->session, id);
+    if (p)
+        *job = hfsbi_program_find(hfsbi_codex_tools(call->session),
+                                  hfsb_cstr(p->name), 0, HFSB_LIT(""));
+    return p && *job ? p : NULL;
+}
+
+HFSBI_FN void hfsbi_codex_read(hfsbi_codex_call *call) {
+    long long wait = hfsb_json_int(hfsb_json_get(call->params, "waitMs"), 0);
+    hfsbi_codex_process *p = hfsbi_codex_named(call, &call->job);
+    bool                 full = call->session->read_count >= HFSBI_CODEX_READS;
+    if (!p) {
+        if (call->err.code == HFSB_OK)
+            hfsbi_codex_fail(call, HFSBI_CODEX_INVALID, "unknown process id");
+    } else if (p->starting) {
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID, "process id is starting");
+    } else if (!hfsbi_codex_read_try(call, wait <= 0 || full)) {
+        hfsbi_codex_read_wait(call, wait);
+        return;
+    }
+    if (call->job) hfsbi_program_release(call->job);
+    call->job = NULL;
+    hfsbi_codex_answer(call);
+}
+
+/* ---- process/write, signal, terminate ---- */
+
+/* True for a write that was done: its answer may have been lost. */
+static bool hfsbi_codex_is_repeated(hfsbi_codex_process *p, hfsb_str id) {
+    unsigned long long hash = hfsb_fnv(id);
+    size_t             i;
+    if (!id.len) return false;
+    for (i = 0; i < HFSBI_CODEX_WRITES && i < p->write_count; i++)
+        if (p->writes[i] == hash) return true;
+    return false;
+}
+
+static void hfsbi_codex_note_write(hfsbi_codex_process *p, hfsb_str id) {
+    if (id.len)
+        p->writes[p->write_count++ % HFSBI_CODEX_WRITES] = hfsb_fnv(id);
+}
+
+/* Writes to a process; returns the status for the client, NULL after a
+   failure. */
+static const char *hfsbi_codex_input(hfsbi_codex_call    *call,
+                                     hfsbi_codex_process *p, hfsbi_job *job) {
+    hfsb_str    id = hfsbi_json_get_str(call->params, "writeId"), chunk;
+    hfsb_status st;
+    if (!hfsbi_codex_str(call, "chunk", &chunk)) return NULL;
+    if (hfsb_base64_decode(chunk, &call->path, &call->err) != HFSB_OK) {
+        call->code = HFSBI_CODEX_PARAMS;
+        return NULL;
+    }
+    if (p->starting) return "starting";
+    if (!p->input) return "stdinClosed";
+    if (hfsbi_codex_is_repeated(p, id)) return "accepted";
+    st =
+        hfsbi_program_input(job, hfsb_buf_str(&call->path), false, &call->err);
+    if (st == HFSB_OK) hfsbi_codex_note_write(p, id);
+    if (st != HFSB_OK && st != HFSB_REFUSED) {
+        call->code = HFSBI_CODEX_INTERNAL;
+        return NULL;
+    }
+    (void)hfsbi_ok(&call->err);
+    return st == HFSB_OK ? "accepted" : "stdinClosed";
+}
+
+HFSBI_FN void hfsbi_codex_write(hfsbi_codex_call *call) {
+    const char          *status = "unknownProcess";
+    hfsbi_job           *job;
+    hfsbi_codex_process *p = hfsbi_codex_named(call, &job);
+    if (p) status = hfsbi_codex_input(call, p, job);
+    if (status && call->err.code == HFSB_OK)
+        hfsb_buf_printf(hfsbi_codex_result(call), "{\"status\":\"%s\"}",
+                        status);
+    if (job) hfsbi_program_release(job);
+    hfsbi_codex_answer(call);
+}
+
+HFSBI_FN void hfsbi_codex_signal(hfsbi_codex_call *call) {
+    hfsb_str             name = hfsbi_json_get_str(call->params, "signal");
+    hfsbi_job           *job;
+    hfsbi_codex_process *p = hfsbi_codex_named(call, &job);
+    if (call->err.code == HFSB_OK &&
+        !hfsb_str_equal(name, HFSB_LIT("interrupt")))
+        hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
+                         "signal must be \"interrupt\".");
+    else if (call->err.code == HFSB_OK && !p)
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID, "unknown process id");
+    else if (p) (void)hfsbi_program_signal(job, SIGINT, HFSB_PROC_GROUP, NULL);
+    if (call->err.code == HFSB_OK)
+        hfsb_buf_append(hfsbi_codex_result(call), HFSB_LIT("{}"));
+    if (job) hfsbi_program_release(job);
+    hfsbi_codex_answer(call);
+}
+
+HFSBI_FN void hfsbi_codex_terminate(hfsbi_codex_call *call) {
+    hfsbi_job           *job;
+    hfsbi_codex_process *p = hfsbi_codex_named(call, &job);
+    bool running = p && hfsbi_job_kill(hfsbi_codex_tools(call->session), job);
+    if (call->err.code == HFSB_OK)
+        hfsb_buf_printf(hfsbi_codex_result(call), "{\"running\":%s}",
+                        running ? "true" : "false");
+    if (job) hfsbi_program_release(job);
+    hfsbi_codex_answer(call);
+}
+
+/* ---- src/dialect/codex_files.c ---- */
+/* codex_files.c - the files of a client of codex.c.
+
+   Each function named hfsbi_codex_fs_ is the work of one method in a thread:
+   it writes the result of the call, or fails with *call->err. All paths lie
+   beneath the root of the tools. Results have bounds, since a message has.
+
+   An open file (fs/open) belongs to the session:
+
+       prepare, in the loop --> OPENING --opened--> READY --> closed once no
+                                   +----failed------------->  thread uses it */
+enum {
+    HFSBI_CODEX_FILE = (HFSBI_CODEX_REPLY / 4) * 3, /* bytes of a file */
+    HFSBI_CODEX_BLOCK = 8 << 20,                    /* bytes of a block */
+    HFSBI_CODEX_HANDLES = 64,
+    HFSBI_CODEX_HANDLE_ID = 256,
+    HFSBI_CODEX_DEPTH = 64,
+    HFSBI_CODEX_ERRORS = 256, /* of a walk */
+    HFSBI_CODEX_WALK_MS = 30000
+};
+
+struct hfsbi_codex_handle {
+    hfsbi_codex_handle *next;
+    hfsb_buf            id;
+    int                 fd;
+    size_t              users; /* calls in threads */
+    bool                ready, closed;
+};
+
+static const hfsb_root *hfsbi_codex_root(const hfsbi_codex_call *call) {
+    return call->codex->dialect.tools->place;
+}
+
+static hfsb_status hfsbi_codex_done(hfsbi_codex_call *call, hfsb_status st) {
+    if (st == HFSB_OK)
+        hfsb_buf_append(hfsbi_codex_result(call), HFSB_LIT("{}"));
+    return st;
+}
+
+static const char *hfsbi_codex_truth(bool value) {
+    return value ? "true" : "false";
+}
+
+/* ---- one file ---- */
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_stat(hfsbi_codex_call *call) {
+    hfsbi_path_info info;
+    hfsb_str        path = hfsb_buf_str(&call->path);
+    bool            follow =
+        hfsb_json_bool(hfsb_json_get(call->params, "followSymlinks"), true);
+    bool        link;
+    hfsb_status st = hfsbi_path_stat(hfsbi_codex_root(call), path, false,
+                                     &info, NULL, &call->err);
+    link = st == HFSB_OK && info.type == HFSBI_ENTRY_LINK;
+    if (link && follow)
+        st = hfsbi_path_stat(hfsbi_codex_root(call), path, true, &info, NULL,
+                             &call->err);
+    if (st != HFSB_OK) return st;
+    hfsb_buf_printf(hfsbi_codex_result(call),
+                    "{\"isDirectory\":%s,\"isFile\":%s,\"isSymlink\":%s,"
+                    "\"size\":%llu,\"createdAtMs\":0,\"modifiedAtMs\":%lld}",
+                    hfsbi_codex_truth(info.type == HFSBI_ENTRY_FOLDER),
+                    hfsbi_codex_truth(info.type == HFSBI_ENTRY_FILE),
+                    hfsbi_codex_truth(link), info.file.size,
+                    info.file.changed * 1000 +
+                        info.file.changed_nanos / 1000000);
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_read(hfsbi_codex_call *call) {
+    hfsb_buf    content = HFSB_INIT, *out;
+    hfsb_status st;
+    content.alloc = call->path.alloc;
+    st = hfsb_file_read(hfsbi_codex_root(call), hfsb_buf_str(&call->path),
+                        HFSBI_CODEX_FILE, &content, NULL, &call->err);
+    if (st == HFSB_OK) {
+        call->bytes = content.len;
+        out = hfsbi_codex_result(call);
+        hfsb_buf_append(out, HFSB_LIT("{\"dataBase64\":"));
+        hfsbi_codex_put_base64(out, hfsb_buf_str(&content));
+        hfsb_buf_append_byte(out, '}');
+    }
+    hfsb_buf_free(&content);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_write(hfsbi_codex_call *call) {
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_str             data;
+    hfsb_status          st = HFSB_ARG;
+    if (!hfsbi_codex_str(call, "dataBase64", &data)) return st;
+    st = hfsb_base64_decode(data, &call->to, &call->err);
+    if (st != HFSB_OK) return st;
+    opts.no_parents = true;
+    opts.no_sync = true;
+    call->bytes = call->to.len;
+    return hfsbi_codex_done(call, hfsb_file_write(hfsbi_codex_root(call),
+                                                  hfsb_buf_str(&call->path),
+                                                  hfsb_buf_str(&call->to),
+                                                  &opts, NULL, &call->err));
+}
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_make(hfsbi_codex_call *call) {
+    bool recursive = true;
+    if (!hfsbi_codex_bool(call, "recursive", &recursive)) return HFSB_ARG;
+    return hfsbi_codex_done(
+        call, hfsbi_path_make_folder(
+                  hfsbi_codex_root(call), hfsb_buf_str(&call->path), 0,
+                  recursive ? HFSBI_MAKE_PARENTS : HFSBI_MAKE_NEW, NULL,
+                  &call->err));
+}
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_remove(hfsbi_codex_call *call) {
+    hfsbi_remove_opts opts = HFSB_INIT;
+    bool              force = true;
+    hfsb_status       st;
+    opts.tree = true;
+    if (!hfsbi_codex_bool(call, "recursive", &opts.tree) ||
+        !hfsbi_codex_bool(call, "force", &force))
+        return HFSB_ARG;
+    st = hfsbi_path_remove_all(hfsbi_codex_root(call),
+                               hfsb_buf_str(&call->path), &opts, NULL,
+                               &call->err);
+    if (st == HFSB_NOT_FOUND && force) st = hfsbi_ok(&call->err);
+    return hfsbi_codex_done(call, st);
+}
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_copy(hfsbi_codex_call *call) {
+    hfsbi_copy_opts opts = HFSB_INIT;
+    hfsbi_copied    copied = HFSB_INIT;
+    hfsb_status     st;
+    if (!hfsbi_codex_bool(call, "recursive", &opts.tree)) return HFSB_ARG;
+    opts.no_parents = true;
+    st = hfsbi_path_copy(hfsbi_codex_root(call), hfsb_buf_str(&call->path),
+                         hfsb_buf_str(&call->to), &opts, &copied, &call->err);
+    call->bytes = copied.bytes;
+    return hfsbi_codex_done(call, st);
+}
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_canonical(hfsbi_codex_call *call) {
+    hfsb_buf   *out;
+    hfsb_status st =
+        hfsbi_path_canonical(hfsbi_codex_root(call), hfsb_buf_str(&call->path),
+                             &call->to, &call->err);
+    if (st != HFSB_OK) return st;
+    out = hfsbi_codex_result(call);
+    hfsb_buf_append(out, HFSB_LIT("{\"path\":"));
+    hfsbi_codex_put_uri(out, hfsb_buf_str(&call->to));
+    hfsb_buf_append_byte(out, '}');
+    return HFSB_OK;
+}
+
+/* ---- folders ---- */
+
+/* The type of an entry; of a symlink that of what it leads to. */
+static hfsbi_entry_type hfsbi_codex_type(const hfsbi_codex_call *call,
+                                         hfsb_str                folder,
+                                         const hfsbi_list_entry *entry) {
+    hfsbi_path_info info;
+    hfsb_buf        path = HFSB_INIT;
+    hfsb_status     st;
+    if (entry->info.type != HFSBI_ENTRY_LINK) return entry->info.type;
+    path.alloc = call->path.alloc;
+    hfsb_buf_append(&path, folder);
+    hfsb_buf_append_byte(&path, '/');
+    hfsb_buf_append(&path, entry->path);
+    st = path.status == HFSB_OK
+             ? hfsbi_path_stat(hfsbi_codex_root(call), hfsb_buf_str(&path),
+                               true, &info, NULL, NULL)
+             : HFSB_NOMEM;
+    hfsb_buf_free(&path);
+    return st == HFSB_OK ? info.type : HFSBI_ENTRY_LINK;
+}
+
+static hfsb_status hfsbi_codex_list_entry(void                   *user,
+                                          const hfsbi_list_entry *entry) {
+    hfsbi_codex_call *call = (hfsbi_codex_call *)user;
+    hfsbi_entry_type  type =
+        hfsbi_codex_type(call, hfsb_buf_str(&call->path), entry);
+    hfsb_buf *out = &call->out;
+    if (call->bytes++) hfsb_buf_append_byte(out, ',');
+    hfsb_buf_append(out, HFSB_LIT("{\"fileName\":"));
+    hfsbi_json_put_quoted(out, entry->name);
+    hfsb_buf_printf(out, ",\"isDirectory\":%s,\"isFile\":%s}",
+                    hfsbi_codex_truth(type == HFSBI_ENTRY_FOLDER),
+                    hfsbi_codex_truth(type == HFSBI_ENTRY_FILE));
+    return out->status;
+}
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_list(hfsbi_codex_call *call) {
+    hfsbi_list_opts opts = HFSB_INIT;
+    hfsbi_listed    listed = HFSB_INIT;
+    hfsb_status     st;
+    opts.limit = HFSBI_CODEX_ENTRIES;
+    opts.fn = hfsbi_codex_list_entry;
+    opts.user = call;
+    hfsb_buf_append(hfsbi_codex_result(call), HFSB_LIT("{\"entries\":["));
+    st = hfsbi_path_list(hfsbi_codex_root(call), hfsb_buf_str(&call->path),
+                         &opts, &listed, &call->err);
+    if (st == HFSB_OK && listed.more)
+        return hfsbi_fail(&call->err, HFSB_LIMIT, 0,
+                          "The folder has more than %d entries: use fs/walk.",
+                          HFSBI_CODEX_ENTRIES);
+    hfsb_buf_append(&call->out, HFSB_LIT("]}"));
+    return st;
+}
+
+/* ---- fs/walk: level by level, the names of a folder in order ---- */
+
+typedef struct hfsbi_codex_walker {
+    hfsbi_codex_call *call;
+    size_t   max_depth, max_folders, max_entries; /* all above 0 but depth */
+    bool     follow, prune;
+    hfsb_buf queue;  /* paths of folders, each ends in NUL, */
+    size_t   at;     /* and the first that was not listed yet */
+    hfsb_buf depths; /* a byte for each of them */
+    size_t   folder; /* number of the folder that is listed */
+    size_t   folders, entries, written, error_count;
+    hfsb_buf errors;
+    bool     truncated;
+} hfsbi_codex_walker;
+
+/* Adds a folder to those that are listed later. */
+static void hfsbi_codex_walk_add(hfsbi_codex_walker *w, hfsb_str path,
+                                 size_t depth) {
+    if (w->folders >= w->max_folders) {
+        w->truncated = true;
+        return;
+    }
+    w->folders++;
+    hfsb_buf_append(&w->queue, path);
+    hfsb_buf_append_byte(&w->queue, '\0');
+    hfsb_buf_append_byte(&w->depths, (char)depth);
+}
+
+static hfsb_status hfsbi_codex_walk_entry(void                   *user,
+                                          const hfsbi_list_entry *entry) {
+    hfsbi_codex_walker *w = (hfsbi_codex_walker *)user;
+    hfsb_buf           *out = &w->call->out, path = HFSB_INIT;
+    hfsb_str            folder = hfsb_cstr(w->queue.ptr + w->at);
+    size_t              depth = (unsigned char)w->depths.ptr[w->folder];
+    bool                link = entry->info.type == HFSBI_ENTRY_LINK;
+    hfsbi_entry_type    type = hfsbi_codex_type(w->call, folder, entry);
+    if (w->entries >= w->max_entries || out->len > HFSBI_CODEX_REPLY / 4) {
+        w->truncated = true;
+        return HFSB_CANCELLED;
+    }
+    w->entries++;
+    if (type != HFSBI_ENTRY_FOLDER && type != HFSBI_ENTRY_FILE) return HFSB_OK;
+    if (link && type == HFSBI_ENTRY_FOLDER && !w->follow) return HFSB_OK;
+    path.alloc = w->call->path.alloc;
+    hfsb_buf_append(&path, folder);
+    if (!hfsb_str_equal(folder, HFSB_LIT("/")))
+        hfsb_buf_append_byte(&path, '/');
+    hfsb_buf_append(&path, entry->name);
+    if (path.status == HFSB_OK) {
+        if (w->written++) hfsb_buf_append_byte(out, ',');
+        hfsb_buf_append(out, HFSB_LIT("{\"path\":"));
+        hfsbi_codex_put_uri(out, hfsb_buf_str(&path));
+        hfsb_buf_printf(out, ",\"kind\":\"%s\"}",
+                        type == HFSBI_ENTRY_FOLDER ? "directory" : "file");
+    }
+    if (type == HFSBI_ENTRY_FOLDER && path.status == HFSB_OK &&
+        !(w->prune && entry->name.ptr[0] == '.')) {
+        if (depth < w->max_depth)
+            hfsbi_codex_walk_add(w, hfsb_buf_str(&path), depth + 1);
+        else w->truncated = true;
+    }
+    hfsb_buf_free(&path);
+    if (w->queue.status != HFSB_OK) return w->queue.status;
+    return w->depths.status != HFSB_OK ? w->depths.status : out->status;
+}
+
+static void hfsbi_codex_walk_failed(hfsbi_codex_walker *w, const char *why) {
+    if (w->error_count++ >= HFSBI_CODEX_ERRORS) return;
+    if (w->errors.len) hfsb_buf_append_byte(&w->errors, ',');
+    hfsb_buf_append(&w->errors, HFSB_LIT("{\"path\":"));
+    hfsbi_codex_put_uri(&w->errors, hfsb_cstr(w->queue.ptr + w->at));
+    hfsb_buf_append(&w->errors, HFSB_LIT(",\"message\":"));
+    hfsbi_json_put_quoted(&w->errors, hfsb_cstr(why));
+    hfsb_buf_append_byte(&w->errors, '}');
+}
+
+/* Lists one folder after the other. */
+static hfsb_status hfsbi_codex_walk_run(hfsbi_codex_walker *w) {
+    long long       until = hfsb_clock_ms() + HFSBI_CODEX_WALK_MS;
+    hfsbi_list_opts opts = HFSB_INIT;
+    opts.fn = hfsbi_codex_walk_entry;
+    opts.user = w;
+    opts.until = until;
+    while (w->at < w->queue.len) {
+        hfsbi_listed listed = HFSB_INIT;
+        hfsb_err     err = HFSB_INIT;
+        hfsb_status  st;
+        if (hfsb_clock_ms() > until) w->truncated = true;
+        if (hfsb_clock_ms() > until) break;
+        st = hfsbi_path_list(hfsbi_codex_root(w->call),
+                             hfsb_cstr(w->queue.ptr + w->at), &opts, &listed,
+                             &err);
+        if (st == HFSB_NOMEM ||
+            (st != HFSB_OK && st != HFSB_CANCELLED && w->folder == 0)) {
+            w->call->err = err;
+            return st;
+        }
+        if (st == HFSB_CANCELLED) break;
+        if (st != HFSB_OK) hfsbi_codex_walk_failed(w, err.msg);
+        else if (listed.failed)
+            hfsbi_codex_walk_failed(w, "Some entries cannot be read.");
+        if (listed.more) w->truncated = true;
+        w->at += strlen(w->queue.ptr + w->at) + 1;
+        w->folder++;
+    }
+    return HFSB_OK;
+}
+
+static size_t hfsbi_codex_limit(const hfsb_json_value *options,
+                                const char *key, size_t most) {
+    long long n = hfsb_json_int(hfsb_json_get(options, key), (long long)most);
+    if (n < 0) return 0;
+    return (unsigned long long)n < most ? (size_t)n : most;
+}
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_walk(hfsbi_codex_call *call) {
+    const hfsb_json_value *o = hfsb_json_get(call->params, "options");
+    hfsbi_codex_walker     w = HFSB_INIT;
+    hfsb_status            st;
+    w.call = call;
+    w.queue.alloc = w.depths.alloc = w.errors.alloc = call->path.alloc;
+    w.max_depth = hfsbi_codex_limit(o, "maxDepth", HFSBI_CODEX_DEPTH);
+    w.max_folders =
+        hfsbi_codex_limit(o, "maxDirectories", HFSBI_CODEX_ENTRIES);
+    w.max_entries = hfsbi_codex_limit(o, "maxEntries", HFSBI_CODEX_ENTRIES);
+    w.follow =
+        hfsb_json_bool(hfsb_json_get(o, "followDirectorySymlinks"), false);
+    w.prune =
+        hfsb_json_bool(hfsb_json_get(o, "pruneHiddenDirectories"), false);
+    hfsb_buf_append(hfsbi_codex_result(call), HFSB_LIT("{\"entries\":["));
+    hfsbi_codex_walk_add(&w, hfsb_buf_str(&call->path), 0);
+    st = w.queue.status == HFSB_OK && w.depths.status == HFSB_OK
+             ? hfsbi_codex_walk_run(&w)
+             : HFSB_NOMEM;
+    hfsb_buf_append(&call->out, HFSB_LIT("],\"errors\":["));
+    hfsb_buf_append(&call->out, hfsb_buf_str(&w.errors));
+    hfsb_buf_printf(&call->out, "],\"truncated\":%s}",
+                    hfsbi_codex_truth(w.truncated));
+    if (w.errors.status != HFSB_OK) st = HFSB_NOMEM;
+    hfsb_buf_free(&w.queue);
+    hfsb_buf_free(&w.depths);
+    hfsb_buf_free(&w.errors);
+    return st;
+}
+
+/* ---- open files: in threads ---- */
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_open(hfsbi_codex_call *call) {
+    hfsb_buf   *out;
+    hfsb_status st =
+        hfsb_file_open(hfsbi_codex_root(call), hfsb_buf_str(&call->path),
+                       &call->handle->fd, NULL, &call->err);
+    if (st != HFSB_OK) return st;
+    out = hfsbi_codex_result(call);
+    hfsb_buf_append(out, HFSB_LIT("{\"handleId\":"));
+    hfsbi_json_put_quoted(out, hfsb_buf_str(&call->handle->id));
+    hfsb_buf_append_byte(out, '}');
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_codex_fs_block(hfsbi_codex_call *call) {
+    long long at = hfsb_json_int(hfsb_json_get(call->params, "offset"), 0);
+    long long n = hfsb_json_int(hfsb_json_get(call->params, "len"), -1);
+    size_t    got = 0;
+    ssize_t   part = 1;
+    hfsb_buf *out;
+    if (at < 0 || n < 0)
+        return hfsbi_fail(&call->err, HFSB_ARG, 0,
+                          "offset and len must be 0 or more.");
+    if (n > HFSBI_CODEX_BLOCK) n = HFSBI_CODEX_BLOCK;
+    if (hfsb_buf_reserve(&call->to, (size_t)n + 1) != HFSB_OK)
+        return HFSB_NOMEM;
+    while (got < (size_t)n && part > 0) {
+        part = pread(call->handle->fd, call->to.ptr + got, (size_t)n - got,
+                     (off_t)at + (off_t)got);
+        if (part > 0) got += (size_t)part;
+        else if (part < 0 && errno == EINTR) part = 1;
+    }
+    if (part < 0)
+        return hfsbi_fail_os(&call->err, errno, "Cannot read the file");
+    out = hfsbi_codex_result(call);
+    hfsb_buf_append(out, HFSB_LIT("{\"chunk\":"));
+    hfsbi_codex_put_base64(out, hfsb_str_make(call->to.ptr, got));
+    hfsb_buf_printf(out, ",\"eof\":%s}", hfsbi_codex_truth(got < (size_t)n));
+    return HFSB_OK;
+}
+
+/* ---- open files: in the loop ---- */
+
+static void hfsbi_codex_handle_free(hfsbi_codex_session *s,
+                                    hfsbi_codex_handle  *h) {
+    hfsbi_close(&h->fd);
+    hfsb_buf_free(&h->id);
+    hfsbi_array_free(&s->codex->dialect.alloc, h, 1, sizeof *h);
+}
+
+/* Takes the handle out of the list; it is freed when no thread uses it. */
+static void hfsbi_codex_handle_close(hfsbi_codex_session *s,
+                                     hfsbi_codex_handle  *h) {
+    hfsbi_codex_handle **link = &s->handles;
+    while (*link != h) link = &(*link)->next;
+    *link = h->next;
+    s->handle_count--;
+    h->closed = true;
+    if (!h->users) hfsbi_codex_handle_free(s, h);
+}
+
+HFSBI_FN void hfsbi_codex_handles_end(hfsbi_codex_session *s) {
+    while (s->handles) hfsbi_codex_handle_close(s, s->handles);
+}
+
+static hfsbi_codex_handle *hfsbi_codex_handle_find(hfsbi_codex_call *call) {
+    hfsbi_codex_handle *h = call->session->handles;
+    hfsb_str            id = hfsbi_json_get_str(call->params, "handleId");
+    while (h && !hfsb_str_equal(hfsb_buf_str(&h->id), id)) h = h->next;
+    return h;
+}
+
+static hfsbi_codex_handle *hfsbi_codex_handle_new(hfsbi_codex_call *call) {
+    hfsbi_codex_session *s = call->session;
+    hfsb_str             id = hfsbi_json_get_str(call->params, "handleId");
+    hfsbi_codex_handle  *h;
+    h = (hfsbi_codex_handle *)hfsbi_array(&s->codex->dialect.alloc, 1,
+                                          sizeof *h);
+    if (!h) return NULL;
+    memset(h, 0, sizeof *h);
+    h->fd = -1;
+    h->id.alloc = s->codex->dialect.alloc;
+    h->next = s->handles;
+    s->handles = h;
+    s->handle_count++;
+    if (hfsb_buf_append(&h->id, id) == HFSB_OK) return h;
+    hfsbi_codex_handle_close(s, h);
+    return NULL;
+}
+
+static bool hfsbi_codex_handle_open(hfsbi_codex_call *call) {
+    hfsbi_codex_handle *h = hfsbi_codex_handle_find(call);
+    hfsb_str            id;
+    if (!hfsbi_codex_str(call, "handleId", &id)) return false;
+    if (h || !id.len || id.len > HFSBI_CODEX_HANDLE_ID ||
+        call->session->handle_count >= HFSBI_CODEX_HANDLES) {
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
+                         h ? "This file handle is open already."
+                         : !id.len || id.len > HFSBI_CODEX_HANDLE_ID
+                             ? "A handleId has 1 to 256 bytes."
+                             : "Too many files are open: close some first.");
+        return false;
+    }
+    call->handle = hfsbi_codex_handle_new(call);
+    if (!call->handle)
+        hfsbi_codex_fail(call, HFSBI_CODEX_INTERNAL, "Out of memory.");
+    return call->handle != NULL;
+}
+
+static bool hfsbi_codex_handle_use(hfsbi_codex_call *call) {
+    hfsbi_codex_handle *h = hfsbi_codex_handle_find(call);
+    if (h && h->ready) call->handle = h;
+    else hfsbi_codex_fail(call, HFSBI_CODEX_NOT_FOUND, "unknown file handle");
+    return call->handle != NULL;
+}
+
+HFSBI_FN void hfsbi_codex_handle_done(hfsbi_codex_call *call) {
+    hfsbi_codex_handle *h = call->handle;
+    call->handle = NULL;
+    h->users--;
+    if (call->method->work == hfsbi_codex_fs_open) {
+        h->ready = call->err.code == HFSB_OK;
+        if (!h->ready && !h->closed) {
+            hfsbi_codex_handle_close(call->session, h);
+            return;
+        }
+    }
+    if (h->closed && !h->users) hfsbi_codex_handle_free(call->session, h);
+}
+
+HFSBI_FN void hfsbi_codex_fs_close(hfsbi_codex_call *call) {
+    hfsbi_codex_handle *h = hfsbi_codex_handle_find(call);
+    if (h) hfsbi_codex_handle_close(call->session, h);
+    hfsb_buf_append(hfsbi_codex_result(call), HFSB_LIT("{}"));
+    hfsbi_codex_answer(call);
+}
+
+HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call) {
+    hfsb_status (*work)(hfsbi_codex_call *) = call->method->work;
+    bool ok;
+    if (work == hfsbi_codex_fs_copy)
+        ok = hfsbi_codex_path(call, "sourcePath", &call->path) &&
+             hfsbi_codex_path(call, "destinationPath", &call->to);
+    else if (work == hfsbi_codex_fs_block) ok = hfsbi_codex_handle_use(call);
+    else ok = hfsbi_codex_path(call, "path", &call->path);
+    if (ok && work == hfsbi_codex_fs_open) ok = hfsbi_codex_handle_open(call);
+    if (ok && call->handle) call->handle->users++;
+    return ok;
+}
+
 /* ---- src/dialect/dialect.c ---- */
 /* dialect.c - opens the protocols of others on a server.
 
@@ -12206,20 +14539,22 @@ HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
    another `who`. Its commands end when the server stops, as all others do. */
 /* ---- the list ---- */
 
-static const hfsbi_dialect_kind *const hfsbi_dialects[] = {NULL};
+typedef const hfsbi_dialect_kind *(*hfsbi_dialect_row)(void);
+
+static const hfsbi_dialect_row hfsbi_dialects[] = {hfsbi_dialect_codex, NULL};
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
     for (i = 0; name && hfsbi_dialects[i]; i++)
-        if (strcmp(hfsbi_dialects[i]->name, name) == 0)
-            return hfsbi_dialects[i];
+        if (strcmp(hfsbi_dialects[i]()->name, name) == 0)
+            return hfsbi_dialects[i]();
     return NULL;
 }
 
 const char *hfsb_dialect_name(size_t n) {
     size_t i;
     for (i = 0; hfsbi_dialects[i]; i++)
-        if (i == n) return hfsbi_dialects[i]->name;
+        if (i == n) return hfsbi_dialects[i]()->name;
     return NULL;
 }
 
@@ -12290,6 +14625,9 @@ hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
     /* from here on it lives as long as the server, which has its routes */
     hfsbi_server_part_add(server, &d->part);
     st = kind->open(d, opts, err);
+    if (st == HFSB_OK && opts->on_fds && !d->part.place)
+        st = hfsbi_fail(err, HFSB_ARG, 0,
+                        "The dialect %s is not for descriptors.", kind->name);
     if (st == HFSB_OK && opts->own_port)
         st = hfsbi_face_listen(server, &d->face, opts->host, opts->port, bound,
                                err);

@@ -34,7 +34,7 @@ struct hfsbi_remote;
 struct hfsbi_v1;
 
 /* What differs by the protocol of the server. */
-typedef struct hfsbi_wire {
+typedef struct hfsbi_protocol {
     /* The header field of the server's token, and what precedes the token. */
     const char *token_name, *token_prefix;
     /* One health check of at most ms. HFSB_OK: the server answers; HFSB_BUSY:
@@ -47,7 +47,7 @@ typedef struct hfsbi_wire {
        be begun, and *err is the text for it. */
     hfsb_status (*run)(struct hfsbi_remote *r, hfsb_tool_result *result,
                        hfsb_err *err);
-} hfsbi_wire;
+} hfsbi_protocol;
 
 struct hfsb_sandbox {
     /* constant once the handle is open; api once the server is located */
@@ -58,7 +58,7 @@ struct hfsb_sandbox {
     hfsb_buf          texts;     /* copies of id and of the options' texts,
                                     each NUL-terminated; contains secrets */
     hfsb_buf          page, api; /* api: "https://.../api/" */
-    const hfsbi_wire *wire;
+    const hfsbi_protocol *wire;
     struct hfsbi_v1  *v1;        /* of a server that speaks /v1, else NULL */
     const hfsbi_home *home;      /* NULL for a URL */
     bool              owned;     /* may be removed from its home */
@@ -94,7 +94,7 @@ HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
 /* The wire of /api, see sandbox_call.c. */
-HFSBI_FN const hfsbi_wire *hfsbi_wire_api(void);
+HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void);
 /* Appends up to 95 bytes of a text of the server to *err, tokens removed. */
 HFSBI_FN void hfsbi_sandbox_quote(const hfsb_sandbox *sandbox, hfsb_str text,
                                   hfsb_err *err);
@@ -112,7 +112,7 @@ typedef struct hfsbi_probe {
     hfsb_err    last;     /* why the last check failed, or "" */
 } hfsbi_probe;
 
-/* hfsbi_wire.check() of /api. */
+/* hfsbi_protocol.check() of /api. */
 HFSBI_FN hfsb_status hfsbi_probe_check(hfsb_sandbox *sandbox, hfsbi_probe *p,
                                        long long ms);
 /* Checks health for wait_ms until the server answers; always at least once,

@@ -209,7 +209,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     s->id = id;
     s->transport = *opts->transport;
     s->o.transport = &s->transport;
-    s->wire = hfsbi_wire_api();
+    s->wire = hfsbi_protocol_api();
     s->texts.alloc = s->page.alloc = s->api.alloc = opts->alloc;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);

@@ -782,8 +782,8 @@ static hfsb_status hfsbi_remote_post(hfsbi_remote     *r,
     return st;
 }
 
-HFSBI_FN const hfsbi_wire *hfsbi_wire_api(void) {
-    static const hfsbi_wire wire = {"X-Sandbox-Authorization", "Bearer ",
+HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void) {
+    static const hfsbi_protocol wire = {"X-Sandbox-Authorization", "Bearer ",
                                     hfsbi_probe_check, hfsbi_remote_post};
     return &wire;
 }

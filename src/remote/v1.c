@@ -597,7 +597,7 @@ static hfsb_status hfsbi_v1_address(hfsb_sandbox *s, hfsbi_v1 *v1,
 
 HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
                                    hfsb_url *parsed, hfsb_err *err) {
-    static const hfsbi_wire wire = {"X-Sandbox-Token", "", hfsbi_v1_check,
+    static const hfsbi_protocol wire = {"X-Sandbox-Token", "", hfsbi_v1_check,
                                     hfsbi_v1_run};
     hfsb_tools_opts         opts = HFSB_INIT;
     hfsbi_v1   *v1 = (hfsbi_v1 *)hfsbi_array(&s->o.alloc, 1, sizeof *v1);
