@@ -332,8 +332,10 @@ static void hfsbi_job_hold(void *user, bool hold) {
    or timed out from its end. Once it has exited its output is read, and the
    feed drops what it has no room for. */
 static void hfsbi_job_loosen(hfsbi_job *job) {
-    hfsb_proc_result now = hfsb_proc_status(job->proc);
-    if (!job->feed || job->loose || !(now.killed || now.timed_out)) return;
+    hfsb_proc_result now;
+    if (!job->feed || job->loose) return;
+    now = hfsb_proc_status(job->proc);
+    if (!now.killed && !now.timed_out) return;
     if (now.end == HFSB_PROC_RUNNING && !now.incomplete) return;
     job->loose = true;
     hfsbi_proc_hold(job->proc, false);
