@@ -463,7 +463,7 @@ static hfsb_status hfsbi_v1_run(hfsbi_remote *r, hfsb_tool_result *result,
                           r->tool->name);
     }
     opts.cancel = r->cancel;
-    opts.id.ptr = NULL; /* it is in the body */
+    memset(&opts.id, 0, sizeof opts.id); /* it is in the body */
     (void)hfsbi_v1_begin(v1, &use, r->cancel);
     st = hfsb_tools_call_text(v1->tools, hfsb_cstr(r->tool->name),
                               hfsb_buf_str(&r->body), &opts, result);

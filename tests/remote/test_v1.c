@@ -424,6 +424,15 @@ static void a_repeat_with_the_same_key_joins_the_first(void) {
           &opts);
     TT_OK(&r, "y\n");
     TT_FILE("o", "x\n");
+    memset(&opts, 0, sizeof opts);
+    opts.id = HFSB_LIT("mine");
+    tv_do(&r, box, "bash", HFSB_LIT("{\"command\":\"echo $HFSB_V1_JOB\"}"),
+          &opts);
+    TT_OK(&r, "mine\n");
+    T_STR(tt_text(&r, "id"), "mine");
+    server.posts = 0;
+    tv_do(&r, box, "bash", HFSB_LIT("{\"command\":\"echo other\"}"), &opts);
+    T_CHECK(r.st == HFSB_REFUSED && server.posts == 0);
     tt_drop(&r);
     end();
 }
