@@ -613,7 +613,9 @@ HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
     v1->far.run = hfsbi_v1_run_job;
     v1->far.kill = hfsbi_v1_kill;
     st = hfsbi_v1_address(s, v1, url, parsed, err);
-    opts.work_dir = s->o.work_dir;
+    /* a relative one is where commands run, see hfsbi_remote_put() */
+    if (hfsb_str_starts(s->o.work_dir, HFSB_LIT("/")))
+        opts.work_dir = s->o.work_dir;
     opts.timeout = s->o.timeout;
     opts.alloc = s->o.alloc;
     /* the session is that of the sandbox, see seen.c */
