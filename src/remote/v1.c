@@ -13,7 +13,8 @@
        {"event":"start","pid":7}            first
        {"event":"stdout","data":"..."}      also stderr; any number
        {"event":"ping"}                     ignored, as all unknown ones
-       {"event":"exit","exit_code":0, ...}  without it the command may still run
+       {"event":"exit","exit_code":0, ...}  without it the command may still
+                                            run
 
    A command is sent once. Each has a variable in its environment by which kill
    finds its processes, also those that left their process group. */
