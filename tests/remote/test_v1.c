@@ -587,7 +587,7 @@ static bool is_gone(long pid) {
 
 static void kill_finds_what_was_started(void) {
     tt_reply    r = HFSB_INIT;
-    const char *first, *log;
+    const char *first, *log, *other;
     long        one, two;
     begin(tv_options());
     tv_call(&r, box, "bash", "command=s background=j", "echo bg; sleep 60",
@@ -599,6 +599,7 @@ static void kill_finds_what_was_started(void) {
     tv_call(&r, box, "bash", "command=s background=j", "exec setsid sleep 60",
             "true");
     two = (long)tt_int(&r, "pid");
+    other = tt_keep(tt_text(&r, "output_path"));
     usleep(300000);
     tv_call(&r, box, "read", "path=s", log);
     TT_OK(&r, "1\tbg");
@@ -616,6 +617,7 @@ static void kill_finds_what_was_started(void) {
     tv_call(&r, box, "kill", "id=s", "x\"; rm -rf /");
     TT_FAIL(&r, "No such job");
     (void)unlink(log);
+    (void)unlink(other);
     tt_drop(&r);
     end();
 }
