@@ -99,6 +99,7 @@ typedef struct remote_call {
     hfsb_sandbox         *sandbox;
     const hfsb_call_opts *opts;
     const bool           *stop;
+    bool                  v1; /* the server speaks HF's /v1 */
 } remote_call;
 
 /* Passes the text on, and cancels the call when *stop is set. */
@@ -118,7 +119,7 @@ static void kill_remote(remote_call *r, const hfsb_json_value *arguments,
     hfsb_json_doc          doc = HFSB_INIT;
     hfsb_json_writer       w;
     begin_object(&w, &doc);
-    if (hfsb_sandbox_ours(r->sandbox)) {
+    if (hfsb_sandbox_ours(r->sandbox) || r->v1) {
         hfsb_json_put_key(&w, HFSB_LIT("id"));
         if (given) hfsb_json_put_value(&w, given);
         else hfsb_json_put_str(&w, id);
@@ -162,6 +163,7 @@ static void call_remote(const char *on, const hfsb_tools_opts *where,
     how.work_dir = where->work_dir;
     how.timeout = where->timeout;
     st = open_named(&r.c, on, &how, &r.sandbox, &err);
+    r.v1 = how.v1;
     if (st != HFSB_OK) set_outcome(result, st, &err);
     else
         st = hfsb_sandbox_call(r.sandbox, hfsb_cstr(name), arguments, &own, result);

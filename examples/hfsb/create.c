@@ -17,21 +17,21 @@ static hfsb_str base_url(const hfsb_sandbox *sandbox) {
     return api;
 }
 
-static hfsb_status record(const hfsb_sandbox *sandbox, bool created,
-                          hfsb_err *err) {
+static hfsb_status record(const hfsb_sandbox *sandbox, hfsb_str url,
+                          bool created, hfsb_err *err) {
     known k = HFSB_INIT;
     k.id = hfsb_sandbox_id(sandbox);
-    k.url = base_url(sandbox);
+    k.url = url;
     k.token = hfsb_sandbox_token(sandbox);
     k.created = created;
     return record_sandbox(&k, err);
 }
 
 /* Its name, and fields with everything except the token. */
-static void describe(const hfsb_sandbox *sandbox, bool created,
+static void describe(const hfsb_sandbox *sandbox, hfsb_str url, bool created,
                      hfsb_tool_result *result) {
     hfsb_json_writer w;
-    hfsb_str         id = hfsb_sandbox_id(sandbox), url = base_url(sandbox);
+    hfsb_str         id = hfsb_sandbox_id(sandbox);
     must(hfsb_buf_append(&result->output, id.len ? id : url));
     begin_object(&w, &result->fields);
     put_str(&w, "id", id);
@@ -91,7 +91,7 @@ static hfsb_status create(client *c, const create_call *call, const secrets *s,
    may cost money. */
 static hfsb_status record_or_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
     hfsb_err    why = HFSB_INIT;
-    hfsb_status st = record(sandbox, true, &why);
+    hfsb_status st = record(sandbox, base_url(sandbox), true, &why);
     hfsb_str    id = hfsb_sandbox_id(sandbox);
     if (st == HFSB_OK) return st;
     if (hfsb_sandbox_delete(sandbox, NULL) == HFSB_OK)
@@ -150,7 +150,7 @@ int run_create(args *a) {
     if (st == HFSB_OK) st = check_state(&err);
     if (st == HFSB_OK) st = create(&c, &call, &s, &sandbox, &err);
     if (st == HFSB_OK) st = record_or_delete(sandbox, &err);
-    if (st == HFSB_OK) describe(sandbox, true, &result);
+    if (st == HFSB_OK) describe(sandbox, base_url(sandbox), true, &result);
     print_next_step(&result, call.json);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     free_secrets(&s);
@@ -166,12 +166,16 @@ static hfsb_status connect_to(const char *name, double wait,
     client            c = HFSB_INIT;
     target            t = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
+    hfsb_str          url = HFSB_LIT("");
     hfsb_status       st = find_target(name, &t, err);
     opts.times.api_wait_ms = (long long)(wait * 1000);
     opts.log = print_log;
     if (st == HFSB_OK) st = open_target(&c, &t, &opts, &sandbox, err);
-    if (st == HFSB_OK) st = record(sandbox, t.created, err);
-    if (st == HFSB_OK) describe(sandbox, t.created, result);
+    if (st == HFSB_OK) {
+        url = opts.v1 ? hfsb_buf_str(&t.url) : base_url(sandbox);
+        st = record(sandbox, url, t.created, err);
+    }
+    if (st == HFSB_OK) describe(sandbox, url, t.created, result);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     free_target(&t);
     close_client(&c);

@@ -11,8 +11,8 @@ typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
 /* A sandbox: a machine that runs hfsb-server (or the Python server of
    ml-intern, called the reference here, or HF's sbx-server: option v1) at any
-   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one handle; delete and close must
-   come last. */
+   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one
+   handle; delete and close must come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
 
 /* Waits, all in milliseconds; 0 is the default in parentheses. Programs

@@ -13,7 +13,8 @@
        {"event":"start","pid":7}            first
        {"event":"stdout","data":"..."}      also stderr; any number
        {"event":"ping"}                     ignored, as all unknown ones
-       {"event":"exit","exit_code":0, ...}  without it the command may still run
+       {"event":"exit","exit_code":0, ...}  without it the command may still
+                                            run
 
    A command is sent once. Each has a variable in its environment by which kill
    finds its processes, also those that left their process group. */
@@ -463,7 +464,7 @@ static hfsb_status hfsbi_v1_run(hfsbi_remote *r, hfsb_tool_result *result,
                           r->tool->name);
     }
     opts.cancel = r->cancel;
-    opts.id.ptr = NULL; /* it is in the body */
+    memset(&opts.id, 0, sizeof opts.id); /* it is in the body */
     (void)hfsbi_v1_begin(v1, &use, r->cancel);
     st = hfsb_tools_call_text(v1->tools, hfsb_cstr(r->tool->name),
                               hfsb_buf_str(&r->body), &opts, result);
@@ -613,7 +614,9 @@ HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
     v1->far.run = hfsbi_v1_run_job;
     v1->far.kill = hfsbi_v1_kill;
     st = hfsbi_v1_address(s, v1, url, parsed, err);
-    opts.work_dir = s->o.work_dir;
+    /* a relative one is where commands run, see hfsbi_remote_put() */
+    if (hfsb_str_starts(s->o.work_dir, HFSB_LIT("/")))
+        opts.work_dir = s->o.work_dir;
     opts.timeout = s->o.timeout;
     opts.alloc = s->o.alloc;
     /* the session is that of the sandbox, see seen.c */

@@ -111,10 +111,9 @@ static void same_fields(const tt_reply *a, const tt_reply *b) {
 }
 
 static void same_files(void) {
-    static const char *const names[] = {"a.py",           "crlf.txt",
-                                        "new/deep/x.txt", "p/q.txt",
-                                        "moved.txt",      "empty"};
-    size_t                   i;
+    static const char *const names[] = {
+        "a.py", "crlf.txt", "new/deep/x.txt", "p/q.txt", "moved.txt", "empty"};
+    size_t i;
     for (i = 0; i < TT_COUNT(names); i++) {
         hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
         char     other[64];
@@ -424,6 +423,15 @@ static void a_repeat_with_the_same_key_joins_the_first(void) {
           &opts);
     TT_OK(&r, "y\n");
     TT_FILE("o", "x\n");
+    memset(&opts, 0, sizeof opts);
+    opts.id = HFSB_LIT("mine");
+    tv_do(&r, box, "bash", HFSB_LIT("{\"command\":\"echo $HFSB_V1_JOB\"}"),
+          &opts);
+    TT_OK(&r, "mine\n");
+    T_STR(tt_text(&r, "id"), "mine");
+    server.posts = 0;
+    tv_do(&r, box, "bash", HFSB_LIT("{\"command\":\"echo other\"}"), &opts);
+    T_CHECK(r.st == HFSB_REFUSED && server.posts == 0);
     tt_drop(&r);
     end();
 }
@@ -486,8 +494,8 @@ static void the_token_is_checked_at_the_start(void) {
     tv_init(&server);
     o.api_token = HFSB_LIT("wrong");
     T_CHECK(tv_open(&server, URL, o, &none, &err) == HFSB_AUTH);
-    T_STR(hfsb_cstr(err.msg), "Sandbox API at " URL
-                              " answers, but does not accept this token");
+    T_STR(hfsb_cstr(err.msg),
+          "Sandbox API at " URL " answers, but does not accept this token");
     o.api_token = HFSB_LIT("");
     T_CHECK(tv_open(&server, URL, o, &none, &err) == HFSB_AUTH);
     o = tv_options();
@@ -538,6 +546,34 @@ static void output_survives_the_race_of_protocol_1(void) {
     end();
 }
 
+static void a_work_dir_is_where_paths_and_commands_begin(void) {
+    hfsb_sandbox_opts o = tv_options();
+    tt_reply          r = HFSB_INIT;
+    char              here[4096];
+    if (!getcwd(here, sizeof here)) abort();
+    (void)mkdir("sub", 0777);
+    tt_put("sub/in", HFSB_LIT("in sub\n"));
+    tt_put("in", HFSB_LIT("above\n"));
+    o.work_dir = HFSB_LIT("sub"); /* of commands alone */
+    begin(o);
+    tv_call(&r, box, "bash", "command=s", "cat in");
+    TT_OK(&r, "in sub\n");
+    tv_call(&r, box, "read", "path=s", "in");
+    TT_OK(&r, "1\tabove");
+    end();
+    strcat(here, "/sub");
+    o.work_dir = hfsb_cstr(here);
+    begin(o);
+    tv_call(&r, box, "bash", "command=s", "cat in");
+    TT_OK(&r, "in sub\n");
+    tv_call(&r, box, "read", "path=s", "in");
+    TT_OK(&r, "1\tin sub");
+    tv_call(&r, box, "bash", "command=s work_dir=s", "cat in", "..");
+    TT_OK(&r, "above\n");
+    tt_drop(&r);
+    end();
+}
+
 /* ---- background, kill ---- */
 
 static bool is_gone(long pid) {
@@ -551,7 +587,7 @@ static bool is_gone(long pid) {
 
 static void kill_finds_what_was_started(void) {
     tt_reply    r = HFSB_INIT;
-    const char *first, *log;
+    const char *first, *log, *other;
     long        one, two;
     begin(tv_options());
     tv_call(&r, box, "bash", "command=s background=j", "echo bg; sleep 60",
@@ -563,6 +599,7 @@ static void kill_finds_what_was_started(void) {
     tv_call(&r, box, "bash", "command=s background=j", "exec setsid sleep 60",
             "true");
     two = (long)tt_int(&r, "pid");
+    other = tt_keep(tt_text(&r, "output_path"));
     usleep(300000);
     tv_call(&r, box, "read", "path=s", log);
     TT_OK(&r, "1\tbg");
@@ -580,6 +617,7 @@ static void kill_finds_what_was_started(void) {
     tv_call(&r, box, "kill", "id=s", "x\"; rm -rf /");
     TT_FAIL(&r, "No such job");
     (void)unlink(log);
+    (void)unlink(other);
     tt_drop(&r);
     end();
 }
@@ -674,6 +712,7 @@ int main(void) {
     TT_RUN(the_token_is_checked_at_the_start);
     TT_RUN(addresses_may_name_one_of_many_sandboxes);
     TT_RUN(output_survives_the_race_of_protocol_1);
+    TT_RUN(a_work_dir_is_where_paths_and_commands_begin);
     TT_RUN(kill_finds_what_was_started);
     TT_RUN(files_are_copied_byte_for_byte);
     TT_RUN(calls_survive_each_failed_allocation);

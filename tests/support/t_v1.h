@@ -23,7 +23,7 @@ typedef struct tv_server {
     bool        no_connection;
     void (*before)(struct tv_server *s, hfsb_str method, hfsb_str route);
     size_t   gets, puts, posts, deletes, asked; /* asked: before was called */
-    hfsb_buf body, query; /* of the last request */
+    hfsb_buf body, query;                       /* of the last request */
     char     token[80], authorization[80];
 } tv_server;
 
@@ -266,9 +266,9 @@ static void tv_exec(tv_server *s, tv_reply *r, bool background) {
     while (hfsb_json_next(&it) && run.env_count < TV_WORDS)
         snprintf(run.env[run.env_count++], 400, "%s=%s", it.key.ptr,
                  hfsb_json_str(it.value, HFSB_LIT("")).ptr);
-    run.cwd = hfsb_json_str(hfsb_json_get(doc.root, "cwd"),
-                            hfsb_str_make(NULL, 0))
-                  .ptr;
+    run.cwd =
+        hfsb_json_str(hfsb_json_get(doc.root, "cwd"), hfsb_str_make(NULL, 0))
+            .ptr;
     input = hfsb_json_str(hfsb_json_get(doc.root, "stdin"), HFSB_LIT(""));
     if (run.cwd && access(run.cwd, X_OK) != 0) {
         tv_errno(r, ENOENT);
@@ -311,9 +311,8 @@ static void tv_answer(tv_server *s, hfsb_str method, hfsb_str route,
             (void)hfsb_buf_printf(&r->body, "{\"sandboxes\":0,\"status\":"
                                             "\"ok\",\"version\":\"0.5.0\"}");
         else
-            (void)hfsb_buf_printf(&r->body,
-                                  "{\"status\":\"ok\",\"protocol\":%d}",
-                                  s->protocol);
+            (void)hfsb_buf_printf(
+                &r->body, "{\"status\":\"ok\",\"protocol\":%d}", s->protocol);
         return;
     }
     if (s->page) {
@@ -420,8 +419,8 @@ static hfsb_status tv_perform(void *user, const hfsb_http_call *call,
     tv_take(s, call);
     at = hfsb_str_find(url, HFSB_LIT("://")) + 3;
     route = hfsb_str_slice(url, at, url.len);
-    route = hfsb_str_slice(route, hfsb_str_find_byte(route, '/') + 1,
-                           route.len);
+    route =
+        hfsb_str_slice(route, hfsb_str_find_byte(route, '/') + 1, route.len);
     at = hfsb_str_find_byte(route, '?');
     query = at == HFSB_NPOS ? hfsb_str_make("", 0)
                             : hfsb_str_slice(route, at + 1, route.len);
