@@ -234,6 +234,7 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
 typedef struct hfsbi_fetch_opts {
     const hfsb_tools *tools; /* with the root and the journal; it must outlive
                                 the request */
+    const hfsb_root  *root;  /* another root (NULL: that of the tools) */
     hfsb_str    path;        /* copied */
     const char *type;        /* Content-Type; constant (NULL:
                                 application/octet-stream) */
@@ -291,6 +292,7 @@ typedef struct hfsbi_upload_end {
 typedef struct hfsbi_upload_opts {
     const hfsb_tools *tools; /* with the root and the journal; it must outlive
                                 the request */
+    const hfsb_root  *root;  /* another root (NULL: that of the tools) */
     hfsb_str          path;  /* copied; not used with `part` */
     hfsb_file_write_opts write; /* what its pointers lead to must exist until
                                    `done` */

@@ -7,20 +7,23 @@
 
 /* ---- the list ---- */
 
-static const hfsbi_dialect_kind *const hfsbi_dialects[] = {NULL};
+typedef const hfsbi_dialect_kind *(*hfsbi_dialect_row)(void);
+
+static const hfsbi_dialect_row hfsbi_dialects[] = {hfsbi_dialect_agent_sandbox,
+                                                   NULL};
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
     for (i = 0; name && hfsbi_dialects[i]; i++)
-        if (strcmp(hfsbi_dialects[i]->name, name) == 0)
-            return hfsbi_dialects[i];
+        if (strcmp(hfsbi_dialects[i]()->name, name) == 0)
+            return hfsbi_dialects[i]();
     return NULL;
 }
 
 const char *hfsb_dialect_name(size_t n) {
     size_t i;
     for (i = 0; hfsbi_dialects[i]; i++)
-        if (i == n) return hfsbi_dialects[i]->name;
+        if (i == n) return hfsbi_dialects[i]()->name;
     return NULL;
 }
 

@@ -314,6 +314,8 @@ HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 
 /* The allocator of a root, which may be NULL. */
 HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
+/* True if the root, which may be NULL, has a deny list. */
+HFSBI_FN bool hfsbi_root_has_deny(const hfsb_root *root);
 
 /* Fails with the message and status for errno `code`, met while resolving path
    or at it. */

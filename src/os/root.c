@@ -394,6 +394,10 @@ HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root) {
     return root ? root->alloc : none;
 }
 
+HFSBI_FN bool hfsbi_root_has_deny(const hfsb_root *root) {
+    return root && root->deny;
+}
+
 /* Appends path as seen from the root or, without one, from the current
    directory. */
 static int hfsbi_path_from_root(const hfsb_root *root, hfsb_str path,
