@@ -11,6 +11,7 @@
      fetch.c   a file as a reply
      upload.c  a body as a file, or as several
      files.c   /api/files
+     init.c    /init: a token, variables, a working directory, late
      events.c  /api/events
 
    Everything is for the thread that runs the server, except where a comment
@@ -338,6 +339,11 @@ HFSBI_FN void hfsbi_upload_start(hfsb_request            *request,
 HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
                                 hfsb_str piece);
 HFSBI_FN void hfsbi_upload_finish(void *user, hfsb_request *request);
+
+/* ---- init.c ---- */
+
+/* Handles POST /init; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request);
 
 /* ---- files.c ---- */
 

@@ -488,22 +488,25 @@ static bool hfsbi_kube_is_shown(hfsb_str name) {
     return true;
 }
 
+static void hfsbi_kube_put_env(hfsbi_build *b, const char *entry) {
+    hfsb_str name = hfsbi_env_name(entry);
+    if (!hfsbi_kube_is_shown(name) || !entry[name.len]) return;
+    hfsbi_build_key(b, name);
+    hfsbi_build_str(b, NULL, hfsb_cstr(entry + name.len + 1));
+}
+
 static void hfsbi_kube_metadata(void *user, hfsb_request *request) {
     const hfsbi_kube *k = (const hfsbi_kube *)user;
-    const char       *entry;
+    const hfsb_buf   *late = &k->d.tools->group->env; /* of /init */
     hfsbi_build       b;
     size_t            i;
     hfsbi_build_init(&b, &k->d.alloc);
     hfsbi_build_object(&b, NULL);
     hfsbi_build_object(&b, "env");
-    for (i = 0; i < k->d.tools->env.count; i++) {
-        hfsb_str name;
-        entry = k->d.tools->env.list[i];
-        name = hfsbi_env_name(entry);
-        if (!hfsbi_kube_is_shown(name) || !entry[name.len]) continue;
-        hfsbi_build_key(&b, name);
-        hfsbi_build_str(&b, NULL, hfsb_cstr(entry + name.len + 1));
-    }
+    for (i = 0; i < k->d.tools->env.count; i++)
+        hfsbi_kube_put_env(&b, k->d.tools->env.list[i]);
+    for (i = 0; i < late->len; i += strlen(late->ptr + i) + 1)
+        hfsbi_kube_put_env(&b, late->ptr + i);
     hfsbi_build_end(&b);
     hfsbi_build_end(&b);
     hfsbi_dialect_reply(request, 200, &b);

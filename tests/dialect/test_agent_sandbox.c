@@ -9,6 +9,7 @@
 static const hfsb_str nothing = HFSB_INIT;
 static ts_server      srv;      /* its port is that of the dialect */
 static unsigned       main_port;
+static bool           rooted = true; /* the server has a root */
 
 /* ---- a server ---- */
 
@@ -20,7 +21,8 @@ static void start_with(bool own_port, const hfsb_server_opts *opts,
     hfsb_dialect_opts        d = HFSB_INIT;
     hfsb_err                 err = HFSB_INIT;
     (void)mkdir("box", 0755);
-    tools.root = HFSB_LIT("box");
+    if (rooted) tools.root = HFSB_LIT("box");
+    else tools.work_dir = HFSB_LIT("box");
     tools.alloc = tt_alloc();
     tools.env = env;
     box.tools = &tools;
@@ -476,6 +478,85 @@ static void health_and_metadata(void) {
     stop();
 }
 
+/* Without a root of the server the working directory is one. */
+static void a_server_without_a_root_has_one_here(void) {
+    ts_reply r = HFSB_INIT;
+    rooted = false;
+    start();
+    t_put("outside", "secret");
+    t_put("box/f", "inside");
+    get(&r, "/download/f");
+    IS(&r, 200, "inside");
+    get(&r, "/download/..%2Foutside");
+    IS(&r, 403, "{\"message\":\"Access denied\"}");
+    upload(&r, PART("file", "../x") "x\r\n--cut--\r\n");
+    IS(&r, 403, "{\"message\":\"Access denied\"}");
+    execute(&r, "", "ls");
+    T_STR(ts_text(&r, "stdout"), "f\n");
+    unlink("outside");
+    ts_drop(&r);
+    stop();
+    rooted = true;
+}
+
+/* ---- the end of the server ---- */
+
+/* A stop with drain_ms: health is 503 at once, on new connections too, and
+   all else goes on. */
+static void health_turns_to_503_when_a_drain_begins(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    ts_reply         r = HFSB_INIT;
+    int              i;
+    o.drain_ms = 1500;
+    start_with(true, &o, NULL);
+    get(&r, "/v1/health");
+    T_CHECK(r.status == 200);
+    hfsb_server_stop(srv.server);
+    for (i = 0; i < 1000; i++) {
+        get(&r, "/v1/health");
+        if (r.status == 503) break;
+        usleep(1000);
+    }
+    T_CHECK(r.status == 503);
+    T_STR(ts_text(&r, "code"), "UNAVAILABLE");
+    get(&r, "/");
+    IS(&r, 503, "{\"message\":\"The server is stopping.\"}");
+    execute(&r, "", "echo still");
+    T_CHECK(r.status == 200);
+    ts_drop(&r);
+    stop();
+}
+
+/* Without drain_ms connections that are open get 503 while a command runs. */
+static void open_connections_get_503_when_a_stop_begins(void) {
+    ts_reply r = HFSB_INIT;
+    ts_conn  busy, idle[2];
+    int      i;
+    start();
+    for (i = 0; i < 2; i++) {
+        idle[i] = ts_connect(&srv);
+        ts_ask(&idle[i], "GET", "/", "", nothing);
+        T_CHECK(ts_read(&idle[i], &r, false) && r.status == 200);
+    }
+    busy = ts_connect(&srv);
+    ts_ask(&busy, "POST", "/execute", TS_JSON,
+           HFSB_LIT("{\"command\":\"sh -c 'echo >begun; sleep 1; echo "
+                    "end'\"}"));
+    for (i = 0; i < 5000 && !t_exists("box/begun"); i++) usleep(1000);
+    hfsb_server_stop(srv.server);
+    usleep(50000);
+    ts_ask(&idle[0], "GET", "/", "", nothing);
+    T_CHECK(ts_read(&idle[0], &r, false));
+    IS(&r, 503, "{\"message\":\"The server is stopping.\"}");
+    T_CHECK(ts_closes(&idle[0], 5000));
+    T_CHECK(ts_read(&busy, &r, false));
+    IS(&r, 200, "{\"stdout\":\"end\\n\",\"stderr\":\"\",\"exit_code\":0}");
+    T_CHECK(ts_closes(&idle[1], 5000));
+    ts_hang_up(&idle[0]), ts_hang_up(&idle[1]), ts_hang_up(&busy);
+    ts_drop(&r);
+    stop();
+}
+
 /* ---- who may ---- */
 
 /* A request without the token, with that Host; returns the status. */
@@ -537,6 +618,9 @@ int main(void) {
     TT_RUN(sandboxd_writes_and_reads);
     TT_RUN(sandboxd_removes);
     TT_RUN(health_and_metadata);
+    TT_RUN(a_server_without_a_root_has_one_here);
+    TT_RUN(health_turns_to_503_when_a_drain_begins);
+    TT_RUN(open_connections_get_503_when_a_stop_begins);
     TT_RUN(a_token_is_needed_but_on_a_local_port);
     return TT_END();
 }
