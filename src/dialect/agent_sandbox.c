@@ -71,7 +71,6 @@ typedef struct hfsbi_kube_op {
     hfsb_buf    json;     /* of the reply */
     bool        v1;       /* of sandboxd */
     bool        tree;     /* DELETE: also a folder that is not empty */
-    bool        passed;   /* the next operation has it */
     bool        has_file; /* a part of the body is the file */
     const char *tool;     /* name in the journal */
     long long   began;    /* hfsb_clock_ms() */
@@ -324,10 +323,7 @@ static void hfsbi_kube_no_file(void *user, hfsb_request *request, int status,
                                const hfsb_err *err) {
     hfsbi_kube_op *op = (hfsbi_kube_op *)user;
     if (op->v1 && err->code == HFSB_IS_DIR) {
-        op->passed = true;
-        op->tool = "list";
-        hfsbi_kube_op_run(op, request, hfsbi_kube_list_run,
-                          hfsbi_kube_list_done);
+        hfsbi_kube_list(op->k, request);
     } else if (!op->v1 &&
                (err->code == HFSB_IS_DIR || err->code == HFSB_NOT_FOUND ||
                 err->code == HFSB_NOT_REGULAR)) {
@@ -338,8 +334,7 @@ static void hfsbi_kube_no_file(void *user, hfsb_request *request, int status,
 }
 
 static void hfsbi_kube_release(void *user) {
-    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
-    if (!op->passed) hfsbi_kube_op_free(op);
+    hfsbi_kube_op_free((hfsbi_kube_op *)user);
 }
 
 static void hfsbi_kube_get(void *user, hfsb_request *request) {
