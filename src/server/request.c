@@ -486,7 +486,7 @@ static bool hfsbi_check_expect(hfsb_request *r) {
 }
 
 static bool hfsbi_check_stopping(hfsb_request *r) {
-    if (r->conn->server->stop.phase <= HFSBI_STOP_DRAIN) return true;
+    if (!hfsbi_server_is_closing(r->conn->server)) return true;
     hfsb_reply_error(r, 503, "The server is stopping.");
     return false;
 }

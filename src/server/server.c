@@ -4,10 +4,10 @@
    Each turn of the loop accepts, reads, sends and runs timers; after it the
    connections that something happened to are settled (see conn.c).
 
-     serving --stop--> DRAIN --drain_ms--> FINISH --2 s--> END --stop_ms--> DONE
-                          |                   |             |                ^
-                          |                   +-------------+--nothing left--+
-                          +-------------------+-------------+--second stop---+
+     serving --stop--> DRAIN --drain_ms--> FINISH --2 s--> END --stop_ms-> DONE
+                          |                   |             |               ^
+                          |                   +-------------+-nothing left--+
+                          +-------------------+-------------+-second stop---+
 
    DRAIN: all goes on, but health says that the server is not ready.
    FINISH: listeners are closed, requests may finish. Connections that are idle
@@ -900,6 +900,10 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server) {
 
 HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server) {
     return server->stop.phase != HFSBI_STOP_NO;
+}
+
+HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server) {
+    return server->stop.phase > HFSBI_STOP_DRAIN;
 }
 
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server) {

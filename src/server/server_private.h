@@ -58,8 +58,10 @@ typedef struct hfsbi_server_part {
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
-/* True after the first hfsb_server_stop(). */
+/* True after the first hfsb_server_stop(): it is not ready any more. */
 HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server);
+/* True when it takes no more requests: drain_ms later. */
+HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server);
 /* True after the second one. */
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
