@@ -41,6 +41,7 @@ static hfsb_status open_server(options *o, const secret *token,
     fill_allowed(o, &allowed);
     opts.token = hfsb_str_make(token->bytes, token->len);
     opts.no_auth = o->no_auth;
+    opts.late_token = o->init;
     opts.open_to_all = o->is_public;
     opts.allow_hosts = allowed.count ? allowed.list : NULL;
     opts.max_head = size_of(o->max_head);
@@ -53,6 +54,7 @@ static hfsb_status open_server(options *o, const secret *token,
     opts.min_rate = size_of(o->min_rate);
     opts.idle_ms = o->idle_ms;
     opts.stop_ms = 9000; /* the program itself ends within 10 s */
+    opts.drain_ms = o->drain_ms;
     opts.no_threads = o->threads == 0;
     opts.max_threads = o->threads > 0 ? size_of(o->threads) : 0;
     opts.on_event = log_event;
@@ -206,7 +208,7 @@ static int start(const options *o, hfsb_journal *journal, hfsb_server *server,
         return complain(FAILED, "%s",
                         err.msg[0] ? err.msg : hfsb_status_text(st));
     if (!o->quiet) greet(o, places, count, confined, token);
-    if (!o->has_token && !o->no_auth)
+    if (!o->has_token && !o->no_auth && !o->init)
         complain(DONE, "no token set: every endpoint except /api/health "
                        "returns 503. Set SANDBOX_API_TOKEN, or use "
                        "--token-file, --token-fd or --no-auth (see --help).");
@@ -224,7 +226,7 @@ static int serve(options *o) {
     raise_descriptor_limit(o);
     st = open_journal(o, &journal, &err);
     if (st == HFSB_OK) st = open_server(o, &token, &server, &err);
-    if (st == HFSB_OK) stop_on_signals(server);
+    if (st == HFSB_OK) stop_on_signals(server, o->drain_ms);
     if (st == HFSB_OK) code = start(o, journal, server, &token);
     wipe(&token, sizeof token);
     wipe_stack();

@@ -64,6 +64,8 @@ static const char help_where[] =
     "  $SANDBOX_API_TOKEN  the token; commands do not see it\n"
     "  --token-file FILE   or read the token from a file\n"
     "  --token-fd N        or from a descriptor\n"
+    "  --init              or wait for POST /init {\"token\":...}: the\n"
+    "                      first caller wins; for pools of warm servers\n"
     "  --no-auth           require no token; on loopback only,\n"
     "  --public            or, with this, on any address\n"
     "  --allow-host NAME   a name that Host and Origin may have, in addition\n"
@@ -112,6 +114,8 @@ static const char help_limits[] =
     "  --idle-timeout SECONDS  between two requests (60)\n"
     "  --beat SECONDS          send a blank this often while a command runs "
     "(10)\n"
+    "  --drain SECONDS         of a stop, in which all goes on but health\n"
+    "                          checks of --api get 503 (0)\n"
     "  --threads N             for file access (8); 0: none; calls that\n"
     "                          take over a second have some of their own\n"
     "  --kill-on-disconnect    end a command when its client goes away\n"
@@ -273,6 +277,7 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--checkpoint-ignored", OPTION_FLAG, &o->checkpoint_ignored},
         {"--token-file", OPTION_TEXT, &o->token_file},
         {"--token-fd", OPTION_NUMBER, &o->token_fd},
+        {"--init", OPTION_FLAG, &o->init},
         {"--no-auth", OPTION_FLAG, &o->no_auth},
         {"--public", OPTION_FLAG, &o->is_public},
         {"--allow-host", OPTION_TEXTS, &o->allow_hosts},
@@ -290,6 +295,7 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--min-rate", OPTION_SIZE, &o->min_rate},
         {"--idle-timeout", OPTION_SECONDS, &o->idle_ms},
         {"--beat", OPTION_SECONDS, &o->beat_ms},
+        {"--drain", OPTION_SECONDS, &o->drain_ms},
         {"--threads", OPTION_NUMBER, &o->threads},
         {"--api", OPTION_TEXTS, &o->apis},
         {"--no-mcp", OPTION_FLAG, &o->no_mcp},
@@ -347,6 +353,8 @@ static bool check_options(const options *o, int *code) {
     if (o->is_public && !o->no_auth)
         what = "--public needs --no-auth: it allows any address without a "
                "token. With a token, --host alone is enough.";
+    else if (o->no_auth && o->init)
+        what = "--no-auth and --init contradict each other: use one.";
     else if (o->no_auth && (o->token_file || o->token_fd >= 0))
         what = "--no-auth and a token contradict each other: use one.";
     else if (o->token_file && o->token_fd >= 0)

@@ -34,13 +34,14 @@ typedef struct options {
     bool        journal_sync;
     long long   token_fd; /* -1: not given */
     bool        no_auth, is_public, no_mcp;
+    bool        init; /* the token comes by POST /init */
     bool        kill_on_disconnect, log, quiet;
     long long   max_body, max_bodies, max_head; /* 0: the library's own */
     long long   min_rate, max_result;
     long long   max_connections, max_per_peer, max_running, max_waiting;
     long long   threads; /* -1: not given */
     long long   timeout_ms, max_timeout_ms;
-    long long   head_ms, body_ms, idle_ms, beat_ms;
+    long long   head_ms, body_ms, idle_ms, beat_ms, drain_ms;
     bool        has_token; /* found by secret.c */
     const char *confine, *net; /* NULL: not given */
     texts       allow_write, allow_read;
@@ -112,7 +113,7 @@ void fill_confinement(const options *o, hfsb_confine_opts *out);
 /* Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT stop the server, unless they were
    ignored when the program started; a second signal, or the end of the keeper,
    stops it at once. Ignores SIGPIPE. */
-void stop_on_signals(hfsb_server *server);
+void stop_on_signals(hfsb_server *server, long long drain_ms);
 
 /* Raises the descriptor limit to what the options may need, if allowed. */
 void raise_descriptor_limit(const options *o);

@@ -162,7 +162,7 @@ static int token_of(options *o, secret *out) {
                         (int)SECRET_SIZE);
     } else if (!found) {
         /* only for the person at the terminal, and not on the network */
-        if (!o->no_auth && only_loopback(o) && isatty(1) && !o->quiet)
+        if (!o->no_auth && !o->init && only_loopback(o) && isatty(1) && !o->quiet)
             o->has_token = make_token(out);
         return DONE;
     }

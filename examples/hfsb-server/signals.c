@@ -9,6 +9,7 @@
 
 static hfsb_server          *running; /* set before a handler is */
 static volatile sig_atomic_t came;    /* number of signals */
+static unsigned              patience; /* seconds that a stop may take */
 
 /* A stop is limited in time, but a disk or network file system that hangs
    could hold it up; then the alarm ends the program. */
@@ -16,7 +17,7 @@ static void stop(int number) {
     int keep = errno;
     if (came >= 2) _exit(128 + number);
     came++;
-    alarm(came == 1 ? 10 : 4);
+    alarm(came == 1 ? patience : 4);
     hfsb_server_stop(running);
     errno = keep;
 }
@@ -45,8 +46,9 @@ static void handle(int number, void (*handler)(int)) {
         set(number, handler);
 }
 
-void stop_on_signals(hfsb_server *server) {
+void stop_on_signals(hfsb_server *server, long long drain_ms) {
     running = server;
+    patience = 10 + (unsigned)((drain_ms + 999) / 1000);
     set(SIGPIPE, SIG_IGN);
     set(SIGALRM, too_late);
     set(KEEPER_GONE, stop_at_once);

@@ -473,6 +473,17 @@ static void hfsbi_api_free(hfsbi_server_part *part) {
 /* Default timeout of a command over HTTP, in seconds. */
 #define HFSBI_API_TIMEOUT 120.0
 
+/* A stranger may be the first caller: see init.c. */
+static hfsb_status hfsbi_init_route(hfsbi_api *api, hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = "POST";
+    route.path = "/init";
+    route.fn = hfsbi_init_post;
+    route.user = api;
+    route.no_token = true;
+    return hfsb_server_add(api->server, &route, err);
+}
+
 static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
     char        path[64];
@@ -495,6 +506,8 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     if (st == HFSB_OK)
         st = hfsbi_api_route(api, "POST", "/reset", hfsbi_reset_start, api,
                              err);
+    if (st == HFSB_OK && hfsbi_server_takes_token(api->server))
+        st = hfsbi_init_route(api, err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
     if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
     return st;

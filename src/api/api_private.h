@@ -11,6 +11,7 @@
      fetch.c   a file as a reply
      upload.c  a body as a file, or as several
      files.c   /api/files
+     init.c    /init: a token, variables, a working directory, late
      events.c  /api/events
 
    Everything is for the thread that runs the server, except where a comment
@@ -234,6 +235,7 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
 typedef struct hfsbi_fetch_opts {
     const hfsb_tools *tools; /* with the root and the journal; it must outlive
                                 the request */
+    const hfsb_root  *root;  /* another root (NULL: that of the tools) */
     hfsb_str    path;        /* copied */
     const char *type;        /* Content-Type; constant (NULL:
                                 application/octet-stream) */
@@ -291,6 +293,7 @@ typedef struct hfsbi_upload_end {
 typedef struct hfsbi_upload_opts {
     const hfsb_tools *tools; /* with the root and the journal; it must outlive
                                 the request */
+    const hfsb_root  *root;  /* another root (NULL: that of the tools) */
     hfsb_str          path;  /* copied; not used with `part` */
     hfsb_file_write_opts write; /* what its pointers lead to must exist until
                                    `done` */
@@ -336,6 +339,11 @@ HFSBI_FN void hfsbi_upload_start(hfsb_request            *request,
 HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
                                 hfsb_str piece);
 HFSBI_FN void hfsbi_upload_finish(void *user, hfsb_request *request);
+
+/* ---- init.c ---- */
+
+/* Handles POST /init; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request);
 
 /* ---- files.c ---- */
 

@@ -307,7 +307,7 @@ static void hfsbi_events_watch(hfsbi_api *api, hfsb_request *request,
                                const hfsbi_events_args *a) {
     const hfsb_http_head *head = hfsb_request_head(request);
     bool once = hfsb_str_equal(head->method, HFSB_LIT("HEAD")) ||
-                hfsbi_server_is_stopping(api->server);
+                hfsbi_server_is_closing(api->server);
     hfsbi_watcher *w = (hfsbi_watcher *)hfsbi_array(&api->alloc, 1, sizeof *w);
     if (!w) {
         hfsb_reply_error(request, 503, "Out of memory.");

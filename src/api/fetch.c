@@ -227,7 +227,7 @@ static void hfsbi_fetch_run(void *user) {
     hfsbi_fetch *f = (hfsbi_fetch *)user;
     const bool   part = f->opts.part;
     hfsb_status  st = hfsbi_file_range_open(
-         f->opts.tools->place, f->opts.path, part ? f->opts.offset : 0,
+         f->opts.root, f->opts.path, part ? f->opts.offset : 0,
         part ? f->opts.length : ~0ull, &f->file, &f->err);
     if (st != HFSB_OK) {
         f->file.fd = -1;
@@ -357,6 +357,7 @@ HFSBI_FN void hfsbi_fetch_start(hfsb_request           *request,
     }
     memset(f, 0, sizeof *f);
     f->opts = *opts;
+    if (!f->opts.root) f->opts.root = opts->tools->place;
     f->began = hfsb_clock_ms();
     f->file.fd = -1;
     f->path.alloc = f->range.alloc = f->if_range.alloc = *alloc;

@@ -83,7 +83,7 @@ static void hfsbi_upload_close(hfsbi_upload *u) {
 /* Checks the conditions and opens the writer for u->path. */
 static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
     hfsb_file_write_opts write = u->opts.write;
-    const hfsb_root     *root = u->opts.tools->place;
+    const hfsb_root     *root = u->opts.root;
     hfsb_status          st = HFSB_OK;
     if (u->opts.prepare)
         st =
@@ -290,6 +290,7 @@ static hfsb_status hfsbi_upload_init(hfsbi_upload            *u,
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_status           st;
     u->opts = *opts;
+    if (!u->opts.root) u->opts.root = opts->tools->place;
     u->ranged = opts->range != NULL;
     if (u->ranged) u->range = *opts->range;
     u->began = hfsb_clock_ms();

@@ -9,7 +9,8 @@
 
 typedef const hfsbi_dialect_kind *(*hfsbi_dialect_row)(void);
 
-static const hfsbi_dialect_row hfsbi_dialects[] = {hfsbi_dialect_codex, NULL};
+static const hfsbi_dialect_row hfsbi_dialects[] = {
+    hfsbi_dialect_codex, hfsbi_dialect_agent_sandbox, NULL};
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;

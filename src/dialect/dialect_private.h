@@ -8,6 +8,7 @@
 /* dialect_private.h - what the dialects share.
 
      dialect.c   opens a dialect: its tools, its face, its port; helpers
+     agent_sandbox.c, agent_sandbox_exec.c   Kubernetes' agent-sandbox
      codex.c     the exec-server of Codex: channels, messages, sessions
      codex_process.c, codex_files.c   its processes and its files
 
@@ -70,6 +71,25 @@ HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc);
 /* Replies with a document and frees the builder. Without memory 503. */
 HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
                                   hfsbi_build *b);
+
+/* ---- agent_sandbox.c, agent_sandbox_exec.c ---- */
+
+typedef struct hfsbi_kube {
+    hfsbi_dialect    d;     /* first */
+    hfsb_root       *own;   /* NULL: the tools have a root */
+    const hfsb_root *root;  /* all paths are beneath it, commands start there */
+    double           timeout; /* of commands, seconds */
+    long long        began;   /* hfsb_clock_ms() */
+    bool             local;   /* has a port of its own on loopback: needs no
+                                 token */
+} hfsbi_kube;
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_agent_sandbox(void);
+/* Handles POST /execute. */
+HFSBI_FN void hfsbi_kube_execute(void *user, hfsb_request *request);
+/* Appends the words of a command line, each with a NUL. Returns why it has
+   none; NULL: it has. A failure to append is in out->status. */
+HFSBI_FN const char *hfsbi_kube_split(hfsb_str command, hfsb_buf *out);
 
 /* ==== codex.c: the exec-server of Codex =================================== */
 

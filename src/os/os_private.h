@@ -349,6 +349,12 @@ HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 
 /* The allocator of a root, which may be NULL. */
 HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
+/* True if the root, which may be NULL, has a deny list. */
+HFSBI_FN bool hfsbi_root_has_deny(const hfsb_root *root);
+/* Changes the working directory, which on failure stays as it was; statuses of
+   hfsb_root_open(). No thread may use the root meanwhile. */
+HFSBI_FN hfsb_status hfsbi_root_move(hfsb_root *root, hfsb_str work_dir,
+                                     hfsb_err *err);
 
 /* Fails with the message and status for errno `code`, met while resolving path
    or at it. */

@@ -137,9 +137,9 @@ typedef struct hfsbi_open_how {
 } hfsbi_open_how;
 
 enum { /* RESOLVE_* of the same header */
-    HFSBI_OPEN_NO_XDEV = 0x01,
-    HFSBI_OPEN_NO_MAGICLINKS = 0x02,
-    HFSBI_OPEN_BENEATH = 0x08
+       HFSBI_OPEN_NO_XDEV = 0x01,
+       HFSBI_OPEN_NO_MAGICLINKS = 0x02,
+       HFSBI_OPEN_BENEATH = 0x08
 };
 
 /* openat2(); a descriptor, or -1 with errno. */
@@ -171,8 +171,7 @@ static int hfsbi_openat2(int dir, const char *path, int flags,
    an absolute symlink, which the kernel takes for a way out. */
 static int hfsbi_open_by_kernel(int root, const char *path) {
     int fd = hfsbi_openat2(root, path, HFSBI_O_SEARCH,
-                           HFSBI_OPEN_NO_MAGICLINKS |
-                               HFSBI_OPEN_BENEATH);
+                           HFSBI_OPEN_NO_MAGICLINKS | HFSBI_OPEN_BENEATH);
     /* EPERM comes from seccomp filters that do not know the call. ELOOP is
        either a magic link or a real loop: the walk decides which. */
     if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == EPERM ||
@@ -192,8 +191,7 @@ HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount) {
 #ifdef HFSBI_LINUX
     if (same_mount) {
         fd = hfsbi_openat2(dir, name, flags, HFSBI_OPEN_NO_XDEV);
-        if (fd >= 0 ||
-            (errno != ENOSYS && errno != EPERM && errno != EINVAL))
+        if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL))
             return fd;
     }
 #endif
@@ -401,6 +399,10 @@ HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
 HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root) {
     hfsb_alloc none = HFSB_INIT;
     return root ? root->alloc : none;
+}
+
+HFSBI_FN bool hfsbi_root_has_deny(const hfsb_root *root) {
+    return root && root->deny->rules;
 }
 
 /* Appends path as seen from the root or, without one, from the current
@@ -709,8 +711,7 @@ static int hfsbi_target_check_direct(const hfsbi_target *target) {
     while (code == 0 && hfsbi_take_name(&ahead, name, &fits))
         if (!hfsbi_walk_enter(&w, name))
             code = errno == ELOOP ? ENOTDIR : errno;
-    if (code == 0 &&
-        (fstat(w.at, &is) != 0 || fstat(target->dir, &want) != 0))
+    if (code == 0 && (fstat(w.at, &is) != 0 || fstat(target->dir, &want) != 0))
         code = errno;
     else if (code == 0 &&
              (is.st_dev != want.st_dev || is.st_ino != want.st_ino))
@@ -857,6 +858,34 @@ static hfsb_status hfsbi_root_fill(hfsb_root *root, hfsb_str top, hfsb_str dir,
     hfsbi_close(&fd);
     if (code == 0) return HFSB_OK;
     return hfsbi_root_fail(err, code, "Working directory", dir);
+}
+
+HFSBI_FN hfsb_status hfsbi_root_move(hfsb_root *root, hfsb_str work_dir,
+                                     hfsb_err *err) {
+    hfsb_buf    rest = root->work_rest, dir = root->work_dir;
+    hfsb_status st = HFSB_OK;
+    int         code, fd = -1;
+    if (hfsb_str_find_byte(work_dir, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The working directory contains a NUL byte.");
+    memset(&root->work_rest, 0, sizeof root->work_rest);
+    memset(&root->work_dir, 0, sizeof root->work_dir);
+    root->work_rest.alloc = root->work_dir.alloc = root->alloc;
+    if (root->root_fd >= 0) {
+        st = hfsbi_root_set_inside(root, work_dir, err);
+    } else {
+        code = hfsbi_root_open_host(&root->alloc, work_dir, &fd,
+                                    &root->work_dir, NULL);
+        hfsbi_close(&fd);
+        if (code != 0)
+            st = hfsbi_root_fail(err, code, "Working directory", work_dir);
+    }
+    hfsb_buf_free(st == HFSB_OK ? &rest : &root->work_rest);
+    hfsb_buf_free(st == HFSB_OK ? &dir : &root->work_dir);
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    root->work_rest = rest;
+    root->work_dir = dir;
+    return st;
 }
 
 /* One allocation for all; root.sweeps and root.deny point into it. */

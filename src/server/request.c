@@ -82,8 +82,8 @@ static bool hfsbi_host_is_ours(const hfsb_server    *server,
 static bool hfsbi_host_may_be_any(const hfsb_server    *server,
                                   const hfsbi_listener *at) {
     return hfsbi_host_is_listed(server, HFSB_LIT("*")) ||
-           (server->access.has_token && !at->loopback &&
-            server->access.hosts.len == 0);
+           ((server->access.has_token || server->access.late) &&
+            !at->loopback && server->access.hosts.len == 0);
 }
 
 /* True if the request names this server: DNS rebinding sends another name. */
@@ -142,6 +142,12 @@ static bool hfsbi_secret_is(hfsb_str s, const unsigned char *digest) {
     hfsbi_wipe(&sha, sizeof sha);
     for (i = 0; i < sizeof own; i++) diff |= (unsigned)(own[i] ^ digest[i]);
     return diff == 0;
+}
+
+HFSBI_FN bool hfsbi_server_token_is(const hfsb_server *server,
+                                    hfsb_str           token) {
+    return server->access.has_token &&
+           hfsbi_secret_is(token, server->access.token);
 }
 
 static void hfsbi_field_wipe(hfsb_http_field *f) {
@@ -482,7 +488,7 @@ static bool hfsbi_check_expect(hfsb_request *r) {
 }
 
 static bool hfsbi_check_stopping(hfsb_request *r) {
-    if (!r->conn->server->stop.phase) return true;
+    if (!hfsbi_server_is_closing(r->conn->server)) return true;
     hfsb_reply_error(r, 503, "The server is stopping.");
     return false;
 }

@@ -4,12 +4,14 @@
    Each turn of the loop accepts, reads, sends and runs timers; after it the
    connections that something happened to are settled (see conn.c).
 
-     serving --stop--> FINISH --2 s--> END --stop_ms--> DONE
-                          |             |                ^
-                          +-------------+--nothing left--+
-                          +-------------+--second stop---+
+     serving --stop--> DRAIN --drain_ms--> FINISH --2 s--> END --stop_ms-> DONE
+                          |                   |             |               ^
+                          |                   +-------------+-nothing left--+
+                          +-------------------+-------------+-second stop---+
 
-   FINISH: listeners and idle connections are closed, requests may finish.
+   DRAIN: all goes on, but health says that the server is not ready.
+   FINISH: listeners are closed, requests may finish. Connections that are idle
+   may ask, get 503 and are closed.
    END: the parts end their work, and its replies still go out.
    hfsb_server_close() works in any state: it closes connections at once, and
    waits only for work in pool threads. */
@@ -33,7 +35,9 @@ static void hfsbi_accept_log(hfsb_server *server, int code) {
 
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on) {
     hfsbi_listener *l;
-    if (on == server->accept.on || (on && server->stop.phase)) return;
+    if (on == server->accept.on ||
+        (on && server->stop.phase > HFSBI_STOP_DRAIN))
+        return;
     server->accept.on = on;
     hfsbi_loop_timer_clear(server->loop, &server->accept.timer);
     for (l = server->accept.listeners; l; l = l->next)
@@ -370,14 +374,11 @@ static void hfsbi_limits_set(hfsbi_limits *limits, const hfsb_server_opts *o) {
     limits->body_ms = hfsbi_limit_ms(o->body_ms, 30000);
     limits->idle_ms = hfsbi_limit_ms(o->idle_ms, 60000);
     limits->stop_ms = hfsbi_limit_ms(o->stop_ms, 10000);
+    limits->drain_ms = hfsbi_limit_ms(o->drain_ms, 0);
 }
 
-/* Keeps the digest of the token. */
-static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
-                                          hfsb_err *err) {
-    hfsb_sha256 sha;
-    size_t      i;
-    if (token.len == 0) return HFSB_OK;
+HFSBI_FN hfsb_status hfsbi_server_check_token(hfsb_str token, hfsb_err *err) {
+    size_t i;
     for (i = 0; i < token.len; i++) {
         unsigned char c = (unsigned char)token.ptr[i];
         if (c <= 0x20 || c >= 0x7f)
@@ -385,6 +386,15 @@ static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
                               "A token must be visible ASCII without blanks: "
                               "a header could not carry it.");
     }
+    return HFSB_OK;
+}
+
+/* Keeps the digest of the token. */
+static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
+                                          hfsb_err *err) {
+    hfsb_sha256 sha;
+    hfsb_status st = hfsbi_server_check_token(token, err);
+    if (token.len == 0 || st != HFSB_OK) return st;
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, token);
     hfsb_sha256_finish(&sha, access->token);
@@ -421,7 +431,9 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
     hfsb_status st;
     server->alloc = o->alloc;
     server->access.hosts.alloc = server->common.alloc = o->alloc;
+    server->group.env.alloc = o->alloc;
     server->access.no_auth = o->no_auth;
+    server->access.late = o->late_token && !o->no_auth;
     server->access.open_to_all = o->open_to_all;
     server->on_event = o->on_event;
     server->user = o->user;
@@ -538,6 +550,7 @@ void hfsb_server_close(hfsb_server *server) {
     hfsbi_close(&server->stop.pipe[1]);
     hfsb_buf_free(&server->access.hosts);
     hfsb_buf_free(&server->common);
+    hfsb_buf_free(&server->group.env);
     if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
     hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
     hfsbi_array_free(&alloc, server->fields, server->limits.http.max_fields,
@@ -650,11 +663,17 @@ static bool hfsbi_server_is_idle(const hfsb_server *server) {
     return true;
 }
 
+static void hfsbi_stop_begin(hfsb_server *server);
+
 /* The time of a phase is over. */
 static void hfsbi_stop_timer(hfsbi_timer *timer) {
     hfsb_server *server =
         (hfsb_server *)(void *)((char *)timer -
                                 offsetof(hfsb_server, stop.timer));
+    if (server->stop.phase == HFSBI_STOP_DRAIN) {
+        hfsbi_stop_begin(server);
+        return;
+    }
     if (server->stop.phase == HFSBI_STOP_END) {
         server->stop.phase = HFSBI_STOP_DONE;
         return;
@@ -667,20 +686,32 @@ static void hfsbi_stop_timer(hfsbi_timer *timer) {
 static void hfsbi_stop_begin(hfsb_server *server) {
     long long          now = hfsb_clock_ms(), wait = HFSBI_SHORT_MS;
     long long          most = server->limits.stop_ms;
-    hfsbi_conn        *conn, *next;
     hfsbi_server_part *part;
     server->stop.phase = HFSBI_STOP_FINISH;
     server->stop.until = now + most - most / 10;
     if (wait > most / 5) wait = most / 5;
     hfsbi_listeners_shut(server);
-    for (conn = server->conns; conn; conn = next) {
-        next = conn->next;
-        if (hfsbi_conn_is_idle(conn)) hfsbi_conn_close(conn);
-    }
     for (part = server->parts; part; part = part->next)
         if (part->stop) part->stop(part);
     server->stop.timer.fn = hfsbi_stop_timer;
     hfsbi_loop_timer(server->loop, &server->stop.timer, now + wait);
+}
+
+static void hfsbi_stop_drain(hfsb_server *server) {
+    server->stop.phase = HFSBI_STOP_DRAIN;
+    server->stop.timer.fn = hfsbi_stop_timer;
+    hfsbi_loop_timer(server->loop, &server->stop.timer,
+                     hfsb_clock_ms() + server->limits.drain_ms);
+}
+
+/* Closes connections without a request: the server has stopped. */
+static void hfsbi_stop_finish(hfsb_server *server) {
+    hfsbi_conn *conn, *next;
+    server->stop.phase = HFSBI_STOP_DONE;
+    for (conn = server->conns; conn; conn = next) {
+        next = conn->next;
+        if (hfsbi_conn_is_idle(conn)) hfsbi_conn_close(conn);
+    }
 }
 
 /* Settles connections and moves a stop on; false once it is done. */
@@ -688,10 +719,13 @@ static bool hfsbi_server_settle(hfsb_server *server) {
     hfsbi_stop *stop = &server->stop;
     hfsbi_conns_settle(server);
     if (stop->calls > 1) stop->phase = HFSBI_STOP_DONE;
-    else if (stop->calls && stop->phase == HFSBI_STOP_NO)
-        hfsbi_stop_begin(server);
-    if (stop->phase && hfsbi_server_is_idle(server))
-        stop->phase = HFSBI_STOP_DONE;
+    else if (stop->calls && stop->phase == HFSBI_STOP_NO) {
+        if (server->limits.drain_ms) hfsbi_stop_drain(server);
+        else hfsbi_stop_begin(server);
+    }
+    if (stop->phase > HFSBI_STOP_DRAIN && stop->phase < HFSBI_STOP_DONE &&
+        hfsbi_server_is_idle(server))
+        hfsbi_stop_finish(server);
     return stop->phase < HFSBI_STOP_DONE;
 }
 
@@ -835,6 +869,15 @@ HFSBI_FN const unsigned char *hfsbi_server_token(const hfsb_server *server) {
     return server->access.has_token ? server->access.token : NULL;
 }
 
+HFSBI_FN bool hfsbi_server_takes_token(const hfsb_server *server) {
+    return server->access.late;
+}
+
+HFSBI_FN hfsb_status hfsbi_server_set_token(hfsb_server *server,
+                                            hfsb_str token, hfsb_err *err) {
+    return hfsbi_access_set_token(&server->access, token, err);
+}
+
 HFSBI_FN bool hfsbi_server_is_open(const hfsb_server *server) {
     return server->access.no_auth;
 }
@@ -857,6 +900,10 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server) {
 
 HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server) {
     return server->stop.phase != HFSBI_STOP_NO;
+}
+
+HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server) {
+    return server->stop.phase > HFSBI_STOP_DRAIN;
 }
 
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server) {

@@ -31,6 +31,8 @@ typedef struct hfsb_server_opts {
                          X-Sandbox-Authorization or, where that is absent, in
                          Authorization; only its digest is kept. Empty: routes
                          that need a token answer 503 */
+    bool     late_token;  /* POST /init of the sandbox sets the token, if
+                         none is given here: its first caller wins */
     bool     no_auth;     /* no token is needed; the server then listens on
                          loopback only */
     bool     open_to_all; /* a server with no_auth may listen on any address */
@@ -62,6 +64,9 @@ typedef struct hfsb_server_opts {
                            count (0: 1,024) */
     long long idle_ms;     /* between requests (0: 60,000) */
     long long stop_ms;     /* upper limit for a stop (0: 10,000) */
+    long long drain_ms;    /* of a stop before that: everything is served as
+                          before, but those that ask for readiness get 503, so
+                          that a load balancer looks elsewhere (0: none) */
     size_t    max_threads; /* for work that takes less than a second; up to
                             eight times as many for work that takes longer
                             (0: 8) */
@@ -106,9 +111,10 @@ HFSB_API hfsb_status hfsb_server_listen_fd(hfsb_server *server, int fd,
    listen anywhere. */
 HFSB_API hfsb_status hfsb_server_run(hfsb_server *server, hfsb_err *err);
 
-/* Stops the server: no new connections, up to 2 s for requests to finish, then
-   commands are ended and their replies sent; at most stop_ms in all. A second
-   call stops it at once. From any thread or signal handler. */
+/* Stops the server: after drain_ms no new connections, up to 2 s for requests
+   to finish, then commands are ended and their replies sent; at most stop_ms
+   in all. Connections that are open get 503 meanwhile. A second call stops it
+   at once. From any thread or signal handler. */
 HFSB_API void hfsb_server_stop(hfsb_server *server);
 
 /* Instead of run, from the host's own loop: waits up to wait_ms (0: not at

@@ -40,10 +40,10 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
 
 /* An object that lives with the server, embedded in its owner. Any of its four
    functions may be NULL.
-   hfsb_server_stop(): listeners and idle connections close, stop() of every
-   part is called -> up to 2 s for requests to finish -> end() of every part ->
-   the loop ends once no request is left and no part is busy, or when stop_ms
-   are over.
+   hfsb_server_stop(): drain_ms -> listeners close, stop() of every part is
+   called -> up to 2 s for requests to finish -> end() of every part -> the
+   loop ends once no request is left and no part is busy, or when stop_ms are
+   over.
    hfsb_server_close(): end() of every part, wait for the pool threads, free()
    of every part, newest first; no connection is left then, the loop is. */
 typedef struct hfsbi_server_part {
@@ -58,8 +58,10 @@ typedef struct hfsbi_server_part {
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
-/* True after the first hfsb_server_stop(). */
+/* True after the first hfsb_server_stop(): it is not ready any more. */
 HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server);
+/* True when it takes no more requests: drain_ms later. */
+HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server);
 /* True after the second one. */
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
@@ -97,6 +99,15 @@ hfsbi_request_proves(hfsb_request *request, const char *name,
                      const unsigned char digest[HFSB_SHA256_SIZE]);
 /* The SHA-256 of the server's token; NULL: it has none. */
 HFSBI_FN const unsigned char *hfsbi_server_token(const hfsb_server *server);
+/* True if the token may be set by hfsbi_server_set_token(). */
+HFSBI_FN bool hfsbi_server_takes_token(const hfsb_server *server);
+/* HFSB_OK; HFSB_ARG for a token that no field could carry. */
+HFSBI_FN hfsb_status hfsbi_server_check_token(hfsb_str token, hfsb_err *err);
+/* Sets the token, or another one. Returns as the function above. */
+HFSBI_FN hfsb_status hfsbi_server_set_token(hfsb_server *server,
+                                            hfsb_str token, hfsb_err *err);
+/* True if that is the token. */
+HFSBI_FN bool hfsbi_server_token_is(const hfsb_server *server, hfsb_str token);
 /* True when no token is needed. */
 HFSBI_FN bool hfsbi_server_is_open(const hfsb_server *server);
 /* Returns the face of the request, or NULL. */
@@ -410,12 +421,13 @@ typedef struct hfsbi_limits {
     size_t           max_body, max_bodies, max_connections, min_rate;
     size_t           max_per_peer;
     bool             local_is_free; /* max_per_peer is not for loopback */
-    long long        head_ms, body_ms, idle_ms, stop_ms;
+    long long        head_ms, body_ms, idle_ms, stop_ms, drain_ms;
 } hfsbi_limits;
 
 typedef struct hfsbi_access {
     unsigned char token[HFSB_SHA256_SIZE]; /* its digest */
     bool          has_token, no_auth, open_to_all;
+    bool          late; /* the token may be set later */
     hfsb_buf      hosts; /* allowed names, each followed by a NUL */
 } hfsbi_access;
 
@@ -428,6 +440,7 @@ typedef struct hfsbi_accept {
 
 typedef enum hfsbi_stop_phase {
     HFSBI_STOP_NO,
+    HFSBI_STOP_DRAIN,  /* all goes on, but the server is not ready */
     HFSBI_STOP_FINISH, /* requests may finish, nothing new begins */
     HFSBI_STOP_END,    /* the parts end their work; its replies go out */
     HFSBI_STOP_DONE

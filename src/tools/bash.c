@@ -102,6 +102,15 @@ static hfsb_status hfsbi_spec_variable(hfsb_str               name,
     return HFSB_OK;
 }
 
+HFSBI_FN hfsb_status hfsbi_env_read(const hfsb_json_value *object,
+                                    hfsb_buf *out, hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    hfsb_status    st = HFSB_OK;
+    while (st == HFSB_OK && hfsb_json_next(&it))
+        st = hfsbi_spec_variable(it.key, it.value, out, err);
+    return st;
+}
+
 /* Resolves the folder of the command against the working directory. */
 static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
                                 hfsbi_job_spec *spec) {
@@ -118,8 +127,7 @@ static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
    failure of a buffer. */
 static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
                                    hfsbi_job_spec *spec, hfsb_err *err) {
-    hfsb_json_iter it = hfsb_json_begin(a->env);
-    hfsb_status    st = HFSB_OK;
+    hfsb_status st;
     if (a->id.len >= HFSBI_JOB_ID ||
         hfsb_str_find_byte(a->id, '\0') != HFSB_NPOS) {
         hfsbi_fail(err, HFSB_ARG, 0,
@@ -140,8 +148,7 @@ static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
     spec->has_input = a->input.ptr != NULL;
     spec->background = a->background;
     spec->merge_stderr = a->merge_stderr || a->background;
-    while (st == HFSB_OK && hfsb_json_next(&it))
-        st = hfsbi_spec_variable(it.key, it.value, &spec->env, err);
+    st = hfsbi_env_read(a->env, &spec->env, err);
     if (st == HFSB_ARG) hfsbi_err_key(err, "env");
     return st == HFSB_OK ? hfsbi_job_spec_status(spec) : st;
 }

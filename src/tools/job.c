@@ -92,16 +92,24 @@ static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
 HFSBI_FN const char **hfsbi_env_merge(const hfsb_tools     *tools,
                                       const hfsbi_job_spec *spec,
                                       size_t               *size) {
-    const char **list;
-    size_t       i, n = 0, at;
+    const char    **list;
+    size_t          i, n = 0, at;
+    const hfsb_buf *late = &tools->group->env;
     *size = tools->env.count + 1;
     for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
         ++*size;
+    for (at = 0; at < late->len; at += strlen(late->ptr + at) + 1) ++*size;
     list = (const char **)hfsbi_array(&tools->alloc, *size, sizeof(char *));
     if (!list) return NULL;
     for (i = 0; i < tools->env.count && !spec->raw.bare_env; i++)
-        if (!hfsbi_env_has(&spec->env, hfsbi_env_name(tools->env.list[i])))
+        if (!hfsbi_env_has(&spec->env, hfsbi_env_name(tools->env.list[i])) &&
+            !hfsbi_env_has(late, hfsbi_env_name(tools->env.list[i])))
             list[n++] = tools->env.list[i];
+    for (at = 0; at < late->len && !spec->raw.bare_env;
+         at += strlen(late->ptr + at) + 1)
+        if (strchr(late->ptr + at, '=') &&
+            !hfsbi_env_has(&spec->env, hfsbi_env_name(late->ptr + at)))
+            list[n++] = late->ptr + at;
     for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
         if (strchr(spec->env.ptr + at, '=')) /* else it is unset */
             list[n++] = spec->env.ptr + at;
@@ -311,7 +319,7 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
 static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
                              hfsb_str bytes) {
     hfsbi_job      *job = (hfsbi_job *)user;
-    hfsbi_feed_kind kind = job->spec.raw.cols            ? HFSBI_FEED_PTY
+    hfsbi_feed_kind kind = job->spec.raw.cols           ? HFSBI_FEED_PTY
                            : stream == HFSB_PROC_STDERR ? HFSBI_FEED_STDERR
                                                         : HFSBI_FEED_STDOUT;
     if (!job->feed) {
@@ -505,9 +513,10 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     const char **own = NULL, **argv = NULL;
     size_t       size = 0, argc = 0;
-    bool         has_env = job->spec.env.len || job->spec.raw.bare_env;
-    hfsb_err     err = HFSB_INIT;
-    hfsb_status  st;
+    bool         has_env =
+        job->spec.env.len || job->spec.raw.bare_env || tools->group->env.len;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
     job->notes.alloc = tools->alloc;
     if (tools->far) { /* hfsbi_far_run() does the rest */
         hfsbi_job_enter(job, HFSBI_JOB_RUNNING);

@@ -408,6 +408,8 @@ typedef struct hfsbi_tools_group {
     unsigned long ever;                     /* jobs added */
     size_t        input;     /* bytes of standard input that jobs hold */
     size_t        max_input; /* (0: any number) */
+    hfsb_buf      env; /* set late: "NAME=value" or, to unset, "NAME", for all
+                          commands; each ends in NUL. Freed by the owner */
 } hfsbi_tools_group;
 
 /* What a command of another protocol has beyond those of bash: raw output as a
@@ -501,6 +503,11 @@ HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
 HFSBI_FN const char **hfsbi_env_merge(const hfsb_tools     *tools,
                                       const hfsbi_job_spec *spec,
                                       size_t               *size);
+/* Appends an object of variables as "NAME=value" or, for null, "NAME", each
+   with a NUL. HFSB_OK, or HFSB_ARG with *err; out->status keeps other
+   failures. */
+HFSBI_FN hfsb_status hfsbi_env_read(const hfsb_json_value *object,
+                                    hfsb_buf *out, hfsb_err *err);
 /* Returns the name in "NAME=value" or "NAME", as a view of entry. */
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 

@@ -4,7 +4,8 @@
 
 /* ---- a server with three routes ---- */
 
-static int users; /* that were not freed yet */
+static int  users;       /* that were not freed yet */
+static bool inline_work; /* the server has no threads */
 
 /* The part "skip" is skipped, "refuse" is refused; others become files. */
 static hfsb_status give_path(void *user, const hfsbi_multipart *part,
@@ -129,11 +130,13 @@ static void send_file(void *user, hfsb_request *request) {
 }
 
 static void serve(void) {
-    hfsb_tools_opts o = HFSB_INIT;
-    hfsb_route      route = HFSB_INIT;
+    hfsb_tools_opts  o = HFSB_INIT;
+    hfsb_server_opts server = HFSB_INIT;
+    hfsb_route       route = HFSB_INIT;
     memset(&the_box, 0, sizeof the_box);
     o.alloc = tt_alloc();
-    ts_open(&srv, NULL);
+    server.no_threads = inline_work;
+    ts_open(&srv, &server);
     if (hfsb_tools_open(&o, &the_box.tools, NULL) != HFSB_OK) abort();
     the_box.part.free = box_free;
     hfsbi_server_part_add(srv.server, &the_box.part);
@@ -458,6 +461,17 @@ static void a_file_or_a_part_of_it_is_sent(void) {
     end();
 }
 
+static void all_of_it_works_without_threads(void) {
+    inline_work = true;
+    each_part_becomes_a_file();
+    large_parts_are_whole();
+    a_malformed_body_is_refused();
+    a_client_that_goes_leaves_no_temporary();
+    a_range_is_written_into_the_file();
+    a_file_or_a_part_of_it_is_sent();
+    inline_work = false;
+}
+
 int main(void) {
     tt_begin();
     (void)umask(022);
@@ -469,5 +483,6 @@ int main(void) {
     TT_RUN(each_allocation_fails_in_turn);
     TT_RUN(a_range_is_written_into_the_file);
     TT_RUN(a_file_or_a_part_of_it_is_sent);
+    TT_RUN(all_of_it_works_without_threads);
     return TT_END();
 }

@@ -89,6 +89,7 @@ waiting() {
     item server sh tests/checks/server.sh
     item client sh tests/checks/client.sh
     item cut sh tests/checks/cut.sh
+    item agent-sandbox sh tests/checks/agent_sandbox.sh
     item soak sh tests/checks/soak.sh 20
     item server-limits sh tests/checks/server_limits.sh
     item codex sh tests/checks/codex.sh
