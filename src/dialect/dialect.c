@@ -7,20 +7,21 @@
 
 /* ---- the list ---- */
 
-static const hfsbi_dialect_kind *const hfsbi_dialects[] = {NULL};
+static const hfsbi_dialect_kind *(*const hfsbi_dialects[])(void) = {
+    hfsbi_dialect_hf, NULL};
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
     for (i = 0; name && hfsbi_dialects[i]; i++)
-        if (strcmp(hfsbi_dialects[i]->name, name) == 0)
-            return hfsbi_dialects[i];
+        if (strcmp(hfsbi_dialects[i]()->name, name) == 0)
+            return hfsbi_dialects[i]();
     return NULL;
 }
 
 const char *hfsb_dialect_name(size_t n) {
     size_t i;
     for (i = 0; hfsbi_dialects[i]; i++)
-        if (i == n) return hfsbi_dialects[i]->name;
+        if (i == n) return hfsbi_dialects[i]()->name;
     return NULL;
 }
 
@@ -115,6 +116,16 @@ HFSBI_FN hfsb_status hfsbi_dialect_add(hfsbi_dialect             *d,
         st = hfsbi_face_add(d->server, &d->face, &route, err);
     }
     return st;
+}
+
+HFSBI_FN hfsb_str hfsbi_dialect_setting(const hfsb_dialect_opts *opts,
+                                        const char              *name) {
+    size_t n = strlen(name), i;
+    for (i = 0; opts->settings && opts->settings[i]; i++)
+        if (strncmp(opts->settings[i], name, n) == 0 &&
+            opts->settings[i][n] == '=')
+            return hfsb_cstr(opts->settings[i] + n + 1);
+    return hfsb_str_make("", 0);
 }
 
 HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face) {

@@ -15,6 +15,9 @@ typedef struct hfsb_dialect_opts {
     unsigned    port;     /* (0: the kernel picks one) */
     hfsb_str    token;    /* its clients send (empty: that of the server);
                              copied */
+    const char *const *settings; /* "NAME=value", NULL-terminated: variables
+                             that the dialect reads, see docs/dialects.md; an
+                             environment will do (NULL: none); copied */
 } hfsb_dialect_opts;
 
 /* Adds a dialect to a server that has the sandbox. *bound (may be NULL)
