@@ -38,10 +38,11 @@ struct hfsbi_hf_file {
     hfsb_alloc       alloc;
 };
 
-/* The HTTP status for a failure. 403 would mean a wrong token. */
-static int hfsbi_hf_status(hfsb_status st) {
+/* The HTTP status for a failure. 403 would mean a wrong token. `makes`: the
+   path need not exist, so 404 would mean nothing. */
+static int hfsbi_hf_status(hfsb_status st, bool makes) {
     switch (st) {
-    case HFSB_NOT_FOUND: return 404;
+    case HFSB_NOT_FOUND: return makes ? 400 : 404;
     case HFSB_FULL: return 507;
     case HFSB_BUSY:
     case HFSB_NOMEM: return 503;
@@ -177,14 +178,17 @@ static void hfsbi_hf_file_run(void *user) {
     else f->err.code = st;
 }
 
+static hfsb_status hfsbi_hf_mkdir(hfsbi_hf_file *f);
+
 static void hfsbi_hf_file_done(void *user, hfsb_request *request) {
     hfsbi_hf_file *f = (hfsbi_hf_file *)user;
     bool           failed = f->err.code != HFSB_OK;
     hfsbi_api_report(f->place->tools, f->tool, hfsb_buf_str(&f->path), "",
                      hfsb_cstr(failed ? f->err.msg : ""), f->began, 0);
     if (failed)
-        hfsb_reply_error(request, hfsbi_hf_status(f->err.code), "%s",
-                         f->err.msg);
+        hfsb_reply_error(request,
+                         hfsbi_hf_status(f->err.code, f->fn == hfsbi_hf_mkdir),
+                         "%s", f->err.msg);
     else hfsbi_reply_take(request, 200, "application/json", &f->out);
     hfsbi_hf_file_free(f);
 }
@@ -336,8 +340,9 @@ static void hfsbi_hf_read_refuse(void *user, hfsb_request *request, int status,
     (void)user;
     (void)status;
     hfsb_reply_error(request,
-                     err->code == HFSB_IS_DIR ? 409
-                                              : hfsbi_hf_status(err->code),
+                     err->code == HFSB_IS_DIR
+                         ? 409
+                         : hfsbi_hf_status(err->code, false),
                      "%s", err->msg);
 }
 
@@ -387,7 +392,7 @@ static void hfsbi_hf_write_done(void *user, hfsb_request *request,
     hfsbi_build    b;
     path.alloc = f->alloc;
     if (end->status >= 400) {
-        hfsb_reply_error(request, hfsbi_hf_status(end->err->code), "%s",
+        hfsb_reply_error(request, hfsbi_hf_status(end->err->code, true), "%s",
                          end->err->msg);
     } else if (end->status) {
         hfsbi_hf_put_absolute(f, &path);
