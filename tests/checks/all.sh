@@ -88,6 +88,7 @@ waiting() {
     item tls sh tests/checks/tls.sh
     item server sh tests/checks/server.sh
     item client sh tests/checks/client.sh
+    item hf-v1 sh tests/checks/hf_v1.sh
     item soak sh tests/checks/soak.sh 20
     item server-limits sh tests/checks/server_limits.sh
     item mcp sh tests/checks/mcp.sh
