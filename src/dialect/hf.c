@@ -1,8 +1,8 @@
 /* hf.c - the sandbox API of Hugging Face (/v1), protocol 3.
 
    What huggingface_hub.Sandbox and its kin call. The routes of commands are in
-   hf_exec.c, those of files in hf_files.c; here are the tokens, the errors, the
-   proxy to a port, and the clock of a server that nobody uses.
+   hf_exec.c, those of files in hf_files.c; here are the tokens, the errors,
+   the proxy to a port, and the clock of a server that nobody uses.
 
    A request works in a place: the tools of the dialect, or in host mode those
    of one sandbox (hf_host.c), for which the same routes exist beneath its id.
@@ -62,10 +62,10 @@ static void hfsbi_hf_proxy_done(void *user) {
 
 static void hfsbi_hf_proxy(void *user, hfsb_request *request) {
     static const char *const hide[] = {"X-Sandbox-Token", NULL};
-    hfsbi_hf        *hf = (hfsbi_hf *)user;
-    hfsbi_relay_opts opts = HFSB_INIT;
-    hfsbi_hf_place  *place = hfsbi_hf_place_of(hf, request);
-    long long        port = 0;
+    hfsbi_hf                *hf = (hfsbi_hf *)user;
+    hfsbi_relay_opts         opts = HFSB_INIT;
+    hfsbi_hf_place          *place = hfsbi_hf_place_of(hf, request);
+    long long                port = 0;
     if (!place) return;
     if (!hfsbi_hf_number(hfsbi_hf_part(hf, request), 65535, &port) || !port) {
         hfsb_reply_error(request, 404, "invalid port");
@@ -106,8 +106,8 @@ static void hfsbi_hf_health(void *user, hfsb_request *request) {
         hfsbi_build_int(&b, "sandboxes",
                         hf->host ? (long long)hfsbi_hf_host_count(hf->host)
                                  : 0);
-        hfsbi_build_str(&b, "mode", hf->host ? HFSB_LIT("host")
-                                             : HFSB_LIT("dedicated"));
+        hfsbi_build_str(&b, "mode",
+                        hf->host ? HFSB_LIT("host") : HFSB_LIT("dedicated"));
         hfsbi_build_bool(&b, "auth", !hfsbi_server_is_open(hf->base.server));
         hfsbi_build_object(&b, "landlock");
         hfsbi_build_int(&b, "abi", hfsbi_landlock_abi());
@@ -221,9 +221,8 @@ static bool hfsbi_hf_busy(hfsbi_server_part *part) {
            (hf->host && hfsbi_hf_host_busy(hf->host));
 }
 
-static hfsb_status hfsbi_hf_open(hfsbi_dialect           *d,
-                                 const hfsb_dialect_opts *opts,
-                                 hfsb_err                *err) {
+static hfsb_status
+hfsbi_hf_open(hfsbi_dialect *d, const hfsb_dialect_opts *opts, hfsb_err *err) {
     hfsbi_hf   *hf = (hfsbi_hf *)(void *)d;
     hfsb_str    idle = hfsbi_dialect_setting(opts, "SBX_IDLE_TIMEOUT");
     hfsb_status st = HFSB_OK;

@@ -1,7 +1,7 @@
 /* hf_exec.c - commands of the sandbox API of Hugging Face.
 
-   A command is a program (program.c) whose output is sent as lines of JSON while it runs, or one in
-   the background, whose output nobody asks for:
+   A command is a program (program.c) whose output is sent as lines of JSON
+   while it runs, or one in the background, whose output nobody asks for:
 
      POST /v1/exec -------> WAITING --> stream: start, stdout ..., exit
      POST /v1/processes --> WAITING --> reply --> in the list until DELETE,
@@ -159,14 +159,13 @@ static void hfsbi_hf_send_output(hfsbi_hf_process *p, const char *event,
 
 static void hfsbi_hf_send_exit(hfsbi_hf_process *p) {
     const hfsb_proc_result *end = &p->job->end;
-    bool code = end->end == HFSB_PROC_EXITED && !end->timed_out;
-    int  signal = end->end == HFSB_PROC_SIGNALED ? end->signal : 0;
+    bool     code = end->end == HFSB_PROC_EXITED && !end->timed_out;
+    int      signal = end->end == HFSB_PROC_SIGNALED ? end->signal : 0;
     hfsb_buf line = HFSB_INIT;
     line.alloc = p->hf->base.alloc;
     if (!code && signal <= 0) signal = SIGKILL;
     hfsb_buf_append(&line, HFSB_LIT("{\"event\":\"exit\",\"exit_code\":"));
-    if (code)
-        hfsb_buf_printf(&line, "%d,\"signal\":null", end->exit_code);
+    if (code) hfsb_buf_printf(&line, "%d,\"signal\":null", end->exit_code);
     else hfsb_buf_printf(&line, "null,\"signal\":%d", signal);
     hfsb_buf_printf(&line, ",\"timed_out\":%s,\"duration_ms\":%lld}",
                     end->timed_out ? "true" : "false",
@@ -176,8 +175,8 @@ static void hfsbi_hf_send_exit(hfsbi_hf_process *p) {
 
 static void hfsbi_hf_set_timer(hfsbi_hf_process *p) {
     hfsbi_loop_timer(p->hf->base.loop, &p->timer,
-                     p->told + (p->eof ? HFSBI_HF_PROBE_MS
-                                       : HFSBI_HF_PING_MS));
+                     p->told +
+                         (p->eof ? HFSBI_HF_PROBE_MS : HFSBI_HF_PING_MS));
 }
 
 static void hfsbi_hf_begin(hfsbi_hf_process *p) {
@@ -217,8 +216,8 @@ static void hfsbi_hf_on_eof(void *user, hfsb_request *request) {
     hfsbi_hf_process *p = (hfsbi_hf_process *)user;
     (void)request;
     p->eof = true;
-    if (p->form == HFSBI_HF_STREAM) hfsbi_loop_timer(p->hf->base.loop,
-                                                     &p->timer, p->told);
+    if (p->form == HFSBI_HF_STREAM)
+        hfsbi_loop_timer(p->hf->base.loop, &p->timer, p->told);
 }
 
 /* ---- output ---- */
@@ -426,8 +425,8 @@ static bool hfsbi_hf_read_cmd(hfsb_request *request, const hfsb_json_value *o,
                               hfsbi_job_spec *spec) {
     const hfsb_json_value *cmd = hfsb_json_get(o, "cmd");
     const hfsb_json_value *shell = hfsb_json_get(o, "shell");
-    bool text = hfsb_json_type_of(cmd) == HFSB_JSON_STRING;
-    hfsb_json_iter it = hfsb_json_begin(cmd);
+    bool                   text = hfsb_json_type_of(cmd) == HFSB_JSON_STRING;
+    hfsb_json_iter         it = hfsb_json_begin(cmd);
     if (!text && (hfsb_json_type_of(cmd) != HFSB_JSON_ARRAY ||
                   hfsb_json_count(cmd) == 0))
         return hfsbi_hf_refuse(request,
@@ -442,8 +441,7 @@ static bool hfsbi_hf_read_cmd(hfsb_request *request, const hfsb_json_value *o,
         hfsb_str command = hfsb_json_str(cmd, HFSB_LIT(""));
         if (hfsbi_hf_has_nul(command))
             return hfsbi_hf_refuse(request, "'cmd' contains a NUL");
-        hfsb_buf_append(&spec->command,
-                        command.len ? command : HFSB_LIT(":"));
+        hfsb_buf_append(&spec->command, command.len ? command : HFSB_LIT(":"));
         return true;
     }
     while (hfsb_json_next(&it)) {
@@ -475,18 +473,20 @@ static bool hfsbi_hf_read_spec(hfsb_request *request, const hfsb_json_value *o,
     if (spec->work_dir.len && cwd.len)
         hfsb_buf_append_byte(&spec->work_dir, '/');
     hfsb_buf_append(&spec->work_dir, cwd);
-    hfsb_buf_append(&spec->input, hfsb_json_str(hfsb_json_get(o, "stdin"),
-                                                HFSB_LIT("")));
+    hfsb_buf_append(&spec->input,
+                    hfsb_json_str(hfsb_json_get(o, "stdin"), HFSB_LIT("")));
     if (timeout >= 0)
-        spec->timeout = timeout < 0.001 ? 0.001 : timeout > 1e9 ? 1e9 : timeout;
+        spec->timeout = timeout < 0.001 ? 0.001
+                        : timeout > 1e9 ? 1e9
+                                        : timeout;
     return true;
 }
 
 /* ---- requests for commands ---- */
 
-static hfsbi_hf_process *hfsbi_hf_process_new(hfsbi_hf       *hf,
-                                              hfsbi_hf_place *place,
-                                              hfsb_request   *request,
+static hfsbi_hf_process *hfsbi_hf_process_new(hfsbi_hf              *hf,
+                                              hfsbi_hf_place        *place,
+                                              hfsb_request          *request,
                                               const hfsb_json_value *o) {
     const hfsb_json_value *tag = hfsb_json_get(o, "tag");
     hfsbi_hf_process      *p =
@@ -517,9 +517,8 @@ static void hfsbi_hf_launch(hfsbi_hf_process *p, hfsbi_job_spec *spec) {
     hfsb_request      *request = p->request;
     hfsbi_hf_process **link = &p->place->processes;
     hfsb_err           err = HFSB_INIT;
-    hfsb_status        st =
-        hfsbi_program_start(p->place->tools, spec,
-                            hfsbi_request_serial(request), &p->job, &err);
+    hfsb_status        st = hfsbi_program_start(
+               p->place->tools, spec, hfsbi_request_serial(request), &p->job, &err);
     if (st != HFSB_OK) {
         hfsb_reply_error(request, 503, "%s", err.msg);
         hfsbi_hf_process_free(p);
@@ -554,10 +553,11 @@ static void hfsbi_hf_start(hfsbi_hf *hf, hfsb_request *request,
         if (!p) hfsb_reply_error(request, 503, "Out of memory.");
     }
     if (p) {
-        p->form = background ? HFSBI_HF_PROCESS
-                  : hfsb_json_bool(hfsb_json_get(doc.root, "background"), false)
-                      ? HFSBI_HF_BACKGROUND
-                      : HFSBI_HF_STREAM;
+        p->form =
+            background ? HFSBI_HF_PROCESS
+            : hfsb_json_bool(hfsb_json_get(doc.root, "background"), false)
+                ? HFSBI_HF_BACKGROUND
+                : HFSBI_HF_STREAM;
         spec.raw.keep =
             p->form == HFSBI_HF_STREAM ? HFSBI_HF_AHEAD : HFSBI_HF_DROPPED;
         spec.background = p->form != HFSBI_HF_STREAM;
@@ -618,8 +618,7 @@ static bool hfsbi_hf_remove(hfsbi_hf_place *place, unsigned long number,
                             long pid) {
     hfsbi_hf_process *p = place->processes;
     hfsbi_job        *job;
-    while (p && !(p->number && (number ? p->number == number
-                                       : p->pid == pid)))
+    while (p && !(p->number && (number ? p->number == number : p->pid == pid)))
         p = p->next;
     if (!p) return false;
     job = p->job;

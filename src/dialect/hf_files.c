@@ -120,7 +120,8 @@ static bool hfsbi_hf_query_switch(hfsb_request *request, const char *key,
     text.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
     ok = hfsbi_hf_query(request, key, &text);
     s = hfsb_buf_str(&text);
-    if (hfsb_str_equal(s, HFSB_LIT("1")) || hfsb_http_same(s, HFSB_LIT("true")))
+    if (hfsb_str_equal(s, HFSB_LIT("1")) ||
+        hfsb_http_same(s, HFSB_LIT("true")))
         *out = true;
     else if (s.len) *out = false;
     hfsb_buf_free(&text);
@@ -291,8 +292,8 @@ static void hfsbi_hf_files_list(void *user, hfsb_request *request) {
         return;
     }
     if (limit == 0) limit = HFSBI_HF_PAGE;
-    f->limit = limit < HFSBI_HF_PAGE_MAX ? (size_t)limit
-                                         : (size_t)HFSBI_HF_PAGE_MAX;
+    f->limit =
+        limit < HFSBI_HF_PAGE_MAX ? (size_t)limit : (size_t)HFSBI_HF_PAGE_MAX;
     hfsbi_hf_file_start(f, request, "list", hfsbi_hf_list);
 }
 
@@ -339,11 +340,10 @@ static void hfsbi_hf_read_refuse(void *user, hfsb_request *request, int status,
                                  const hfsb_err *err) {
     (void)user;
     (void)status;
-    hfsb_reply_error(request,
-                     err->code == HFSB_IS_DIR
-                         ? 409
-                         : hfsbi_hf_status(err->code, false),
-                     "%s", err->msg);
+    hfsb_reply_error(
+        request,
+        err->code == HFSB_IS_DIR ? 409 : hfsbi_hf_status(err->code, false),
+        "%s", err->msg);
 }
 
 static void hfsbi_hf_read_release(void *user) {

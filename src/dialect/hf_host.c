@@ -48,7 +48,7 @@ typedef struct hfsbi_hf_sandbox {
 
 struct hfsbi_hf_host {
     hfsbi_hf         *hf;
-    hfsbi_hf_sandbox *list; /* not removed yet, oldest first */
+    hfsbi_hf_sandbox *list;            /* not removed yet, oldest first */
     size_t            count, capacity; /* count: LIVE, or being made */
     hfsb_buf          homes;           /* the folder of their homes */
     hfsb_confine_opts confine;
@@ -72,8 +72,8 @@ HFSBI_FN size_t hfsbi_hf_host_count(const hfsbi_hf_host *host) {
 static hfsbi_hf_sandbox *hfsbi_hf_find(const hfsbi_hf_host *host,
                                        hfsb_str             id) {
     hfsbi_hf_sandbox *s = host->list;
-    while (s && (s->life != HFSBI_HF_LIVE ||
-                 !hfsb_str_equal(hfsb_cstr(s->id), id)))
+    while (s &&
+           (s->life != HFSBI_HF_LIVE || !hfsb_str_equal(hfsb_cstr(s->id), id)))
         s = s->next;
     return s;
 }
@@ -305,7 +305,7 @@ static void hfsbi_hf_fill_env(const hfsbi_hf_sandbox *s, hfsb_buf *env) {
 }
 
 /* Opens the tools of a sandbox whose home exists. */
-static hfsb_status hfsbi_hf_open_tools(hfsbi_hf_sandbox *s,
+static hfsb_status hfsbi_hf_open_tools(hfsbi_hf_sandbox      *s,
                                        const hfsbi_hf_create *c,
                                        hfsb_err              *err) {
     const hfsb_tools *like = s->host->hf->base.tools;
@@ -346,8 +346,7 @@ static hfsb_status hfsbi_hf_open_tools(hfsbi_hf_sandbox *s,
 /* Makes a sandbox; NULL without memory or random numbers. */
 static hfsbi_hf_sandbox *hfsbi_hf_sandbox_new(hfsbi_hf_host *host) {
     hfsb_alloc       *alloc = &host->hf->base.alloc;
-    hfsbi_hf_sandbox *s =
-        (hfsbi_hf_sandbox *)hfsbi_array(alloc, 1, sizeof *s);
+    hfsbi_hf_sandbox *s = (hfsbi_hf_sandbox *)hfsbi_array(alloc, 1, sizeof *s);
     if (!s) return NULL;
     memset(s, 0, sizeof *s);
     s->host = host;
@@ -371,10 +370,10 @@ static hfsbi_hf_sandbox *hfsbi_hf_sandbox_new(hfsbi_hf_host *host) {
 static void hfsbi_hf_create_run(void *user) {
     static const char *const folders[] = {"", "/.tmp", "/.sbx", "/.sbx/proxy",
                                           NULL};
-    hfsbi_hf_create  *c = (hfsbi_hf_create *)user;
-    hfsbi_hf_sandbox *s;
-    size_t            i;
-    hfsb_status       st = HFSB_OK;
+    hfsbi_hf_create         *c = (hfsbi_hf_create *)user;
+    hfsbi_hf_sandbox        *s;
+    size_t                   i;
+    hfsb_status              st = HFSB_OK;
     for (s = c->made; s && st == HFSB_OK; s = s->next) {
         size_t len = s->home.len;
         for (i = 0; folders[i] && st == HFSB_OK; i++) {
@@ -480,7 +479,7 @@ static bool hfsbi_hf_create_read(hfsbi_hf_create *c, hfsb_request *request,
                                  const hfsb_json_value *o) {
     hfsbi_hf_host     *host = c->host;
     hfsbi_hf_sandbox **link = &c->made;
-    long long count = 1, idle = 0, procs = 0, megabytes = 0;
+    long long          count = 1, idle = 0, procs = 0, megabytes = 0;
     if (!hfsbi_hf_take_int(request, o, "count", 1000000, &count) ||
         !hfsbi_hf_take_int(request, o, "idle_timeout_secs", 100000000,
                            &idle) ||
@@ -676,8 +675,8 @@ static hfsb_status hfsbi_hf_find_homes(hfsbi_hf_host           *host,
         st = hfsbi_path_make_folder(NULL, hfsb_buf_str(&path), 0711,
                                     HFSBI_MAKE_PARENTS, NULL, err);
     if (st == HFSB_OK)
-        st = hfsbi_path_canonical(NULL, hfsb_buf_str(&path), &host->homes,
-                                  err);
+        st =
+            hfsbi_path_canonical(NULL, hfsb_buf_str(&path), &host->homes, err);
     hfsb_buf_free(&path);
     return st;
 }

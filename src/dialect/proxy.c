@@ -167,8 +167,7 @@ static void hfsbi_relay_flush(hfsbi_relay *r) {
         hfsb_buf_free(&r->out);
         r->out_at = 0;
     }
-    if (r->client_ended && !r->out.len)
-        (void)shutdown(r->io.fd, SHUT_WR);
+    if (r->client_ended && !r->out.len) (void)shutdown(r->io.fd, SHUT_WR);
     if (!r->paused || hfsbi_relay_unsent(r) > HFSBI_RELAY_AHEAD / 2) return;
     r->paused = false;
     hfsb_request_resume(r->request);
@@ -201,11 +200,18 @@ static bool hfsbi_relay_take(hfsbi_relay *r, hfsb_str bytes, bool chunk) {
 
 /* True for a field that is about one connection. */
 static bool hfsbi_relay_is_hop(hfsb_str name) {
-    static const char *const list[] = {
-        "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate",
-        "Proxy-Authorization", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
-        "Content-Length", NULL};
-    size_t i;
+    static const char *const list[] = {"Connection",
+                                       "Keep-Alive",
+                                       "Proxy-Connection",
+                                       "Proxy-Authenticate",
+                                       "Proxy-Authorization",
+                                       "TE",
+                                       "Trailer",
+                                       "Transfer-Encoding",
+                                       "Upgrade",
+                                       "Content-Length",
+                                       NULL};
+    size_t                   i;
     for (i = 0; list[i]; i++)
         if (hfsb_http_same(name, hfsb_cstr(list[i]))) return true;
     return false;
@@ -235,10 +241,10 @@ static void hfsbi_relay_put_target(hfsb_buf *out, const hfsb_http_head *head,
 static hfsb_status hfsbi_relay_put_head(hfsbi_relay            *r,
                                         const hfsbi_relay_opts *opts) {
     const hfsb_http_head *head = hfsb_request_head(r->request);
-    hfsb_str    upgrade = hfsb_http_field_find(head, "Upgrade");
-    hfsb_buf    target = HFSB_INIT, *out = &r->out;
-    hfsb_status st;
-    size_t      i;
+    hfsb_str              upgrade = hfsb_http_field_find(head, "Upgrade");
+    hfsb_buf              target = HFSB_INIT, *out = &r->out;
+    hfsb_status           st;
+    size_t                i;
     target.alloc = r->alloc;
     hfsbi_relay_put_target(&target, head, opts->prefix);
     st = target.status;
@@ -343,8 +349,7 @@ static bool hfsbi_relay_parse(hfsbi_relay *r) {
         at += used;
         if (event == HFSB_HTTP_HEAD && !hfsbi_relay_take_head(r, &head))
             return false;
-        if (event == HFSB_HTTP_BODY)
-            (void)hfsb_reply_write(r->request, piece);
+        if (event == HFSB_HTTP_BODY) (void)hfsb_reply_write(r->request, piece);
         if (event == HFSB_HTTP_BAD) {
             hfsbi_relay_fail(r, "sent an invalid reply");
             return false;

@@ -414,6 +414,124 @@ static void an_empty_host_stops(void) {
     ts_drop(&r);
 }
 
+/* ---- memory ---- */
+
+#define ASK(line) line " HTTP/1.1\r\nHost: x\r\n" HF_TOKEN
+#define NONE "Content-Length: 0\r\n\r\n"
+
+/* A conversation with every route of a sandbox; the last request ends it. */
+static const char talk[] =
+    ASK("GET /health") "\r\n"
+    ASK("PUT /v1/files/write?path=d/f&mode=600") "Content-Length: 3\r\n\r\nabc"
+    ASK("PUT /v1/files/write?path=d/f&offset=3") "Content-Length: 3\r\n\r\ndef"
+    ASK("GET /v1/files/read?path=d/f&offset=1") "\r\n"
+    ASK("GET /v1/files/stat?path=d/f") "\r\n"
+    ASK("GET /v1/files/list?path=d&limit=1") "\r\n"
+    ASK("POST /v1/files/mkdir?path=d/e") NONE
+    ASK("POST /v1/processes") "Content-Length: 24\r\n\r\n"
+    "{\"cmd\":\"true\",\"tag\":\"t\"}"
+    ASK("GET /v1/processes") "\r\n"
+    ASK("DELETE /v1/processes/p-0") "\r\n"
+    ASK("GET /v1/proxy/1/x") "\r\n"
+    ASK("DELETE /v1/files/delete?path=d&recursive=1") "\r\n"
+    ASK("GET /none") "\r\n"
+    ASK("POST /v1/exec") "Connection: close\r\nContent-Length: 37\r\n\r\n"
+    "{\"cmd\":\"echo $A\",\"env\":{\"A\":\"hello\"}}";
+
+/* The same in host mode. */
+static const char host_talk[] =
+    ASK("POST /v1/sandboxes") "Content-Length: 31\r\n\r\n"
+    "{\"count\":2,\"env\":{\"A\":\"hello\"}}"
+    ASK("GET /v1/sandboxes") "\r\n"
+    ASK("GET /v1/sandboxes/x/processes") "\r\n"
+    ASK("DELETE /v1/sandboxes") "Connection: close\r\n\r\n";
+
+/* Client and server take turns in one thread. */
+static void talks(hfsb_server *server, unsigned port, const char *text,
+                  hfsb_buf *all) {
+    ts_server at = HFSB_INIT;
+    ts_conn   c;
+    long long end = hfsb_clock_ms() + 10000;
+    at.port = port;
+    c = ts_connect(&at);
+    (void)ts_send(&c, hfsb_cstr(text));
+    while (!c.ended && hfsb_clock_ms() < end) {
+        (void)hfsb_server_poll(server, 5);
+        (void)ts_more(&c, 0);
+    }
+    T_CHECK(c.ended);
+    T_CHECK(hfsb_buf_append(all, hfsb_buf_str(&c.in)) == HFSB_OK);
+    ts_hang_up(&c);
+    (void)hfsb_server_poll(server, 0);
+}
+
+static hfsb_server *open_in(hfsb_alloc alloc, bool host, unsigned *port) {
+    hfsb_server_opts         o = HFSB_INIT;
+    hfsb_server_sandbox_opts sandbox = HFSB_INIT;
+    hfsb_tools_opts          tools = HFSB_INIT;
+    hfsb_dialect_opts        d = HFSB_INIT;
+    hfsb_server             *server = NULL;
+    hfsb_status              st;
+    o.token = HFSB_LIT(TS_TOKEN);
+    o.alloc = tools.alloc = alloc;
+    o.no_threads = true;
+    tools.no_checks = true;
+    sandbox.tools = &tools;
+    d.name = "hf";
+    d.own_port = true;
+    if (host) d.settings = host_mode;
+    st = hfsb_server_open(&o, &server, NULL);
+    if (st == HFSB_OK) st = hfsb_server_add_sandbox(server, &sandbox, NULL);
+    if (st == HFSB_OK) st = hfsb_server_add_dialect(server, &d, port, NULL);
+    if (st == HFSB_OK) return server;
+    T_CHECK(st == HFSB_NOMEM);
+    hfsb_server_close(server);
+    return NULL;
+}
+
+static void fail_each(bool host, const char *const *want) {
+    const char  *text = host ? host_talk : talk;
+    t_heap       heap = HFSB_INIT;
+    hfsb_alloc   alloc;
+    hfsb_buf     all = HFSB_INIT;
+    hfsb_server *server;
+    size_t       k, total, opened, step = t_quick() ? 11 : 2;
+    unsigned     port = 0;
+    alloc.fn = t_heap_fn;
+    alloc.user = &heap;
+    server = open_in(alloc, host, &port);
+    opened = heap.calls;
+    talks(server, port, text, &all);
+    for (; *want; want++) T_CHECK(strstr(all.ptr, *want) != NULL);
+    total = heap.calls;
+    hfsb_server_close(server);
+    T_CHECK(heap.live == 0 && !heap.wrong);
+    for (k = 1; k <= total + step; k += step) {
+        memset(&heap, 0, sizeof heap);
+        heap.fail_at = k;
+        server = open_in(alloc, host, &port);
+        T_CHECK(server != NULL || k <= opened);
+        hfsb_buf_truncate(&all, 0);
+        if (server) talks(server, port, text, &all);
+        hfsb_server_close(server);
+        T_CHECK(heap.live == 0 && !heap.wrong);
+        T_CHECK(!host || tt_entries("sbx/homes", "") == 0);
+        (void)tt_remove_all("d", NULL);
+    }
+    printf("%zu allocations, %zu of them by the conversation\n", total,
+           total - opened);
+    hfsb_buf_free(&all);
+}
+
+static void failing_allocations_are_survived(void) {
+    static const char *const want[] = {"\"data\":\"hello\\n\"", "bcdef",
+                                       "\"p-0\"", NULL};
+    static const char *const want_host[] = {
+        "\"rejected\":0", "\"created_at_ms\"", "{\"deleted\":2}", NULL};
+    fail_each(false, want);
+    fail_each(true, want_host);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(sandboxes_are_made_listed_and_removed);
@@ -428,5 +546,6 @@ int main(void) {
     TT_RUN(invalid_settings_are_refused);
     TT_RUN(a_server_stops_when_nobody_uses_it);
     TT_RUN(an_empty_host_stops);
+    TT_RUN(failing_allocations_are_survived);
     return TT_END();
 }

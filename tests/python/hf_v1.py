@@ -311,6 +311,13 @@ def alive(pattern):
     return False
 
 
+def comes(pattern, seconds=10):
+    end = time.time() + seconds
+    while not alive(pattern) and time.time() < end:
+        time.sleep(0.05)
+    return alive(pattern)
+
+
 def gone(pattern, seconds=10):
     end = time.time() + seconds
     while alive(pattern) and time.time() < end:
@@ -392,7 +399,7 @@ def times(box):
           e["timed_out"], e)
     stream = box.open("POST", "/exec", js={"cmd": "sleep " + nap})
     next(stream.chunks())
-    check("it runs", alive(nap))
+    check("it runs", comes(nap))
     stream.sock.close()
     check("a client that goes ends it", gone(nap, 15))
     began = time.time()
@@ -417,6 +424,7 @@ def slow_reader(box, server):
         return best
     before = memory()
     stream = box.open("POST", "/exec", js={"cmd": "yes 01234567890123456789"})
+    check("it runs", comes("yes\00001234567890123456789"))
     time.sleep(2.5)
     after = memory()
     check("a slow reader is bounded", after - before < 8192,
@@ -443,6 +451,7 @@ def processes(box):
         check("it runs", e["running"] is True and e["exit_code"] is None, e)
     same("verbatim", [e["cmd"] for e in both],
          ["sleep " + nap, ["sleep", nap]])
+    check("they run", comes(nap))
     check("killed by id", box.call("DELETE", "/processes/" + p["id"])["killed"]
           is True)
     check("killed by pid",
