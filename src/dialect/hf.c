@@ -155,18 +155,15 @@ static void hfsbi_hf_refuse_as(hfsbi_face *face, hfsb_request *request,
 static void hfsbi_hf_look(hfsbi_timer *timer) {
     hfsbi_hf *hf =
         (hfsbi_hf *)(void *)((char *)timer - offsetof(hfsbi_hf, idle));
-    long long now = hfsb_clock_ms();
+    long long now = hfsb_clock_ms(), wait = HFSBI_HF_LOOK_MS;
     bool      busy = hf->own.users > 0;
     if (hf->host) hfsbi_hf_host_look(hf->host, now);
     if (hf->host && hfsbi_hf_host_count(hf->host)) busy = true;
     if (busy) hf->own.used = now;
+    if (hf->idle_ms && hf->idle_ms < wait) wait = hf->idle_ms;
     if (hf->idle_ms && now - hf->own.used >= hf->idle_ms)
         hfsb_server_stop(hf->base.server);
-    else
-        hfsbi_loop_timer(hf->base.loop, timer,
-                         now + (hf->idle_ms && hf->idle_ms < HFSBI_HF_LOOK_MS
-                                    ? hf->idle_ms
-                                    : HFSBI_HF_LOOK_MS));
+    else hfsbi_loop_timer(hf->base.loop, timer, now + wait);
 }
 
 HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,

@@ -517,9 +517,9 @@ static void hfsbi_hf_launch(hfsbi_hf_process *p, hfsbi_job_spec *spec) {
     hfsb_request      *request = p->request;
     hfsbi_hf_process **link = &p->place->processes;
     hfsb_err           err = HFSB_INIT;
-    hfsb_status        st = hfsbi_program_start(
-               p->place->tools, spec, hfsbi_request_serial(request), &p->job, &err);
-    if (st != HFSB_OK) {
+    unsigned long long owner = hfsbi_request_serial(request);
+    if (hfsbi_program_start(p->place->tools, spec, owner, &p->job, &err) !=
+        HFSB_OK) {
         hfsb_reply_error(request, 503, "%s", err.msg);
         hfsbi_hf_process_free(p);
         return;

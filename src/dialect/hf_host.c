@@ -640,6 +640,7 @@ static hfsb_status hfsbi_hf_choose_confine(hfsbi_hf_host           *host,
     hfsb_status   st;
     host->confine.level = HFSB_CONFINE_STRICT;
     host->confine.net = "on";
+    host->confine.no_temp = true;
     host->confine.alloc = host->hf->base.alloc;
     st = hfsb_confine_open(&host->confine, &trial, err);
     hfsb_confine_close(trial);

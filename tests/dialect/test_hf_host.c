@@ -244,6 +244,11 @@ static void commands_are_kept_apart(void) {
                        a.home);
         run_in(&x, &b, body);
         T_CHECK(x.code != 0);
+        run_in(&x, &b, "{\"cmd\":\"touch /tmp/hfsb-$$ || "
+                       "touch /dev/shm/hfsb-$$\"}"); /* shared by all */
+        T_CHECK(x.code != 0);
+        run_in(&x, &b, "{\"cmd\":\"mktemp && echo ok > ~/x && cat ~/x\"}");
+        T_CHECK(x.code == 0 && tt_says(&x.out, "ok\n"));
     } else {
         printf("no Landlock: commands are not confined here\n");
     }
