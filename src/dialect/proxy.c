@@ -324,7 +324,10 @@ static bool hfsbi_relay_take_head(hfsbi_relay *r, const hfsb_http_head *head) {
     } else if (head->status >= 200) {
         hfsbi_relay_copy_fields(r, head);
         r->state = HFSBI_RELAY_BODY;
-        hfsb_reply_begin(r->request, head->status, "");
+        if (head->body == HFSB_HTTP_LENGTH)
+            hfsbi_reply_begin_sized(r->request, head->status, "",
+                                    head->length);
+        else hfsb_reply_begin(r->request, head->status, "");
     }
     return true;
 }

@@ -384,6 +384,7 @@ static void requests_pass_without_tokens(void) {
     T_CHECK(!ts_contains(&r, TS_TOKEN) && !ts_contains(&r, "hf_x"));
     T_CHECK(!ts_contains(&r, "Authorization") && !ts_contains(&r, "Token"));
     T_STR(ts_field(&r, "Content-Type"), "text/x");
+    T_CHECK(!r.chunked && ts_field(&r, "Content-Length").len > 0);
     T_CHECK(strstr(r.head.ptr, "Set-Cookie: a=1\r\n") &&
             strstr(r.head.ptr, "Set-Cookie: b=2\r\n"));
     ts_call(&srv, &r, "GET", through(""), HF_TOKEN, nothing);
@@ -394,6 +395,7 @@ static void requests_pass_without_tokens(void) {
     TS_IS(&r, 201, "DELETE /d HTTP/1.1\r\n");
     ts_call(&srv, &r, "GET", through("/until"), HF_TOKEN, nothing);
     TS_IS(&r, 201, "GET /until HTTP/1.1\r\n");
+    T_CHECK(r.chunked);
     ts_drop(&r);
 }
 
