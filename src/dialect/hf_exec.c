@@ -20,10 +20,11 @@
 enum {
     HFSBI_HF_PING_MS = 15000,
     HFSBI_HF_PROBE_MS = 1000, /* between pings to a client that may be gone */
-    HFSBI_HF_AHEAD = 256 << 10, /* unsent bytes at which reading stops */
-    HFSBI_HF_PIECE = 16 << 10,  /* bytes of output of one event */
-    HFSBI_HF_DROPPED = 4 << 10, /* the same of output that is dropped */
-    HFSBI_HF_LIST = 256         /* ended processes that are listed */
+    HFSBI_HF_AHEAD = 256 << 10,   /* unsent bytes at which reading stops */
+    HFSBI_HF_PIECE = 16 << 10,    /* bytes of output of one event */
+    HFSBI_HF_DROPPED = 4 << 10,   /* the same of output that is dropped */
+    HFSBI_HF_LIST = 256,          /* ended processes that are listed ... */
+    HFSBI_HF_LIST_BYTES = 4 << 20 /* ... and the bytes of their commands */
 };
 
 /* How a request for a command is answered. */
@@ -78,17 +79,23 @@ HFSBI_FN void hfsbi_hf_place_clear(hfsbi_hf_place *place) {
     while (place->processes) hfsbi_hf_process_free(place->processes);
 }
 
-/* Frees the oldest of those in the list that have ended, if there are too
-   many. */
+/* Frees the oldest of those in the list that have ended, while they are too
+   many or their commands too long. */
 static void hfsbi_hf_trim(hfsbi_hf_place *place) {
-    hfsbi_hf_process *p = place->processes, *oldest = NULL;
-    size_t            n = 0;
-    for (; p; p = p->next) {
-        if (p->job || !p->number) continue;
-        if (!oldest) oldest = p;
-        n++;
-    }
-    if (n > HFSBI_HF_LIST) hfsbi_hf_process_free(oldest);
+    hfsbi_hf_process *p, *oldest;
+    size_t            n, bytes;
+    do {
+        oldest = NULL;
+        n = bytes = 0;
+        for (p = place->processes; p; p = p->next) {
+            if (p->job || !p->number) continue;
+            if (!oldest) oldest = p;
+            n++;
+            bytes += p->cmd.len + p->tag.len;
+        }
+        if (n <= HFSBI_HF_LIST && bytes <= HFSBI_HF_LIST_BYTES) oldest = NULL;
+        if (oldest) hfsbi_hf_process_free(oldest);
+    } while (oldest);
 }
 
 /* ---- events ---- */
@@ -531,6 +538,7 @@ static void hfsbi_hf_launch(hfsbi_hf_process *p, hfsbi_job_spec *spec) {
     hfsb_request_on_gone(request, hfsbi_hf_gone, p);
     hfsbi_request_on_eof(request, hfsbi_hf_on_eof, p);
     if (p->form == HFSBI_HF_STREAM) {
+        hfsb_buf_free(&p->cmd); /* it is not listed */
         hfsb_reply_on_drained(request, hfsbi_hf_drained, p);
         hfsbi_hf_set_timer(p);
     }

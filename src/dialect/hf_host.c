@@ -565,38 +565,46 @@ static void hfsbi_hf_sandbox_token(void *user, hfsb_request *request) {
 
 /* ---- ports ---- */
 
-/* The socket is opened by a path beneath the home and connected to by its
-   descriptor, so that a symlink cannot name the socket of somebody else. */
-HFSBI_FN int hfsbi_hf_host_connect(hfsbi_hf_place *place, unsigned port) {
-    struct sockaddr_un a;
-    hfsbi_target       target;
-    char               path[48];
-    int                fd = -1, at = -1, code = ENOENT;
-    memset(&a, 0, sizeof a);
-    a.sun_family = AF_UNIX;
-    (void)snprintf(path, sizeof path, ".sbx/proxy/%u.sock", port);
+/* Opens the socket of a port, by its path beneath the home; -1: there is
+   none. */
+static int hfsbi_hf_open_socket(const hfsbi_hf_place *place, unsigned port) {
+    int at = -1;
 #ifdef HFSBI_LINUX
+    hfsbi_target target;
+    char         path[48];
+    (void)snprintf(path, sizeof path, ".sbx/proxy/%u.sock", port);
     if (hfsbi_resolve(place->tools->place, hfsb_cstr(path),
                       HFSBI_RESOLVE_NO_FOLLOW, "open", &target,
-                      NULL) == HFSB_OK) {
-        if (target.exists && S_ISSOCK(target.st.st_mode))
-            at = hfsbi_openat(target.dir, target.name, O_PATH | O_NOFOLLOW, 0);
-        hfsbi_target_close(&target);
-    }
+                      NULL) != HFSB_OK)
+        return -1;
+    if (target.exists && S_ISSOCK(target.st.st_mode))
+        at = hfsbi_openat(target.dir, target.name, O_PATH | O_NOFOLLOW, 0);
+    hfsbi_target_close(&target);
+#else
+    (void)place;
+    (void)port;
+#endif
+    return at;
+}
+
+/* It is connected to by the descriptor, so that a symlink cannot name the
+   socket of somebody else, and the path may be long. */
+HFSBI_FN int hfsbi_hf_host_connect(hfsbi_hf_place *place, unsigned port) {
+    struct sockaddr_un a;
+    int                at = hfsbi_hf_open_socket(place, port), fd = -1;
+    int                code = ENOENT;
+    memset(&a, 0, sizeof a);
+    a.sun_family = AF_UNIX;
+    (void)snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d", at);
     if (at >= 0) fd = hfsbi_relay_socket(AF_UNIX);
+    if (at >= 0 && fd < 0) code = errno;
     if (fd >= 0) {
-        (void)snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d", at);
-        if (connect(fd, (struct sockaddr *)(void *)&a, sizeof a) == 0)
-            code = 0;
-        else code = errno;
+        code = connect(fd, (struct sockaddr *)(void *)&a, sizeof a) == 0
+                   ? 0
+                   : errno;
         if (code) hfsbi_close(&fd);
     }
     hfsbi_close(&at);
-#else
-    (void)place;
-    (void)target;
-    code = ENOSYS;
-#endif
     errno = code;
     return fd;
 }

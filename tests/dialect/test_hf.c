@@ -266,6 +266,35 @@ static void a_slow_reader_holds_the_command(void) {
     ts_drop(&r);
 }
 
+/* More commands than may run at once. */
+static void commands_wait_for_a_place(void) {
+    hfsb_tools_opts tools = HFSB_INIT;
+    hf_run          x = HFSB_INIT;
+    ts_reply        r = HFSB_INIT;
+    ts_conn         c;
+    long long       began = hfsb_clock_ms();
+    tools.max_running = 1;
+    start_with(NULL, &tools);
+    call(&r, "POST", "/v1/processes", "{\"cmd\":\"sleep 1.5\"}");
+    TS_IS(&r, 200, NULL);
+    run(&x, "{\"cmd\":\"echo late\"}");
+    T_STR(hfsb_buf_str(&x.out), "late\n");
+    T_CHECK(hfsb_clock_ms() - began > 1200);
+    call(&r, "POST", "/v1/processes", "{\"cmd\":\"sleep 2\"}");
+    call(&r, "POST", "/v1/exec", "{\"cmd\":\"touch ran\",\"timeout\":0.3}");
+    TS_IS(&r, 200, "\"exit_code\":null,\"signal\":9,\"timed_out\":true");
+    c = ts_connect(&srv);
+    ts_ask(&c, "POST", "/v1/exec", HF_JSON, HFSB_LIT("{\"cmd\":\"touch ran\"}"));
+    tt_sleep_ms(100);
+    ts_reset(&c);
+    run(&x, "{\"cmd\":\"echo last\"}");
+    T_STR(hfsb_buf_str(&x.out), "last\n");
+    T_CHECK(access("ran", F_OK) != 0);
+    drop_run(&x);
+    ts_drop(&r);
+    finish();
+}
+
 /* ---- background processes ---- */
 
 static void background_processes_are_listed_and_killed(void) {
@@ -360,6 +389,29 @@ static void ended_processes_are_forgotten_from_256_on(void) {
     ts_drop(&r);
 }
 
+static void long_commands_are_forgotten_earlier(void) {
+    ts_reply  r = HFSB_INIT;
+    hfsb_buf  body = HFSB_INIT;
+    long long end = hfsb_clock_ms() + 60000;
+    size_t    n = 0;
+    int       i;
+    tt_fill(&body, "{\"cmd\":\": ", 1);
+    tt_fill(&body, "0123456789abcdef", 65536);
+    tt_fill(&body, "\"}", 1);
+    for (i = 0; i < 6; i++) {
+        call(&r, "POST", "/v1/processes", body.ptr);
+        TS_IS(&r, 200, "\"p-");
+    }
+    while (n != 3 && hfsb_clock_ms() < end) {
+        call(&r, "GET", "/v1/processes", NULL);
+        n = hfsb_json_count(r.json.root);
+        tt_sleep_ms(20);
+    }
+    T_CHECK(n == 3); /* of 1 MiB each */
+    hfsb_buf_free(&body);
+    ts_drop(&r);
+}
+
 
 int main(void) {
     tt_begin();
@@ -375,8 +427,10 @@ int main(void) {
     EACH(a_client_that_goes_ends_its_command);
     EACH(a_client_may_shut_its_side);
     EACH(a_slow_reader_holds_the_command);
+    TT_RUN(commands_wait_for_a_place);
     EACH(background_processes_are_listed_and_killed);
     EACH(background_processes_keep_their_exit);
     EACH(ended_processes_are_forgotten_from_256_on);
+    EACH(long_commands_are_forgotten_earlier);
     return TT_END();
 }
