@@ -75,7 +75,7 @@ sources_of() { # the sources of a room; its private header comes before them
     mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c \
         mcp.c remote.c ;;
     dialect) echo dialect.c proxy.c hf_exec.c hf_files.c \
-        hf_host.c hf.c ;;
+        hf_host.c hf_create.c hf.c ;;
     esac
 }
 

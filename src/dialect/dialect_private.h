@@ -12,8 +12,8 @@
 
    Every other file is a dialect: a table of routes, and a function for each
    that turns a request into a call and a result into that protocol's reply.
-   That of huggingface_hub is in hf.c, hf_exec.c (commands), hf_files.c and
-   hf_host.c (several sandboxes in one server).
+   That of huggingface_hub is in hf.c, hf_exec.c (commands), hf_files.c, and
+   hf_host.c and hf_create.c (several sandboxes in one server).
    All of it runs in the thread of the server, but for the functions given to
    hfsbi_request_work(). */
 
@@ -151,16 +151,22 @@ HFSBI_FN hfsb_str hfsbi_hf_part(const hfsbi_hf *hf, hfsb_request *request);
 HFSBI_FN bool hfsbi_hf_number(hfsb_str s, unsigned long long max,
                               long long *out);
 
+/* Appends "NAME=value" and a NUL for each member of an object. False after an
+   error reply. */
+HFSBI_FN bool hfsbi_hf_put_env(hfsb_request          *request,
+                               const hfsb_json_value *env, hfsb_buf *out);
+/* Reads the body of a request for a command. False after an error reply. */
+HFSBI_FN bool hfsbi_hf_read_spec(hfsb_request          *request,
+                                 const hfsb_json_value *o,
+                                 const hfsb_tools      *tools,
+                                 hfsbi_job_spec        *spec);
+
 /* ---- hf_exec.c: commands ---- */
 
 /* The routes of commands, after "/v1" or "/v1/sandboxes/{id}". */
 HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_commands(void);
 /* Frees the processes of a place; those that run are killed with its tools. */
 HFSBI_FN void hfsbi_hf_place_clear(hfsbi_hf_place *place);
-/* Appends "NAME=value" and a NUL for each member of an object. False after an
-   error reply. */
-HFSBI_FN bool hfsbi_hf_put_env(hfsb_request          *request,
-                               const hfsb_json_value *env, hfsb_buf *out);
 
 /* ---- hf_files.c ---- */
 
@@ -168,6 +174,42 @@ HFSBI_FN bool hfsbi_hf_put_env(hfsb_request          *request,
 HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_files(void);
 
 /* ---- hf_host.c: host mode ---- */
+
+enum { HFSBI_HF_TOKEN = 64, HFSBI_HF_ID = 16 }; /* hexadecimal digits */
+
+typedef enum hfsbi_hf_life {
+    HFSBI_HF_NEW,    /* its home is being made */
+    HFSBI_HF_LIVE,   /* in the list of sandboxes */
+    HFSBI_HF_ENDING, /* its commands were killed */
+    HFSBI_HF_REMOVING
+} hfsbi_hf_life;
+
+typedef struct hfsbi_hf_wait hfsbi_hf_wait; /* see hf_host.c */
+
+/* A sandbox of a host; its states are drawn in hf_host.c. */
+typedef struct hfsbi_hf_sandbox {
+    hfsbi_hf_place           place; /* first: its functions cast it back */
+    struct hfsbi_hf_sandbox *next;
+    hfsbi_hf_host           *host;
+    hfsbi_hf_life            life;
+    char                     id[HFSBI_HF_ID + 1];
+    char                     token[HFSBI_HF_TOKEN + 1]; /* to recover it */
+    unsigned char            digest[HFSB_SHA256_SIZE];
+    hfsb_buf                 home;
+    long long                created; /* ms since 1970 */
+    long long                idle_ms; /* 0: it is never removed for that */
+    hfsbi_task               task;    /* the last user has gone; the removal */
+    hfsbi_hf_wait           *wait;    /* for the removal; NULL: nobody */
+} hfsbi_hf_sandbox;
+
+struct hfsbi_hf_host {
+    hfsbi_hf         *hf;
+    hfsbi_hf_sandbox *list;            /* not removed yet, oldest first */
+    size_t            count, capacity; /* count: LIVE, or being made */
+    hfsb_buf          homes;           /* the folder of their homes */
+    hfsb_confine_opts confine;
+    bool              compat; /* the server's token opens every sandbox */
+};
 
 /* Adds the routes of host mode. */
 HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
@@ -184,5 +226,18 @@ HFSBI_FN bool hfsbi_hf_host_trusts(hfsbi_hf *hf, hfsb_request *request);
 HFSBI_FN hfsbi_hf_place *hfsbi_hf_host_find(hfsbi_hf_host *host, hfsb_str id);
 /* A socket that connects to that port of a sandbox; -1 with errno. */
 HFSBI_FN int hfsbi_hf_host_connect(hfsbi_hf_place *place, unsigned port);
+HFSBI_FN void hfsbi_hf_digest(hfsb_str s, unsigned char out[HFSB_SHA256_SIZE]);
+/* Frees a sandbox that is in no list, and whose tools are. */
+HFSBI_FN void hfsbi_hf_sandbox_free(hfsbi_hf_sandbox *s);
+/* In a thread. */
+HFSBI_FN void hfsbi_hf_remove_home(const hfsb_buf *home);
 /* Removes sandboxes that were not used for as long as they asked. */
 HFSBI_FN void hfsbi_hf_host_look(hfsbi_hf_host *host, long long now);
+
+/* ---- hf_create.c ---- */
+
+/* Handles POST /v1/sandboxes; user is the hfsbi_hf. */
+HFSBI_FN void hfsbi_hf_sandboxes_post(void *user, hfsb_request *request);
+/* Adds the members that everyone with the token of the server may see. */
+HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build            *b,
+                                   const hfsbi_hf_sandbox *s);

@@ -2,7 +2,8 @@
 
    What huggingface_hub.Sandbox and its kin call. The routes of commands are in
    hf_exec.c, those of files in hf_files.c; here are the tokens, the errors,
-   the proxy to a port, and the clock of a server that nobody uses.
+   the arguments of commands, the proxy to a port, and the clock of a server
+   that nobody uses.
 
    A request works in a place: the tools of the dialect, or in host mode those
    of one sandbox (hf_host.c), for which the same routes exist beneath its id.
@@ -45,6 +46,103 @@ HFSBI_FN hfsbi_hf_place *hfsbi_hf_place_of(hfsbi_hf     *hf,
 
 HFSBI_FN hfsb_str hfsbi_hf_part(const hfsbi_hf *hf, hfsb_request *request) {
     return hfsb_request_part(request, hf->host ? 1 : 0);
+}
+
+/* ---- the arguments of a command ---- */
+
+static bool hfsbi_hf_refuse(hfsb_request *request, const char *why) {
+    hfsb_reply_error(request, 400, "%s", why);
+    return false;
+}
+
+static bool hfsbi_hf_has_nul(hfsb_str s) {
+    return hfsb_str_find_byte(s, '\0') != HFSB_NPOS;
+}
+
+HFSBI_FN bool hfsbi_hf_put_env(hfsb_request          *request,
+                               const hfsb_json_value *env, hfsb_buf *out) {
+    hfsb_json_iter it = hfsb_json_begin(env);
+    if (hfsb_json_type_of(env) != HFSB_JSON_OBJECT) return true;
+    while (hfsb_json_next(&it)) {
+        hfsb_str text = hfsb_json_str(it.value, HFSB_LIT(""));
+        if (!it.key.len || hfsbi_hf_has_nul(it.key) ||
+            hfsb_str_find_byte(it.key, '=') != HFSB_NPOS ||
+            hfsbi_hf_has_nul(text))
+            return hfsbi_hf_refuse(request,
+                                   "'env' has an invalid name or value");
+        hfsb_buf_append(out, it.key);
+        hfsb_buf_append_byte(out, '=');
+        if (hfsb_json_type_of(it.value) == HFSB_JSON_STRING)
+            hfsb_buf_append(out, text);
+        else if (hfsb_json_type_of(it.value) != HFSB_JSON_NULL)
+            (void)hfsb_json_write(it.value, NULL, out, NULL);
+        hfsb_buf_append_byte(out, '\0');
+    }
+    return true;
+}
+
+/* Reads "cmd" and "shell". An empty text is a command of the shell too. */
+static bool hfsbi_hf_read_cmd(hfsb_request *request, const hfsb_json_value *o,
+                              hfsbi_job_spec *spec) {
+    const hfsb_json_value *cmd = hfsb_json_get(o, "cmd");
+    const hfsb_json_value *shell = hfsb_json_get(o, "shell");
+    bool                   text = hfsb_json_type_of(cmd) == HFSB_JSON_STRING;
+    hfsb_json_iter         it = hfsb_json_begin(cmd);
+    if (!text && (hfsb_json_type_of(cmd) != HFSB_JSON_ARRAY ||
+                  hfsb_json_count(cmd) == 0))
+        return hfsbi_hf_refuse(request,
+                               "'cmd' must be a string or a non-empty array "
+                               "of strings");
+    if (hfsb_json_type_of(shell) == HFSB_JSON_BOOL &&
+        hfsb_json_bool(shell, text) != text)
+        return hfsbi_hf_refuse(request,
+                               "'shell' true needs a string as 'cmd', false "
+                               "an array");
+    if (text) {
+        hfsb_str command = hfsb_json_str(cmd, HFSB_LIT(""));
+        if (hfsbi_hf_has_nul(command))
+            return hfsbi_hf_refuse(request, "'cmd' contains a NUL");
+        hfsb_buf_append(&spec->command, command.len ? command : HFSB_LIT(":"));
+        return true;
+    }
+    while (hfsb_json_next(&it)) {
+        hfsb_str arg = hfsb_json_str(it.value, HFSB_LIT(""));
+        if (hfsb_json_type_of(it.value) != HFSB_JSON_STRING ||
+            hfsbi_hf_has_nul(arg))
+            return hfsbi_hf_refuse(request,
+                                   "'cmd' must be an array of strings "
+                                   "without NUL");
+        hfsb_buf_append(&spec->raw.argv, arg);
+        hfsb_buf_append_byte(&spec->raw.argv, '\0');
+    }
+    return spec->raw.argv.ptr[0] ||
+           hfsbi_hf_refuse(request, "failed to spawn '': no such program");
+}
+
+HFSBI_FN bool hfsbi_hf_read_spec(hfsb_request          *request,
+                                 const hfsb_json_value *o,
+                                 const hfsb_tools      *tools,
+                                 hfsbi_job_spec        *spec) {
+    hfsb_str base = hfsb_root_work_dir(tools->place);
+    hfsb_str cwd = hfsb_json_str(hfsb_json_get(o, "cwd"), HFSB_LIT(""));
+    double   timeout = hfsb_json_double(hfsb_json_get(o, "timeout"), -1);
+    if (!hfsbi_hf_read_cmd(request, o, spec) ||
+        !hfsbi_hf_put_env(request, hfsb_json_get(o, "env"), &spec->env))
+        return false;
+    if (hfsbi_hf_has_nul(cwd))
+        return hfsbi_hf_refuse(request, "'cwd' contains a NUL");
+    if (base.len && (cwd.len == 0 || cwd.ptr[0] != '/'))
+        hfsb_buf_append(&spec->work_dir, base);
+    if (spec->work_dir.len && cwd.len)
+        hfsb_buf_append_byte(&spec->work_dir, '/');
+    hfsb_buf_append(&spec->work_dir, cwd);
+    hfsb_buf_append(&spec->input,
+                    hfsb_json_str(hfsb_json_get(o, "stdin"), HFSB_LIT("")));
+    if (timeout >= 0)
+        spec->timeout = timeout < 0.001 ? 0.001
+                        : timeout > 1e9 ? 1e9
+                                        : timeout;
+    return true;
 }
 
 /* ---- the proxy ---- */
