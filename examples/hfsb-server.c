@@ -117,9 +117,23 @@ static hfsb_status add_services(const options *o, hfsb_journal *journal,
 
 /* ---- listening ---- */
 
+/* What the environment says about --api hf: its token, and where it listens
+   unless the option names a port. */
+static void fill_hf(const options *o, const secret *sbx,
+                    hfsb_dialect_opts *opts) {
+    const char *port = getenv("SBX_PORT");
+    long long   n;
+    opts->token = hfsb_str_make(sbx->bytes, sbx->len);
+    if (opts->own_port || !port || !read_number(port, &n) || n > 65535) return;
+    opts->own_port = true;
+    opts->port = (unsigned)n;
+    if (o->hosts.count == 0) opts->host = "0.0.0.0";
+}
+
 /* Adds the dialect of --api NAME[:PORT]. */
 static hfsb_status add_dialect(const options *o, const char *text,
-                               hfsb_server *server, hfsb_err *err) {
+                               const secret *sbx, hfsb_server *server,
+                               hfsb_err *err) {
     const char       *colon = strchr(text, ':');
     hfsb_dialect_opts opts = HFSB_INIT;
     char              name[32];
@@ -137,18 +151,20 @@ static hfsb_status add_dialect(const options *o, const char *text,
     opts.own_port = colon != NULL;
     opts.host = tcp_host(o, 0);
     opts.port = (unsigned)port;
+    opts.settings = environment();
+    if (strcmp(name, "hf") == 0) fill_hf(o, sbx, &opts);
     st = hfsb_server_add_dialect(server, &opts, &bound, err);
-    if (st == HFSB_OK && colon && !o->quiet)
+    if (st == HFSB_OK && opts.own_port && !o->quiet)
         fprintf(stderr, "hfsb-server: %s on port %u\n", name, bound);
     return st;
 }
 
-static hfsb_status add_dialects(const options *o, hfsb_server *server,
-                                hfsb_err *err) {
+static hfsb_status add_dialects(const options *o, const secret *sbx,
+                                hfsb_server *server, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
     size_t      i;
     for (i = 0; i < o->apis.count && st == HFSB_OK; i++)
-        st = add_dialect(o, o->apis.list[i], server, err);
+        st = add_dialect(o, o->apis.list[i], sbx, server, err);
     return st;
 }
 
@@ -189,13 +205,13 @@ static hfsb_status listen_elsewhere(const options *o, hfsb_server *server,
 
 /* Returns DONE, or the exit code after printing an error. */
 static int start(const options *o, hfsb_journal *journal, hfsb_server *server,
-                 const secret *token) {
+                 const secret *token, const secret *sbx) {
     static place places[MAX_PLACES];
     size_t       count = 0;
     const char  *confined = "";
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st = add_services(o, journal, server, &confined, &err);
-    if (st == HFSB_OK) st = add_dialects(o, server, &err);
+    if (st == HFSB_OK) st = add_dialects(o, sbx, server, &err);
     if (st == HFSB_OK) st = listen_tcp(o, server, places, &count, &err);
     if (st == HFSB_OK) st = listen_elsewhere(o, server, places, &count, &err);
     if (st == HFSB_REFUSED && o->no_auth && !only_loopback(o))
@@ -216,19 +232,20 @@ static int start(const options *o, hfsb_journal *journal, hfsb_server *server,
 }
 
 static int serve(options *o) {
-    static secret token;
+    static secret token, sbx;
     hfsb_server  *server = NULL;
     hfsb_journal *journal = NULL;
     hfsb_err      err = HFSB_INIT;
     hfsb_status   st;
-    int           code = find_token(o, &token);
+    int           code = find_token(o, &token, &sbx);
     if (code != DONE) return code;
     raise_descriptor_limit(o);
     st = open_journal(o, &journal, &err);
     if (st == HFSB_OK) st = open_server(o, &token, &server, &err);
     if (st == HFSB_OK) stop_on_signals(server, o->drain_ms);
-    if (st == HFSB_OK) code = start(o, journal, server, &token);
+    if (st == HFSB_OK) code = start(o, journal, server, &token, &sbx);
     wipe(&token, sizeof token);
+    wipe(&sbx, sizeof sbx);
     wipe_stack();
     if (st == HFSB_OK && code == DONE) st = hfsb_server_run(server, &err);
     if (st != HFSB_OK)

@@ -71,7 +71,9 @@ void continue_in_child(void) {
     (void)sigprocmask(SIG_BLOCK, &waited, &before);
     child = fork();
     if (child > 0) {
-        take_environment_token(NULL, NULL); /* both have a copy */
+        /* both have a copy */
+        take_environment_token("SANDBOX_API_TOKEN", NULL, NULL);
+        take_environment_token("SBX_TOKEN", NULL, NULL);
         for (fd = 3; fd < 1024; fd++) close(fd);
         watch_over(child, &waited);
     }

@@ -62,6 +62,8 @@ static const char help_where[] =
     "Who may call it, with X-Sandbox-Authorization: Bearer TOKEN (or\n"
     "Authorization: Bearer TOKEN):\n"
     "  $SANDBOX_API_TOKEN  the token; commands do not see it\n"
+    "  $SBX_TOKEN          the same for --api hf, and for all where the first\n"
+    "                      is not set\n"
     "  --token-file FILE   or read the token from a file\n"
     "  --token-fd N        or from a descriptor\n"
     "  --init              or wait for POST /init {\"token\":...}: the\n"

@@ -85,14 +85,17 @@ void wipe_stack(void);
 /* Hides this process's memory from other processes of this user. */
 void hide_memory(void);
 
-/* Removes SANDBOX_API_TOKEN from the environment and overwrites its bytes,
-   which /proc shows. Its value is copied to *out first (may be NULL; unchanged
+/* Removes a variable from the environment and overwrites its bytes, which
+   /proc shows. Its value is copied to *out first (may be NULL; unchanged
    without the variable). False if it does not fit. */
-bool take_environment_token(secret *out, bool *found);
+bool take_environment_token(const char *name, secret *out, bool *found);
+/* The environment, without the variables that were taken. */
+const char *const *environment(void);
 
-/* Finds the token as the options say, or generates one. Returns DONE, also
-   without a token, or the exit code after printing an error. */
-int find_token(options *o, secret *out);
+/* Finds the token as the options say, or generates one; *sbx is that of
+   $SBX_TOKEN, for --api hf, or empty. Returns DONE, also without a token, or
+   the exit code after printing an error. */
+int find_token(options *o, secret *out, secret *sbx);
 
 /* ---- keeper.c: the process that the server is a child of ---- */
 

@@ -39,16 +39,20 @@ void hide_memory(void) {
 
 /* ---- sources ---- */
 
-bool take_environment_token(secret *out, bool *found) {
-    static const char name[] = "SANDBOX_API_TOKEN=";
-    const size_t      name_len = sizeof name - 1;
-    char            **from = environ, **to = environ;
-    bool              fits = true, seen = false;
+const char *const *environment(void) {
+    return (const char *const *)environ;
+}
+
+bool take_environment_token(const char *name, secret *out, bool *found) {
+    const size_t name_len = strlen(name) + 1; /* with "=" */
+    char       **from = environ, **to = environ;
+    bool         fits = true, seen = false;
     /* there may be several of that name: the first one counts */
     for (; from && *from; from++) {
         char  *value = *from + name_len;
         size_t len;
-        if (strncmp(*from, name, name_len) != 0) {
+        if (strncmp(*from, name, name_len - 1) != 0 ||
+            (*from)[name_len - 1] != '=') {
             *to++ = *from;
             continue;
         }
@@ -144,22 +148,29 @@ static int check_token(const secret *token, const char *from) {
     return DONE;
 }
 
-static int token_of(options *o, secret *out) {
+static int token_of(options *o, secret *out, secret *sbx) {
     const char *from = "SANDBOX_API_TOKEN";
-    bool        found, fits = take_environment_token(out, &found);
+    bool        found, has_sbx;
+    bool        fits = take_environment_token(from, out, &found);
+    bool        sbx_fits = take_environment_token("SBX_TOKEN", sbx, &has_sbx);
     int         code;
+    if (has_sbx && !found) { /* one token for all */
+        from = "SBX_TOKEN";
+        *out = *sbx;
+        found = true;
+        fits = sbx_fits;
+    }
     if (o->token_file || o->token_fd >= 0) {
         wipe(out, sizeof *out);
         from = o->token_file ? o->token_file : "--token-fd";
         code = read_token_from(o, out);
         if (code != DONE) return code;
     } else if (found && o->no_auth) {
-        return complain(USAGE, "--no-auth and SANDBOX_API_TOKEN contradict "
-                               "each other: unset one.");
-    } else if (found && !fits) {
-        return complain(USAGE,
-                        "SANDBOX_API_TOKEN is too long: at most %d bytes.",
-                        (int)SECRET_SIZE);
+        return complain(USAGE, "--no-auth and %s contradict each other: unset "
+                               "one.", from);
+    } else if ((found && !fits) || (has_sbx && !sbx_fits)) {
+        return complain(USAGE, "%s is too long: at most %d bytes.",
+                        fits ? "SBX_TOKEN" : from, (int)SECRET_SIZE);
     } else if (!found) {
         /* only for the person at the terminal, and not on the network */
         if (!o->no_auth && !o->init && only_loopback(o) && isatty(1) && !o->quiet)
@@ -170,10 +181,13 @@ static int token_of(options *o, secret *out) {
     return check_token(out, from);
 }
 
-int find_token(options *o, secret *out) {
+int find_token(options *o, secret *out, secret *sbx) {
     int code;
     memset(out, 0, sizeof *out);
-    code = token_of(o, out);
+    memset(sbx, 0, sizeof *sbx);
+    code = token_of(o, out, sbx);
+    if (code == DONE && sbx->len) code = check_token(sbx, "SBX_TOKEN");
     if (code != DONE) wipe(out, sizeof *out);
+    if (code != DONE) wipe(sbx, sizeof *sbx);
     return code;
 }

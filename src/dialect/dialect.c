@@ -7,10 +7,8 @@
 
 /* ---- the list ---- */
 
-typedef const hfsbi_dialect_kind *(*hfsbi_dialect_row)(void);
-
 static const hfsbi_dialect_row hfsbi_dialects[] = {
-    hfsbi_dialect_codex, hfsbi_dialect_agent_sandbox, NULL};
+    hfsbi_dialect_hf, hfsbi_dialect_codex, hfsbi_dialect_agent_sandbox, NULL};
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
@@ -121,6 +119,16 @@ HFSBI_FN hfsb_status hfsbi_dialect_add(hfsbi_dialect             *d,
         st = hfsbi_face_add(d->server, &d->face, &route, err);
     }
     return st;
+}
+
+HFSBI_FN hfsb_str hfsbi_dialect_setting(const hfsb_dialect_opts *opts,
+                                        const char              *name) {
+    size_t n = strlen(name), i;
+    for (i = 0; opts->settings && opts->settings[i]; i++)
+        if (strncmp(opts->settings[i], name, n) == 0 &&
+            opts->settings[i][n] == '=')
+            return hfsb_cstr(opts->settings[i] + n + 1);
+    return hfsb_str_make("", 0);
 }
 
 HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face) {

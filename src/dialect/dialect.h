@@ -20,6 +20,9 @@ typedef struct hfsb_dialect_opts {
                              server stops at the end of its input, and the
                              processes of the client end */
     int         in, out;  /* these descriptors, which stay the caller's */
+    const char *const *settings; /* "NAME=value", NULL-terminated: variables
+                             that the dialect reads, see docs/dialects.md; an
+                             environment will do (NULL: none); copied */
 } hfsb_dialect_opts;
 
 /* Adds a dialect to a server that has the sandbox. *bound (may be NULL)

@@ -405,9 +405,11 @@ static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
                                 o->allow_write_count, err);
     if (st != HFSB_OK) return st;
     hfsbi_confine_add_bases(c);
-    if (!hfsbi_place_add_outer(places, getenv("TMPDIR")))
-        (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/tmp");
-    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/dev/shm");
+    if (!o->no_temp) {
+        if (!hfsbi_place_add_outer(places, getenv("TMPDIR")))
+            (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/tmp");
+        (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/dev/shm");
+    }
     hfsbi_confine_add_home(c);
     if (c->level == HFSB_CONFINE_STRICT) {
         hfsbi_places_system(places);
@@ -599,8 +601,9 @@ static void hfsbi_confine_put_list(const char *const *list, size_t count,
 /* Writes all options but the allocator into one text. */
 static hfsb_status hfsbi_confine_put_options(const hfsb_confine_opts *o,
                                              hfsb_buf                *out) {
-    hfsb_buf_printf(out, "%d %d %llu %llu %llu %llu %s%c", (int)o->level,
-                    o->if_possible ? 1 : 0, o->max_memory, o->max_processes,
+    hfsb_buf_printf(out, "%d %d %d %llu %llu %llu %llu %s%c", (int)o->level,
+                    o->if_possible ? 1 : 0, o->no_temp ? 1 : 0, o->max_memory,
+                    o->max_processes,
                     o->max_file_size, o->max_cpu, o->net ? o->net : "", 0);
     hfsbi_confine_put_list(o->dirs, o->dir_count, out);
     hfsbi_confine_put_list(o->allow_write, o->allow_write_count, out);

@@ -40,6 +40,9 @@ typedef struct hfsb_confine_opts {
     size_t             allow_write_count;
     const char *const *allow_read; /* the same for STRICT */
     size_t             allow_read_count;
+    bool no_temp;    /* $TMPDIR, /tmp and /dev/shm, which all commands of this
+                        machine share, may not be written, and in STRICT not
+                        be read */
     const char *net; /* "on", "off", "loopback" (a network of their own that
                         all commands share), or TCP ports to connect to and
                         listen on: "443,80"; with 53 also UDP, to any port.

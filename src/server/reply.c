@@ -60,7 +60,7 @@ static bool hfsbi_reply_is_bodiless(const hfsb_request *r) {
 
 /* HTTP/1.0 knows no chunks. */
 static bool hfsbi_reply_is_chunked(const hfsb_request *r) {
-    return r->head.minor > 0 && !r->tunnel.fn;
+    return r->head.minor > 0 && !r->tunnel.fn && !r->reply.sized;
 }
 
 static void hfsbi_reply_length(hfsb_buf *s, unsigned long long length) {
@@ -392,6 +392,18 @@ void hfsb_reply_begin(hfsb_request *request, int status, const char *type) {
     hfsbi_reply_push(request, st);
 }
 
+HFSBI_FN void hfsbi_reply_begin_sized(hfsb_request *request, int status,
+                                      const char        *type,
+                                      unsigned long long length) {
+    hfsb_status st;
+    if (request->reply.state != HFSBI_REPLY_NONE) return;
+    st = hfsbi_reply_head(request, status, type, HFSBI_FRAME_LENGTH, length);
+    request->reply.sized = true;
+    request->reply.length = length;
+    request->reply.state = HFSBI_REPLY_PIECES;
+    hfsbi_reply_push(request, st);
+}
+
 hfsb_status hfsb_reply_write(hfsb_request *request, hfsb_str bytes) {
     hfsbi_reply_out *o = &request->reply;
     hfsb_status      st;
@@ -441,6 +453,9 @@ void hfsb_reply_end(hfsb_request *request) {
     if (request->reply.state != HFSBI_REPLY_PIECES) return;
     if (hfsbi_reply_is_chunked(request) && !hfsbi_reply_is_bodiless(request))
         st = hfsb_http_put_chunk(&request->reply.out, hfsb_str_make("", 0));
+    if (request->reply.sized && !hfsbi_reply_is_bodiless(request) &&
+        request->reply.sent != request->reply.length)
+        hfsbi_conn_break(request->conn);
     hfsbi_reply_set_ended(request);
     hfsbi_reply_push(request, st);
 }

@@ -152,6 +152,13 @@ HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request);
 HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
                                const char *type, hfsb_buf *body);
 
+/* hfsb_reply_begin() for a body whose length is known: with Content-Length,
+   not in chunks. The pieces must have that length in all; else
+   hfsb_reply_end() breaks the connection. */
+HFSBI_FN void hfsbi_reply_begin_sized(hfsb_request *request, int status,
+                                      const char        *type,
+                                      unsigned long long length);
+
 /* {"detail":...,"error":...} from JSON text for detail and a sentence. */
 HFSBI_FN void hfsbi_reply_detail(hfsb_request *request, int status,
                                  hfsb_str detail_json, hfsb_str error);
@@ -358,6 +365,8 @@ typedef struct hfsbi_reply_out {
     hfsb_buf           out, out_body; /* to be sent, in this order */
     size_t             out_at;        /* bytes of both that are sent */
     unsigned long long sent;          /* bytes of the body */
+    bool               sized;         /* of PIECES: `length` was announced */
+    unsigned long long length;
 } hfsbi_reply_out;
 
 typedef struct hfsbi_file_out {

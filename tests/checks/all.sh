@@ -90,6 +90,7 @@ waiting() {
     item client sh tests/checks/client.sh
     item cut sh tests/checks/cut.sh
     item agent-sandbox sh tests/checks/agent_sandbox.sh
+    item hf-v1 sh tests/checks/hf_v1.sh
     item soak sh tests/checks/soak.sh 20
     item server-limits sh tests/checks/server_limits.sh
     item codex sh tests/checks/codex.sh
