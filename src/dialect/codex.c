@@ -227,23 +227,6 @@ static void hfsbi_codex_call_free(hfsbi_codex_call *call) {
     if (!c->users && !c->socket && !c->wire) hfsbi_codex_channel_free(c);
 }
 
-HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call) {
-    hfsb_buf_append(&call->out, HFSB_LIT("{\"id\":"));
-    (void)hfsb_json_write(call->id, NULL, &call->out, NULL);
-    hfsb_buf_append(&call->out, HFSB_LIT(",\"result\":"));
-    return &call->out;
-}
-
-HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
-                               const char *format, ...) {
-    va_list ap;
-    call->code = code;
-    (void)hfsbi_fail(&call->err, HFSB_ARG, 0, "%s", "");
-    va_start(ap, format);
-    (void)vsnprintf(call->err.msg, sizeof call->err.msg, format, ap);
-    va_end(ap);
-}
-
 /* The code for a failure of the library. */
 static int hfsbi_codex_code(hfsb_status st) {
     switch (st) {
@@ -280,70 +263,6 @@ HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call) {
     if (call->err.code != HFSB_OK) hfsbi_codex_put_error(call);
     if (call->owed) hfsbi_codex_send(call->channel, &call->out);
     hfsbi_codex_call_free(call);
-}
-
-HFSBI_FN bool hfsbi_codex_str(hfsbi_codex_call *call, const char *key,
-                              hfsb_str *out) {
-    hfsb_err err = HFSB_INIT;
-    if (hfsb_json_arg_str(call->params, key, true, out, &err) == HFSB_OK)
-        return true;
-    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
-    return false;
-}
-
-HFSBI_FN bool hfsbi_codex_bool(hfsbi_codex_call *call, const char *key,
-                               bool *out) {
-    hfsb_err err = HFSB_INIT;
-    if (hfsb_json_arg_bool(call->params, key, false, out, &err) == HFSB_OK)
-        return true;
-    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
-    return false;
-}
-
-/* ---- URIs and bytes ---- */
-
-HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
-                               hfsb_buf *out) {
-    hfsb_str    uri;
-    hfsb_status st = HFSB_SYNTAX;
-    if (!hfsbi_codex_str(call, key, &uri)) return false;
-    if (hfsb_str_starts(uri, HFSB_LIT("file://localhost/")))
-        uri = hfsb_str_slice(uri, 16, uri.len);
-    else if (hfsb_str_starts(uri, HFSB_LIT("file:///")))
-        uri = hfsb_str_slice(uri, 7, uri.len);
-    else uri.len = 0;
-    if (uri.len && hfsbi_url_until(uri, "?#") == uri.len)
-        st = hfsb_http_decode(uri, out, NULL);
-    if (st == HFSB_OK &&
-        hfsb_str_find_byte(hfsb_buf_str(out), '\0') == HFSB_NPOS)
-        return true;
-    hfsbi_codex_fail(
-        call, st == HFSB_NOMEM ? HFSBI_CODEX_INTERNAL : HFSBI_CODEX_PARAMS,
-        st == HFSB_NOMEM ? "%s: out of memory."
-                         : "%s must be a file URI of an absolute "
-                           "path: file:///dir/file.",
-        key);
-    return false;
-}
-
-HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path) {
-    static const char plain[] = "/-._~!$&'()*+,;=:@";
-    size_t            i;
-    hfsb_buf_append(out, HFSB_LIT("\"file://"));
-    for (i = 0; i < path.len; i++) {
-        char c = path.ptr[i];
-        if (hfsbi_is_alpha(c) || hfsbi_is_digit(c) || (c && strchr(plain, c)))
-            hfsb_buf_append_byte(out, c);
-        else hfsb_buf_printf(out, "%%%02X", (unsigned)(unsigned char)c);
-    }
-    hfsb_buf_append_byte(out, '"');
-}
-
-HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes) {
-    hfsb_buf_append_byte(out, '"');
-    if (hfsb_base64_encode(bytes, out) != HFSB_OK)
-        out->status = HFSB_NOMEM; /* the answer has failed */
-    hfsb_buf_append_byte(out, '"');
 }
 
 /* ---- methods of the session ---- */

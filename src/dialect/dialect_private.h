@@ -9,7 +9,8 @@
 
      dialect.c   opens a dialect: its tools, its face, its port; helpers
      codex.c     the exec-server of Codex: channels, messages, sessions
-     codex_process.c, codex_files.c   its processes and its files
+     codex_params.c, codex_process.c, codex_files.c   its parameters,
+                 processes and files
 
    Every other file is a dialect: a table of routes, and a function for each
    that turns a request into a call and a result into that protocol's reply.
@@ -172,13 +173,16 @@ HFSBI_FN void hfsbi_codex_notify(hfsbi_codex_session *session,
 /* False when the client is away, or has much to read. */
 HFSBI_FN bool hfsbi_codex_may_send(const hfsbi_codex_session *session);
 
+/* Sends the result, or the failure, and frees the call. */
+HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call);
+
+/* ---- codex_params.c ---- */
+
 /* Begins the result in call->out, a JSON value that the caller appends. */
 HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call);
 /* Makes the call fail with that code for the client. */
 HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
                                const char *format, ...) HFSBI_PRINTF(3, 4);
-/* Sends the result, or the failure, and frees the call. */
-HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call);
 
 /* Read a parameter as hfsb_json_arg_str() and _bool() do; false after
    hfsbi_codex_fail(). */
@@ -193,6 +197,10 @@ HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
 /* Append a URI for a path, or bytes as base64, both in quotes. */
 HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path);
 HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes);
+/* Append the whole environment, and the words of `argv`, each ending in NUL;
+   false after hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env);
+HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out);
 
 /* ---- codex_process.c ---- */
 
