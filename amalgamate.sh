@@ -74,8 +74,8 @@ sources_of() { # the sources of a room; its private header comes before them
     api) echo fields.c call.c files.c events.c api.c ;;
     mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c \
         mcp.c remote.c ;;
-    dialect) echo codex_params.c codex_process.c codex_files.c \
-        codex.c dialect.c ;;
+    dialect) echo codex_params.c codex_session.c codex_process.c \
+        codex_files.c codex.c dialect.c ;;
     esac
 }
 

@@ -851,6 +851,9 @@ static void sessions_are_resumed(void) {
     dial(&d); /* two connections cannot have it */
     T_CHECK(!callf(&d, "initialize", "{\"resumeSessionId\":\"%s\"}", id));
     T_CHECK(error_code(&d) == -32010);
+    (void)ask(&c, "process/read", "{\"processId\":\"p\",\"afterSeq\":1,"
+                                  "\"waitMs\":60000}"); /* it waits */
+    T_CHECK(call(&c, "environment/status", "{}") != NULL);
     ts_reset(&c.conn);
     hang_up(&c);
     tt_put("go", HFSB_LIT(""));
