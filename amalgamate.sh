@@ -76,9 +76,9 @@ sources_of() { # the sources of a room; its private header comes before them
         api.c ;;
     mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c mcp.c \
         remote.c ;;
-    dialect) echo codex.c codex_process.c codex_files.c \
-        agent_sandbox_exec.c agent_sandbox.c dialect.c proxy.c hf_exec.c \
-        hf_files.c hf_host.c hf_create.c hf.c ;;
+    dialect) echo codex.c codex_params.c codex_session.c codex_process.c \
+        codex_files.c agent_sandbox_exec.c agent_sandbox.c dialect.c \
+        proxy.c hf_exec.c hf_files.c hf_host.c hf_create.c hf.c ;;
     esac
 }
 

@@ -9,12 +9,6 @@
                      |----> work() in a thread -----------> answer
        process --> feed --> process/output, exited, closed, as notifications
 
-   A session has the processes and the open files of one client:
-
-       initialize --> ATTACHED <--resumeSessionId-- DETACHED
-                         |    --connection lost-->      |
-                         +----------- end <--60 s-------+
-
    The output of a process is sent as fast as the client reads; then the
    process is held, and not our memory filled. While the session is detached
    nothing is sent. A start that is repeated after the session was resumed joins
@@ -25,35 +19,18 @@
 #include "dialect_private.h"
 
 enum {
-    HFSBI_CODEX_SESSIONS = 64,
-    HFSBI_CODEX_WORKING = 32,     /* calls of a channel in threads */
-    HFSBI_CODEX_CHOKE = 4 << 20,  /* unsent bytes that stop reading */
-    HFSBI_CODEX_HELD = 256 << 20, /* bytes of all messages in memory */
-    HFSBI_CODEX_VALUES = 262144,  /* of a message */
-    HFSBI_CODEX_DETACHED_MS = 60000,
+    HFSBI_CODEX_WORKING = 32,      /* calls of a channel in threads */
+    HFSBI_CODEX_CHOKE = 4 << 20,   /* unsent bytes that stop reading */
+    HFSBI_CODEX_HELD = 256 << 20,  /* bytes of all messages in memory */
+    HFSBI_CODEX_VALUES = 262144,   /* of a message */
     HFSBI_CODEX_SILENCE_MS = 5000, /* a client tries to resume for 25 s: a
                                        dead connection must be known before */
     HFSBI_CODEX_LINGER_MS = 500    /* after the end of input, for answers */
 };
 
-struct hfsbi_codex_channel {
-    hfsbi_codex_channel *next;
-    hfsbi_codex         *codex;
-    hfsbi_websocket     *socket;  /* NULL: closed, or there is a wire */
-    hfsbi_wire          *wire;    /* NULL: closed, or there is a socket */
-    hfsb_buf             text;    /* a message that is not complete */
-    hfsbi_codex_session *session; /* NULL before initialize */
-    size_t               users;   /* calls that refer to it */
-    size_t               working; /* of these in threads */
-    size_t               held;    /* bytes of their messages */
-    bool                 paused;
-    bool                 over;  /* no more messages come */
-    hfsbi_timer          timer; /* of a wire: the end of lingering */
-};
-
 /* ---- channels ---- */
 
-static size_t hfsbi_codex_waiting(const hfsbi_codex_channel *c) {
+HFSBI_FN size_t hfsbi_codex_waiting(const hfsbi_codex_channel *c) {
     if (c->socket) return hfsbi_websocket_waiting(c->socket);
     return c->wire ? hfsbi_wire_waiting(c->wire) : 0;
 }
@@ -66,7 +43,7 @@ static void hfsbi_codex_lose(hfsbi_codex_channel *c) {
     else if (c->wire) hfsbi_wire_send(c->wire, &none);
 }
 
-static void hfsbi_codex_send(hfsbi_codex_channel *c, hfsb_buf *message) {
+HFSBI_FN void hfsbi_codex_send(hfsbi_codex_channel *c, hfsb_buf *message) {
     if (c->socket) {
         if (message->status != HFSB_OK || !message->len) hfsbi_codex_lose(c);
         else
@@ -124,83 +101,6 @@ static void hfsbi_codex_stdio_look(hfsbi_codex_channel *c, bool late) {
     if (!hfsbi_server_is_stopping(server)) hfsb_server_stop(server);
 }
 
-/* ---- sessions ---- */
-
-static void hfsbi_codex_session_release(hfsbi_codex_session *s) {
-    if (s->users || !s->ended) return;
-    hfsbi_codex_handles_end(s);
-    hfsbi_array_free(&s->codex->dialect.alloc, s, 1, sizeof *s);
-}
-
-static void hfsbi_codex_session_end(hfsbi_codex_session *s) {
-    hfsbi_codex_session **link = &s->codex->sessions;
-    while (*link != s) link = &(*link)->next;
-    *link = s->next;
-    if (s->channel) s->channel->session = NULL;
-    s->channel = NULL;
-    s->ended = true;
-    s->users++; /* calls that end here refer to it */
-    hfsbi_loop_timer_clear(s->codex->dialect.loop, &s->timer);
-    hfsbi_codex_reads_end(s);
-    hfsbi_codex_processes_end(s);
-    s->users--;
-    hfsbi_codex_session_release(s);
-}
-
-static void hfsbi_codex_session_expire(hfsbi_timer *timer) {
-    hfsbi_codex_session_end(
-        (hfsbi_codex_session *)(void *)((char *)timer -
-                                        offsetof(hfsbi_codex_session, timer)));
-}
-
-/* The connection of a session is lost. */
-static void hfsbi_codex_detach(hfsbi_codex_channel *c) {
-    hfsbi_codex_session *s = c->session;
-    if (!s) return;
-    c->session = NULL;
-    s->channel = NULL;
-    s->users++;
-    hfsbi_codex_reads_end(s);
-    s->users--;
-    hfsbi_loop_timer(c->codex->dialect.loop, &s->timer,
-                     hfsb_clock_ms() + HFSBI_CODEX_DETACHED_MS);
-}
-
-/* Makes room for a session: of those without a connection the oldest goes. */
-static bool hfsbi_codex_session_room(hfsbi_codex *codex) {
-    hfsbi_codex_session *s, *oldest = NULL;
-    size_t               n = 0;
-    for (s = codex->sessions; s; s = s->next, n++)
-        if (!s->channel) oldest = s;
-    if (n < HFSBI_CODEX_SESSIONS) return true;
-    if (!oldest) return false;
-    hfsbi_codex_session_end(oldest);
-    return true;
-}
-
-static hfsbi_codex_session *hfsbi_codex_session_new(hfsbi_codex *codex) {
-    hfsbi_codex_session *s;
-    if (codex->ended || !hfsbi_codex_session_room(codex)) return NULL;
-    s = (hfsbi_codex_session *)hfsbi_array(&codex->dialect.alloc, 1,
-                                           sizeof *s);
-    if (!s) return NULL;
-    memset(s, 0, sizeof *s);
-    s->codex = codex;
-    s->timer.fn = hfsbi_codex_session_expire;
-    (void)hfsbi_random_hex(s->id, sizeof s->id - 1);
-    s->next = codex->sessions;
-    codex->sessions = s;
-    return s;
-}
-
-HFSBI_FN bool hfsbi_codex_may_send(const hfsbi_codex_session *s) {
-    return s->channel && hfsbi_codex_waiting(s->channel) < HFSBI_CODEX_UNSENT;
-}
-
-HFSBI_FN void hfsbi_codex_notify(hfsbi_codex_session *s, hfsb_buf *message) {
-    if (s->channel) hfsbi_codex_send(s->channel, message);
-}
-
 /* ---- calls ---- */
 
 static void hfsbi_codex_call_free(hfsbi_codex_call *call) {
@@ -225,23 +125,6 @@ static void hfsbi_codex_call_free(hfsbi_codex_call *call) {
     hfsbi_codex_balance(c);
     hfsbi_codex_stdio_look(c, false);
     if (!c->users && !c->socket && !c->wire) hfsbi_codex_channel_free(c);
-}
-
-HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call) {
-    hfsb_buf_append(&call->out, HFSB_LIT("{\"id\":"));
-    (void)hfsb_json_write(call->id, NULL, &call->out, NULL);
-    hfsb_buf_append(&call->out, HFSB_LIT(",\"result\":"));
-    return &call->out;
-}
-
-HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
-                               const char *format, ...) {
-    va_list ap;
-    call->code = code;
-    (void)hfsbi_fail(&call->err, HFSB_ARG, 0, "%s", "");
-    va_start(ap, format);
-    (void)vsnprintf(call->err.msg, sizeof call->err.msg, format, ap);
-    va_end(ap);
 }
 
 /* The code for a failure of the library. */
@@ -282,122 +165,7 @@ HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call) {
     hfsbi_codex_call_free(call);
 }
 
-HFSBI_FN bool hfsbi_codex_str(hfsbi_codex_call *call, const char *key,
-                              hfsb_str *out) {
-    hfsb_err err = HFSB_INIT;
-    if (hfsb_json_arg_str(call->params, key, true, out, &err) == HFSB_OK)
-        return true;
-    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
-    return false;
-}
-
-HFSBI_FN bool hfsbi_codex_bool(hfsbi_codex_call *call, const char *key,
-                               bool *out) {
-    hfsb_err err = HFSB_INIT;
-    if (hfsb_json_arg_bool(call->params, key, false, out, &err) == HFSB_OK)
-        return true;
-    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
-    return false;
-}
-
-/* ---- URIs and bytes ---- */
-
-HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
-                               hfsb_buf *out) {
-    hfsb_str    uri;
-    hfsb_status st = HFSB_SYNTAX;
-    if (!hfsbi_codex_str(call, key, &uri)) return false;
-    if (hfsb_str_starts(uri, HFSB_LIT("file://localhost/")))
-        uri = hfsb_str_slice(uri, 16, uri.len);
-    else if (hfsb_str_starts(uri, HFSB_LIT("file:///")))
-        uri = hfsb_str_slice(uri, 7, uri.len);
-    else uri.len = 0;
-    if (uri.len && hfsbi_url_until(uri, "?#") == uri.len)
-        st = hfsb_http_decode(uri, out, NULL);
-    if (st == HFSB_OK &&
-        hfsb_str_find_byte(hfsb_buf_str(out), '\0') == HFSB_NPOS)
-        return true;
-    hfsbi_codex_fail(
-        call, st == HFSB_NOMEM ? HFSBI_CODEX_INTERNAL : HFSBI_CODEX_PARAMS,
-        st == HFSB_NOMEM ? "%s: out of memory."
-                         : "%s must be a file URI of an absolute "
-                           "path: file:///dir/file.",
-        key);
-    return false;
-}
-
-HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path) {
-    static const char plain[] = "/-._~!$&'()*+,;=:@";
-    size_t            i;
-    hfsb_buf_append(out, HFSB_LIT("\"file://"));
-    for (i = 0; i < path.len; i++) {
-        char c = path.ptr[i];
-        if (hfsbi_is_alpha(c) || hfsbi_is_digit(c) || (c && strchr(plain, c)))
-            hfsb_buf_append_byte(out, c);
-        else hfsb_buf_printf(out, "%%%02X", (unsigned)(unsigned char)c);
-    }
-    hfsb_buf_append_byte(out, '"');
-}
-
-HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes) {
-    hfsb_buf_append_byte(out, '"');
-    if (hfsb_base64_encode(bytes, out) != HFSB_OK)
-        out->status = HFSB_NOMEM; /* the answer has failed */
-    hfsb_buf_append_byte(out, '"');
-}
-
-/* ---- methods of the session ---- */
-
-static hfsbi_codex_session *hfsbi_codex_find(hfsbi_codex *codex, hfsb_str id) {
-    hfsbi_codex_session *s = codex->sessions;
-    while (s && !hfsb_str_equal(hfsb_cstr(s->id), id)) s = s->next;
-    return s;
-}
-
-/* Finds the session to resume or makes one; NULL after a failure. */
-static hfsbi_codex_session *hfsbi_codex_choose(hfsbi_codex_call *call) {
-    const hfsb_json_value *resume =
-        hfsb_json_get(call->params, "resumeSessionId");
-    hfsbi_codex_session *s;
-    hfsb_str             id = hfsb_json_str(resume, HFSB_LIT(""));
-    if (call->channel->session) {
-        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
-                         "This connection has a session already.");
-        return NULL;
-    }
-    if (hfsb_json_type_of(resume) == HFSB_JSON_NULL) {
-        s = hfsbi_codex_session_new(call->codex);
-        if (!s)
-            hfsbi_codex_fail(call, HFSBI_CODEX_INTERNAL,
-                             "No session can begin now.");
-        return s;
-    }
-    s = hfsbi_codex_find(call->codex, id);
-    if (!s)
-        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID, "unknown session id %.*s",
-                         (int)hfsb_utf8_offset(id, 40), id.ptr);
-    else if (s->channel)
-        hfsbi_codex_fail(call, HFSBI_CODEX_ATTACHED,
-                         "session %s is already attached to another "
-                         "connection",
-                         s->id);
-    return s && !s->channel ? s : NULL;
-}
-
-static void hfsbi_codex_initialize(hfsbi_codex_call *call) {
-    hfsbi_codex_session *s = hfsbi_codex_choose(call);
-    if (!s) {
-        hfsbi_codex_answer(call);
-        return;
-    }
-    hfsbi_loop_timer_clear(call->codex->dialect.loop, &s->timer);
-    s->channel = call->channel;
-    s->epoch++;
-    call->channel->session = s;
-    hfsb_buf_printf(hfsbi_codex_result(call), "{\"sessionId\":\"%s\"}", s->id);
-    hfsbi_codex_answer(call);
-    hfsbi_codex_push(s);
-}
+/* ---- the environment ---- */
 
 static void hfsbi_codex_ready(hfsbi_codex_call *call) {
     hfsb_buf_append(hfsbi_codex_result(call),
@@ -606,8 +374,9 @@ static void hfsbi_codex_closed(void *user, hfsbi_websocket *socket) {
     hfsbi_codex_channel *c = (hfsbi_codex_channel *)user;
     (void)socket;
     c->socket = NULL;
+    c->users++; /* calls that end here refer to it */
     hfsbi_codex_detach(c);
-    if (!c->users) hfsbi_codex_channel_free(c);
+    if (--c->users == 0) hfsbi_codex_channel_free(c);
 }
 
 static void hfsbi_codex_drained(void *user, hfsbi_websocket *socket) {

@@ -38,6 +38,8 @@ struct hfsbi_codex_process {
     hfsbi_codex_call    *starting; /* waits for the start */
     hfsbi_feed_reader    reader;
     unsigned long        epoch;  /* connection that has started it */
+    unsigned long        pushed; /* connection that got the last event, */
+    bool                 whole;  /* and all before it */
     long long            closed; /* hfsb_clock_ms(); 0: not yet */
     bool                 input;  /* it takes some */
     unsigned long long   lost;   /* events that are gone, to be told, */
@@ -161,6 +163,8 @@ static void hfsbi_codex_send_event(hfsbi_codex_process    *p,
                          : e->kind == HFSBI_FEED_CLOSED ? "closed"
                                                         : "output";
     hfsb_buf    out = HFSB_INIT;
+    if (p->pushed != p->session->epoch) p->whole = e->seq == 1;
+    p->pushed = p->session->epoch;
     out.alloc = p->id.alloc;
     hfsb_buf_printf(
         &out, "{\"method\":\"process/%s\",\"params\":{\"processId\":", method);
@@ -228,147 +232,7 @@ HFSBI_FN void hfsbi_codex_push(hfsbi_codex_session *s) {
     for (p = s->processes; p; p = p->next) hfsbi_codex_process_push(p);
 }
 
-/* ---- process/start: the environment ---- */
-
-/* True when a pattern with "*" and "?" matches the whole name, whatever the
-   case of its letters. */
-static bool hfsbi_codex_matches(hfsb_str pattern, hfsb_str name) {
-    size_t p = 0, n = 0, star = HFSB_NPOS, from = 0;
-    while (n < name.len) {
-        if (p < pattern.len && pattern.ptr[p] == '*') {
-            star = p++;
-            from = n;
-        } else if (p < pattern.len &&
-                   (pattern.ptr[p] == '?' ||
-                    hfsbi_lower(pattern.ptr[p]) == hfsbi_lower(name.ptr[n]))) {
-            p++;
-            n++;
-        } else if (star != HFSB_NPOS) { /* the star takes one more */
-            p = star + 1;
-            n = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.len && pattern.ptr[p] == '*') p++;
-    return p == pattern.len;
-}
-
-/* True when one of the patterns of a list matches. */
-static bool hfsbi_codex_listed(const hfsb_json_value *list, hfsb_str name) {
-    hfsb_json_iter it = hfsb_json_begin(list);
-    while (hfsb_json_next(&it))
-        if (hfsbi_codex_matches(hfsb_json_str(it.value, HFSB_LIT("")), name))
-            return true;
-    return false;
-}
-
-static bool hfsbi_codex_is_core(hfsb_str name) {
-    return hfsbi_list_has(HFSB_LIT("PATH SHELL TMPDIR TEMP TMP HOME LANG "
-                                   "LC_ALL LC_CTYPE LOGNAME USER"),
-                          ' ', name);
-}
-
-static bool hfsbi_codex_is_secret(hfsb_str name) {
-    return hfsbi_codex_matches(HFSB_LIT("*KEY*"), name) ||
-           hfsbi_codex_matches(HFSB_LIT("*SECRET*"), name) ||
-           hfsbi_codex_matches(HFSB_LIT("*TOKEN*"), name);
-}
-
-/* True when the policy lets a variable through: inherited, or one of `set`. */
-static bool hfsbi_codex_lets(const hfsb_json_value *policy, hfsb_str name,
-                             bool inherited) {
-    const hfsb_json_value *only = hfsb_json_get(policy, "includeOnly");
-    hfsb_str               from = hfsbi_json_get_str(policy, "inherit");
-    if (hfsb_json_count(only) && !hfsbi_codex_listed(only, name)) return false;
-    if (!inherited) return true;
-    if (hfsb_str_equal(from, HFSB_LIT("none"))) return false;
-    if (hfsb_str_equal(from, HFSB_LIT("core")) && !hfsbi_codex_is_core(name))
-        return false;
-    if (!hfsb_json_bool(hfsb_json_get(policy, "ignoreDefaultExcludes"),
-                        false) &&
-        hfsbi_codex_is_secret(name))
-        return false;
-    return !hfsbi_codex_listed(hfsb_json_get(policy, "exclude"), name);
-}
-
-static bool hfsbi_codex_has(const hfsb_json_value *object, hfsb_str name) {
-    hfsb_json_iter it = hfsb_json_begin(object);
-    while (hfsb_json_next(&it))
-        if (hfsb_str_equal(it.key, name)) return true;
-    return false;
-}
-
-/* Appends the variables of an object that another one does not replace. False
-   when one of them cannot be a variable. */
-static bool hfsbi_codex_set(const hfsb_json_value *object,
-                            const hfsb_json_value *policy,
-                            const hfsb_json_value *later, hfsb_buf *env) {
-    hfsb_json_iter it = hfsb_json_begin(object);
-    while (hfsb_json_next(&it)) {
-        hfsb_str value = hfsb_json_str(it.value, HFSB_LIT(""));
-        if (!it.key.len || hfsb_str_find_byte(it.key, '=') != HFSB_NPOS ||
-            hfsb_str_find_byte(it.key, '\0') != HFSB_NPOS ||
-            hfsb_str_find_byte(value, '\0') != HFSB_NPOS ||
-            hfsb_json_type_of(it.value) != HFSB_JSON_STRING)
-            return false;
-        if (hfsbi_codex_has(later, it.key) ||
-            (policy && !hfsbi_codex_lets(policy, it.key, false)))
-            continue;
-        hfsb_buf_append(env, it.key);
-        hfsb_buf_append_byte(env, '=');
-        hfsb_buf_append(env, value);
-        hfsb_buf_append_byte(env, '\0');
-    }
-    return true;
-}
-
-/* The whole environment: without a policy only `env`. */
-static bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
-    const hfsb_json_value *policy = hfsb_json_get(call->params, "envPolicy");
-    const hfsb_json_value *own = hfsb_json_get(call->params, "env");
-    const hfsb_json_value *set = hfsb_json_get(policy, "set");
-    const hfsb_tools      *tools = call->codex->dialect.tools;
-    bool   has_policy = hfsb_json_type_of(policy) == HFSB_JSON_OBJECT;
-    size_t i;
-    for (i = 0; has_policy && i < tools->env.count; i++) {
-        hfsb_str name = hfsbi_env_name(tools->env.list[i]);
-        if (!hfsbi_codex_lets(policy, name, true) ||
-            hfsbi_codex_has(set, name) || hfsbi_codex_has(own, name))
-            continue;
-        hfsb_buf_append(env, hfsb_cstr(tools->env.list[i]));
-        hfsb_buf_append_byte(env, '\0');
-    }
-    if (hfsbi_codex_set(set, policy, own, env) &&
-        hfsbi_codex_set(own, NULL, NULL, env))
-        return true;
-    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
-                     "env: a variable has a name without \"=\", and a string "
-                     "without NUL.");
-    return false;
-}
-
 /* ---- process/start ---- */
-
-static bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
-    const hfsb_json_value *argv = hfsb_json_get(call->params, "argv");
-    hfsb_json_iter         it = hfsb_json_begin(argv);
-    bool                   ok = hfsb_json_type_of(argv) == HFSB_JSON_ARRAY &&
-              hfsb_json_count(argv) > 0;
-    while (ok && hfsb_json_next(&it)) {
-        hfsb_str word = hfsb_json_str(it.value, HFSB_LIT(""));
-        ok = hfsb_json_type_of(it.value) == HFSB_JSON_STRING &&
-             hfsb_str_find_byte(word, '\0') == HFSB_NPOS;
-        hfsb_buf_append(out, word);
-        hfsb_buf_append_byte(out, '\0');
-    }
-    ok = ok && out->ptr && out->ptr[0];
-    if (!ok)
-        hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
-                         "argv must be a list of strings: the program and its "
-                         "arguments.");
-    return ok;
-}
 
 /* Fills the spec; false after a failure. */
 static bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
@@ -421,31 +285,44 @@ static void hfsbi_codex_started(void *user, hfsbi_job *job) {
     hfsbi_codex_process_push(p);
 }
 
-/* Starts the program of a process, or joins it again. */
+/* Follows a job, which is held, from its first event on. */
+static void hfsbi_codex_follow(hfsbi_codex_process *p, hfsbi_job *job) {
+    hfsbi_codex_process_release(p);
+    p->job = job;
+    p->closed = 0;
+    p->lost = 0;
+    p->reader.on_news = hfsbi_codex_news;
+    p->reader.user = p;
+    hfsbi_feed_attach(job->feed, &p->reader, 0);
+    if (!hfsbi_program_on_start(job, hfsbi_codex_started, p))
+        hfsbi_codex_started(p, job);
+}
+
+/* Starts the program of a process, or joins it again. Then its events come
+   again, unless this connection has got them since it resumed the session. */
 static void hfsbi_codex_launch(hfsbi_codex_call *call, hfsbi_codex_process *p,
                                hfsbi_job_spec *spec) {
-    hfsb_tools *tools = hfsbi_codex_tools(p->session);
-    bool        again = p->epoch != 0;
-    hfsbi_job  *job;
+    hfsbi_codex_session *s = p->session;
+    bool                 again = p->epoch != 0;
+    bool                 got = again && p->pushed == s->epoch && p->whole;
+    hfsbi_job           *job;
     hfsb_buf_append(&spec->id, hfsb_cstr(p->name));
-    if (hfsbi_program_start(tools, spec, 0, &job, &call->err) != HFSB_OK) {
+    if (hfsbi_program_start(hfsbi_codex_tools(s), spec, 0, &job, &call->err) !=
+        HFSB_OK) {
         if (again || call->err.code == HFSB_REFUSED)
             call->code = HFSBI_CODEX_INVALID;
         if (!again) hfsbi_codex_process_free(p);
         hfsbi_codex_answer(call);
         return;
     }
-    hfsbi_codex_process_release(p);
-    p->job = job;
-    p->epoch = p->session->epoch;
-    p->closed = 0;
-    p->lost = 0;
+    p->epoch = s->epoch;
     p->starting = call;
-    p->reader.on_news = hfsbi_codex_news;
-    p->reader.user = p;
-    hfsbi_feed_attach(job->feed, &p->reader, 0);
-    if (!hfsbi_program_on_start(job, hfsbi_codex_started, p))
-        hfsbi_codex_started(p, job);
+    if (!got) {
+        hfsbi_codex_follow(p, job);
+        return;
+    }
+    hfsbi_codex_started(p, job);
+    hfsbi_program_release(job);
 }
 
 /* Whether a start may use the id of a process that is known. An id is free

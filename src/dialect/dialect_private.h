@@ -12,6 +12,9 @@
      codex.c     the exec-server of Codex: channels, messages, sessions
      codex_process.c, codex_files.c   its processes and its files
      proxy.c     passes requests on to a server on this machine
+     codex.c     the exec-server of Codex: channels, messages
+     codex_session.c, codex_params.c, codex_process.c, codex_files.c   its
+                 sessions, parameters, processes and files
 
    Every other file is a dialect: a table of routes, and a function for each
    that turns a request into a call and a result into that protocol's reply.
@@ -181,6 +184,22 @@ struct hfsbi_codex_session {
     size_t               handle_count;
 };
 
+/* A connection of a client. */
+struct hfsbi_codex_channel {
+    hfsbi_codex_channel *next;
+    hfsbi_codex         *codex;
+    hfsbi_websocket     *socket;  /* NULL: closed, or there is a wire */
+    hfsbi_wire          *wire;    /* NULL: closed, or there is a socket */
+    hfsb_buf             text;    /* a message that is not complete */
+    hfsbi_codex_session *session; /* NULL before initialize */
+    size_t               users;   /* calls that refer to it */
+    size_t               working; /* of these in threads */
+    size_t               held;    /* bytes of their messages */
+    bool                 paused;
+    bool                 over;  /* no more messages come */
+    hfsbi_timer          timer; /* of a wire: the end of lingering */
+};
+
 struct hfsbi_codex {
     hfsbi_dialect        dialect; /* first: it is found by it */
     hfsbi_codex_channel *channels;
@@ -192,19 +211,37 @@ struct hfsbi_codex {
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_codex(void);
 
+/* Sends the result, or the failure, and frees the call. */
+HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call);
+/* Bytes that the peer has not taken yet. */
+HFSBI_FN size_t hfsbi_codex_waiting(const hfsbi_codex_channel *channel);
+/* Sends a message, whose memory may be taken over; without one, or an
+   incomplete one, the connection is lost. */
+HFSBI_FN void hfsbi_codex_send(hfsbi_codex_channel *channel,
+                               hfsb_buf            *message);
+
+/* ---- codex_session.c ---- */
+
+HFSBI_FN void hfsbi_codex_initialize(hfsbi_codex_call *call);
+/* The connection of a session is lost. */
+HFSBI_FN void hfsbi_codex_detach(hfsbi_codex_channel *channel);
+/* Ends its processes. */
+HFSBI_FN void hfsbi_codex_session_end(hfsbi_codex_session *session);
+/* Frees one that has ended, unless a call refers to it. */
+HFSBI_FN void hfsbi_codex_session_release(hfsbi_codex_session *session);
 /* Sends a message to the client of the session, if it is connected. */
 HFSBI_FN void hfsbi_codex_notify(hfsbi_codex_session *session,
                                  hfsb_buf            *message);
 /* False when the client is away, or has much to read. */
 HFSBI_FN bool hfsbi_codex_may_send(const hfsbi_codex_session *session);
 
+/* ---- codex_params.c ---- */
+
 /* Begins the result in call->out, a JSON value that the caller appends. */
 HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call);
 /* Makes the call fail with that code for the client. */
 HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
                                const char *format, ...) HFSBI_PRINTF(3, 4);
-/* Sends the result, or the failure, and frees the call. */
-HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call);
 
 /* Read a parameter as hfsb_json_arg_str() and _bool() do; false after
    hfsbi_codex_fail(). */
@@ -219,6 +256,10 @@ HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
 /* Append a URI for a path, or bytes as base64, both in quotes. */
 HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path);
 HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes);
+/* Append the whole environment, and the words of `argv`, each ending in NUL;
+   false after hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env);
+HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out);
 
 /* ---- codex_process.c ---- */
 

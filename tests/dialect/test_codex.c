@@ -851,6 +851,9 @@ static void sessions_are_resumed(void) {
     dial(&d); /* two connections cannot have it */
     T_CHECK(!callf(&d, "initialize", "{\"resumeSessionId\":\"%s\"}", id));
     T_CHECK(error_code(&d) == -32010);
+    (void)ask(&c, "process/read", "{\"processId\":\"p\",\"afterSeq\":1,"
+                                  "\"waitMs\":60000}"); /* it waits */
+    T_CHECK(call(&c, "environment/status", "{}") != NULL);
     ts_reset(&c.conn);
     hang_up(&c);
     tt_put("go", HFSB_LIT(""));
@@ -938,30 +941,44 @@ static size_t memory_held(void) {
 }
 
 /* A client that does not read costs little, and loses nothing. */
-static void a_slow_reader_holds_the_process(void) {
-    client   c;
+static void reads_slowly(client *c) {
     hfsb_buf out = HFSB_INIT;
     size_t   before;
-    int      i, size = 65536;
-    open_server(NULL);
-    add_codex(&s, false, 0, 0, false, NULL);
-    ts_run(&s);
-    dial(&c);
-    (void)setsockopt(c.conn.fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
-    initialize(&c, NULL, session);
+    int      i;
+    initialize(c, NULL, session);
     before = memory_held();
-    T_CHECK(starts(&c, "slow", "seq 1 1000000; echo end >> slow", ""));
+    T_CHECK(starts(c, "slow", "seq 1 1000000; echo end >> slow", ""));
     for (i = 0; i < 50; i++) {
         tt_sleep_ms(20);
         T_CHECK(memory_held() < before + (4u << 20));
     }
     T_CHECK(access("slow", F_OK) != 0); /* it waits */
-    T_CHECK(output_of(&c, "slow", "stdout", &out) == 0);
+    T_CHECK(output_of(c, "slow", "stdout", &out) == 0);
     T_CHECK(out.len == 6888896);
+    T_CHECK(access("slow", F_OK) == 0);
     hfsb_buf_free(&out);
+    (void)unlink("slow");
+}
+
+static void a_slow_reader_holds_the_process(void) {
+    client c;
+    int    size = 65536;
+    open_server(NULL);
+    add_codex(&s, false, 0, 0, false, NULL);
+    ts_run(&s);
+    dial(&c);
+    (void)setsockopt(c.conn.fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    reads_slowly(&c);
     hang_up(&c);
     ts_end(&s, true);
-    (void)unlink("slow");
+}
+
+static void a_slow_pipe_holds_the_process(void) {
+    client c;
+    open_pipes(&c);
+    reads_slowly(&c);
+    close(c.to);
+    close_pipes(&c);
 }
 
 static void old_sessions_make_room(void) {
@@ -1161,6 +1178,7 @@ int main(void) {
     TT_RUN(sessions_are_resumed);
     TT_RUN(a_cut_start_runs_once);
     TT_RUN(a_slow_reader_holds_the_process);
+    TT_RUN(a_slow_pipe_holds_the_process);
     TT_RUN(old_sessions_make_room);
     TT_RUN(starts_wait_for_a_place);
     TT_RUN(a_lost_client_ends_its_processes_later);
