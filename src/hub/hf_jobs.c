@@ -582,10 +582,12 @@ static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
 }
 
 static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_job_filter    filter = HFSB_INIT;
     hfsbi_hf_jobs_list l = HFSB_INIT;
     hfsb_status        st;
     l.call = c;
-    st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
+    filter.space = c->space;
+    st = hfsb_hub_jobs(c->session->opts.hub, &filter, hfsbi_hf_jobs_each, &l,
                        c->cancel, err);
     if (!l.count) hfsb_buf_printf(&c->text, "There are no jobs.");
     return st;

@@ -14,6 +14,7 @@
        jobs.c      logs, and jobs
        sandbox.c   sandboxes that are Spaces
        create.c    creates one
+       job_home.c  sandboxes that are jobs
        preload.c   the sandboxes of a session
        hf_jobs.c   the tool hf_jobs
        session.c   what an agent holds
@@ -87,6 +88,13 @@ typedef enum hfsbi_hub_repeat {
     X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
       "prepare a commit to {space}", REPEAT)                               \
     X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
+      "commit to {space}", ONCE)                                           \
+    X(MODEL_CREATE, "POST", "/api/repos/create", "create {space}", REPEAT) \
+    X(MODEL_REVISION, "GET", "/api/models/{space}/revision/{detail}",      \
+      "look at {space}", REPEAT)                                           \
+    X(MODEL_PREUPLOAD, "POST", "/api/models/{space}/preupload/{detail}",   \
+      "prepare a commit to {space}", REPEAT)                               \
+    X(MODEL_COMMIT, "POST", "/api/models/{space}/commit/{detail}",         \
       "commit to {space}", ONCE)                                           \
     X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
     X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
@@ -235,6 +243,13 @@ HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
                                           hfsb_space_runtime *out,
                                           hfsb_err           *err);
 
+/* ---- jobs.c ---- */
+
+/* The stage of a job, "" when the Hub does not say. */
+HFSBI_FN hfsb_str hfsbi_job_stage(const hfsb_json_value *job);
+/* True when a job in this stage has ended. */
+HFSBI_FN bool hfsbi_job_is_final(hfsb_str stage);
+
 /* ---- hub.c ---- */
 
 /* The hub's transport, for its sandboxes. */
@@ -295,6 +310,50 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
                                          const hfsb_sandbox_spec *spec,
                                          const char *sha, bool *seen,
                                          hfsb_err *err);
+
+/* What it shares with job_home.c: */
+
+/* Removes the tokens and the secrets of spec from a text. */
+HFSBI_FN void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
+                                 const hfsb_sandbox_spec *spec, char *text);
+/* Appends the end of the log of the Space ("build" or "run"), or of the job,
+   to *err, if the Hub has one. */
+HFSBI_FN void hfsbi_log_end_add(const hfsb_sandbox      *s,
+                                const hfsb_sandbox_spec *spec,
+                                const char *which, hfsb_err *err);
+/* Checks the names of the user's secrets. */
+HFSBI_FN hfsb_status
+hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec, hfsb_err *err);
+/* False when the Hub reported that nothing was made, or was never asked. */
+HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st);
+/* Appends `end` completely, if need be by cutting the message before it. */
+HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end);
+
+/* ==== job_home.c: a sandbox that is a job ==== */
+
+#define HFSBI_JOB_LABEL "hfsb-sandbox" /* = "1": a job that is a sandbox */
+
+/* True for "jobs/OWNER/ID", which *owner and *job show then. */
+HFSBI_FN bool hfsbi_job_split(hfsb_str id, hfsb_str *owner, hfsb_str *job);
+/* A handle of the job `id`; sends nothing. */
+HFSBI_FN hfsb_status hfsbi_job_new(const hfsb_sandbox_opts *opts, hfsb_str id,
+                                   bool owned, hfsb_sandbox **out,
+                                   hfsb_err *err);
+/* Asks the Hub for the address of the job's server, and derives its token,
+   unless the options give both. */
+HFSBI_FN hfsb_status hfsbi_job_locate(hfsb_sandbox *sandbox, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_job_status(hfsb_sandbox       *sandbox,
+                                      hfsb_space_runtime *out, hfsb_err *err);
+/* Cancels the job `id`. HFSB_OK also when it has ended; HFSB_NOT_FOUND.
+   tried NULL: with the hub's repeats; else as hfsbi_hub_delete_once(). */
+HFSBI_FN hfsb_status hfsbi_job_end(hfsb_hub *hub, hfsb_str id, long long until,
+                                   const hfsb_cancel *cancel,
+                                   hfsbi_hub_tried *tried, hfsb_err *err);
+/* hfsbi_sandbox_make() for a spec with an image. */
+HFSBI_FN hfsb_status hfsbi_job_make(const hfsb_sandbox_spec *spec,
+                                    const hfsb_sandbox_opts *opts,
+                                    hfsb_buf *left, hfsb_sandbox **out,
+                                    hfsb_err *err);
 
 /* ==== session.c ==== */
 

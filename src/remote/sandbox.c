@@ -186,6 +186,8 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     alloc = s->o.alloc;
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
+    if (s->token.ptr) hfsbi_wipe(s->token.ptr, s->token.len);
+    hfsb_buf_free(&s->token);
     hfsb_buf_free(&s->page);
     hfsb_buf_free(&s->api);
     hfsbi_seen_free(&s->seen);
@@ -208,7 +210,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     s->id = id;
     s->transport = *opts->transport;
     s->o.transport = &s->transport;
-    s->texts.alloc = s->page.alloc = s->api.alloc = opts->alloc;
+    s->texts.alloc = s->page.alloc = s->api.alloc = s->token.alloc =
+        opts->alloc;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
         return hfsbi_fail_status(err, HFSB_BUSY, "Sandbox");
@@ -229,13 +232,20 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     return hfsbi_fail_status(err, st, "Sandbox");
 }
 
-/* The Hub's token is for the edge of Spaces, not for a server at any URL. */
+/* The Hub's token is for the edge of Spaces and jobs, not for a server at any
+   URL. */
 static bool hfsbi_url_is_at_edge(const hfsb_url *url) {
-    const hfsb_str domain = HFSB_LIT(".hf.space");
-    hfsb_str       host = url->host;
-    return url->secure && host.len > domain.len &&
-           hfsb_http_same(
-               hfsb_str_slice(host, host.len - domain.len, host.len), domain);
+    static const char *const domains[] = {".hf.space", ".hf.jobs"};
+    hfsb_str                 host = url->host;
+    size_t                   i;
+    for (i = 0; url->secure && i < sizeof domains / sizeof *domains; i++) {
+        hfsb_str domain = hfsb_cstr(domains[i]);
+        if (host.len > domain.len &&
+            hfsb_http_same(
+                hfsb_str_slice(host, host.len - domain.len, host.len), domain))
+            return true;
+    }
+    return false;
 }
 
 HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
