@@ -240,7 +240,7 @@ HFSB_API hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id,
 /* A repository or bucket that a job finds as a folder. */
 typedef struct hfsb_job_volume {
     hfsb_str type;     /* "model", "dataset", "space" or "bucket" */
-    hfsb_str source;   /* "owner/name" */
+    hfsb_str source;   /* "owner/name"; the Hub decides what there is */
     hfsb_str revision; /* (empty: not sent) */
     hfsb_str mount;    /* absolute path in the job */
     bool     read_only;
