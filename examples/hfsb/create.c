@@ -192,12 +192,12 @@ static bool take_create(args *a, create_call *call) {
 
 int run_create(args *a) {
     static create_call call; /* large */
-    secrets          s;
-    client           c = HFSB_INIT;
-    hfsb_sandbox    *sandbox = NULL;
-    hfsb_tool_result result = HFSB_INIT;
-    hfsb_err         err = HFSB_INIT;
-    hfsb_status      st;
+    secrets            s;
+    client             c = HFSB_INIT;
+    hfsb_sandbox      *sandbox = NULL;
+    hfsb_tool_result   result = HFSB_INIT;
+    hfsb_err           err = HFSB_INIT;
+    hfsb_status        st;
     memset(&s, 0, sizeof s);
     if (!take_create(a, &call)) return a->status;
     st = open_client(&c, true, &err);
@@ -252,8 +252,9 @@ int run_connect(args *a) {
         OPTION_JSON(&json, ", id, url, page, created"),
         OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "SANDBOX is missing: OWNER/NAME, "
-                               "jobs/OWNER/ID or a URL");
+    if (!name)
+        return usage(a, "SANDBOX is missing: OWNER/NAME, "
+                        "jobs/OWNER/ID or a URL");
     st = connect_to(name, wait, &result, &err);
     if (st == HFSB_OK) print_next_step(&result, json);
     return show_outcome(&result, st, &err, json);

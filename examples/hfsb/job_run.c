@@ -8,20 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORDS = 1024, MAX_SCRIPT = 8 << 20 };
+enum { MAX_WORDS = 1024, MAX_SCRIPT = 8 << 20, POLL_MS = 2000 };
 
 typedef struct run_call {
-    const char   *image, *hardware, *timeout, *python, *space, *on, *name;
-    texts         with, env, names, files, marks, mounts, exposed;
-    bool          detach, json, wait;
-    hfsb_str      words[MAX_WORDS];
-    size_t        word_count;
-    hfsb_str      packages[MAX_TEXTS];
-    hfsb_hub_pair variables[MAX_TEXTS], labels[MAX_TEXTS];
-    secrets       kept;
+    const char     *image, *hardware, *timeout, *python, *space, *on, *name;
+    texts           with, env, names, files, marks, mounts, exposed;
+    bool            detach, json, wait;
+    hfsb_str        words[MAX_WORDS];
+    size_t          word_count;
+    hfsb_str        packages[MAX_TEXTS];
+    hfsb_hub_pair   variables[MAX_TEXTS], labels[MAX_TEXTS];
+    secrets         kept;
     hfsb_job_volume volumes[MAX_TEXTS];
     unsigned        ports[MAX_TEXTS];
-    hfsb_buf      source;
+    hfsb_buf        source;
 } run_call;
 
 /* ---- the request ---- */
@@ -145,7 +145,7 @@ static hfsb_status wait_for(client *via, run_call *c, hfsb_json_doc *doc,
                             hfsb_err *err) {
     hfsb_json_doc ended = HFSB_INIT;
     hfsb_str      id = get_str(doc->root, "id"), stage;
-    hfsb_status   st = hfsb_hub_job_wait(via->hub, hfsb_cstr(c->space), id, 0,
+    hfsb_status   st = hfsb_hub_job_wait(via->hub, hfsb_cstr(c->space), id, POLL_MS,
                                          via->cancel, &ended, err);
     if (st != HFSB_OK) return st;
     hfsb_json_free(doc);
@@ -153,8 +153,9 @@ static hfsb_status wait_for(client *via, run_call *c, hfsb_json_doc *doc,
     id = get_str(doc->root, "id");
     stage = job_stage(doc->root);
     if (hfsb_str_equal(stage, HFSB_LIT("COMPLETED"))) return HFSB_OK;
-    return fail(err, HFSB_REMOTE, "Job %.*s ended: %.*s. See hfsb job logs "
-                                  "%.*s",
+    return fail(err, HFSB_REMOTE,
+                "Job %.*s ended: %.*s. See hfsb job logs "
+                "%.*s",
                 (int)id.len, id.ptr, (int)stage.len, stage.ptr, (int)id.len,
                 id.ptr);
 }

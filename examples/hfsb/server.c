@@ -33,8 +33,8 @@ static bool is_static(hfsb_str file) {
 }
 
 static hfsb_status read_file(const char *path, hfsb_buf *out, hfsb_err *err) {
-    hfsb_status st = hfsb_file_read(NULL, hfsb_cstr(path), MAX_SERVER, out,
-                                    NULL, err);
+    hfsb_status st =
+        hfsb_file_read(NULL, hfsb_cstr(path), MAX_SERVER, out, NULL, err);
     if (st != HFSB_OK || is_static(hfsb_buf_str(out))) return st;
     hfsb_buf_truncate(out, 0);
     return fail(err, HFSB_ARG,
@@ -47,6 +47,7 @@ static hfsb_status read_file(const char *path, hfsb_buf *out, hfsb_err *err) {
 hfsb_status read_server(const char *path, hfsb_buf *out, hfsb_err *err) {
     static const char *const places[] = {"hfsb-server", "static/hfsb-server"};
     char                     self[4096];
+    hfsb_err                 why;
     ssize_t                  n;
     size_t                   i, dir;
     if (path) return read_file(path, out, err);
@@ -56,7 +57,7 @@ hfsb_status read_server(const char *path, hfsb_buf *out, hfsb_err *err) {
         dir = (size_t)(strrchr(self, '/') - self) + 1;
         for (i = 0; i < sizeof places / sizeof *places; i++) {
             strcpy(self + dir, places[i]);
-            if (read_file(self, out, NULL) == HFSB_OK) return HFSB_OK;
+            if (read_file(self, out, &why) == HFSB_OK) return HFSB_OK;
         }
     }
     return fail(err, HFSB_ARG,

@@ -323,9 +323,9 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
     hfsb_json_doc     doc = HFSB_INIT;
     size_t            i;
     hfsb_status       status = hfsbi_hub_begin(
-        c->hub, &request,
+              c->hub, &request,
         c->commit->model ? HFSBI_HUB_MODEL_COMMIT : HFSBI_HUB_COMMIT, c->id,
-        c->revision, c->cancel, err);
+              c->revision, c->cancel, err);
     doc.alloc = c->hub->alloc;
     if (status == HFSB_OK) {
         request.body_type = "application/x-ndjson";
@@ -354,9 +354,9 @@ static hfsb_status hfsbi_commit_head(hfsbi_committing *c,
     hfsbi_hub_request request;
     hfsb_json_doc     doc = HFSB_INIT;
     hfsb_status       status = hfsbi_hub_begin(
-        c->hub, &request,
+              c->hub, &request,
         c->commit->model ? HFSBI_HUB_MODEL_REVISION : HFSBI_HUB_REVISION,
-        c->id, c->revision, c->cancel, err);
+              c->id, c->revision, c->cancel, err);
     doc.alloc = c->hub->alloc;
     request.out = &doc;
     if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);

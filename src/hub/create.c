@@ -123,7 +123,7 @@ HFSBI_FN void hfsbi_log_end_add(const hfsb_sandbox      *s,
     e.filter = hfsb_text_filter_open(&s->o.alloc);
     opts.cancel = s->o.cancel;
     opts.idle_ms = s->o.times.poll_ms < 5000 ? 1000 : 5000;
-    if (e.filter && hfsbi_job_split(s->id, &owner, &job))
+    if (e.filter && hfsbi_hubjob_split(s->id, &owner, &job))
         (void)hfsb_hub_job_logs(s->o.hub, owner, job, &opts,
                                 hfsbi_log_end_line, &e, NULL);
     else if (e.filter)
@@ -271,8 +271,8 @@ typedef struct hfsbi_create {
     hfsb_err                 err;
 } hfsbi_create;
 
-HFSBI_FN hfsb_status
-hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
+                                                hfsb_err                *err) {
     size_t i;
     for (i = 0; i < spec->secret_count; i++) {
         hfsb_str    key = spec->secrets[i].key;
@@ -682,7 +682,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
     hfsbi_create            c = HFSB_INIT;
     hfsb_status             st;
     if (spec && spec->image.len)
-        return hfsbi_job_make(spec, opts, left, out, err);
+        return hfsbi_hubjob_make(spec, opts, left, out, err);
     c.spec = spec ? spec : &plain;
     st = hfsbi_create_run(&c, opts);
     *out = NULL;

@@ -18,6 +18,7 @@ enum {
     HFSBI_HF_JOBS_TEXT = 200,      /* characters of a name on the Hub */
     HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command */
     HFSBI_HF_JOBS_LISTED = 50,     /* jobs by ps */
+    HFSBI_HF_JOBS_LABELS = 16,     /* by which ps selects */
     HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are read */
     HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
     HFSBI_HF_JOBS_HEAD = 1000,     /* this many of them from its start */
@@ -29,7 +30,8 @@ enum {
 /* command is a string or a list, secrets a list or an object. */
 typedef struct hfsbi_hf_jobs_args {
     hfsb_str operation, script, python, image, flavor, timeout, id, space;
-    const hfsb_json_value *with, *args, *env;
+    hfsb_str name, stage;
+    const hfsb_json_value *with, *args, *env, *labels, *volumes, *ports;
 } hfsbi_hf_jobs_args;
 
 typedef struct hfsbi_hf_jobs_call {
@@ -138,8 +140,11 @@ typedef enum hfsbi_wanted_list {
     HFSBI_WANTED_COMMAND,
     HFSBI_WANTED_WITH,
     HFSBI_WANTED_ARGS,
-    HFSBI_WANTED_ENV,     /* key, value, key, value ... */
-    HFSBI_WANTED_SECRETS, /* the same, or names alone */
+    HFSBI_WANTED_ENV,    /* key, value, key, value ... */
+    HFSBI_WANTED_LABELS, /* the same */
+    HFSBI_WANTED_VOLUMES,
+    HFSBI_WANTED_PORTS,
+    HFSBI_WANTED_SECRETS, /* keys and values, or names alone */
     HFSBI_WANTED_LISTS
 } hfsbi_wanted_list;
 
@@ -160,8 +165,10 @@ typedef struct hfsbi_wanted {
     size_t              text_count;
     hfsbi_words         words[HFSBI_WANTED_LISTS]; /* views of texts */
     bool                secrets_named;             /* by their names only */
-    hfsb_hub_pair      *pairs; /* of env, then of secrets */
+    hfsb_hub_pair      *pairs; /* of env, then of labels, then of secrets */
     size_t              pair_cap;
+    hfsb_job_volume    *volumes;
+    unsigned           *ports;
     hfsb_buf            script;
 } hfsbi_wanted;
 
@@ -171,6 +178,12 @@ static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
                      sizeof *wanted->texts);
     hfsbi_array_free(wanted->alloc, wanted->pairs, wanted->pair_cap,
                      sizeof *wanted->pairs);
+    hfsbi_array_free(wanted->alloc, wanted->volumes,
+                     wanted->words[HFSBI_WANTED_VOLUMES].count,
+                     sizeof *wanted->volumes);
+    hfsbi_array_free(wanted->alloc, wanted->ports,
+                     wanted->words[HFSBI_WANTED_PORTS].count,
+                     sizeof *wanted->ports);
     hfsb_buf_free(&wanted->script);
 }
 
@@ -263,6 +276,9 @@ static hfsb_status hfsbi_wanted_copy(hfsbi_wanted *wanted, bool is_command) {
     hfsbi_wanted_put_list(wanted, a->with, "dependencies");
     hfsbi_wanted_put_list(wanted, a->args, "script_args");
     hfsbi_wanted_put_list(wanted, a->env, "env");
+    hfsbi_wanted_put_list(wanted, a->labels, "labels");
+    hfsbi_wanted_put_list(wanted, a->volumes, "volumes");
+    hfsbi_wanted_put_list(wanted, a->ports, "ports");
     if (wanted->status == HFSB_OK) hfsbi_wanted_put_secrets(wanted);
     hfsbi_build_end(lists);
     if (wanted->status == HFSB_OK)
@@ -375,7 +391,52 @@ static void hfsbi_wanted_fill_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
     wanted->spec.env_count = n;
 }
 
-/* Fills both lists of pairs. By default the job gets the token, because its
+/* Fills volumes and ports. */
+static hfsb_status hfsbi_wanted_mounts(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsbi_words *volumes = &wanted->words[HFSBI_WANTED_VOLUMES];
+    const hfsbi_words *ports = &wanted->words[HFSBI_WANTED_PORTS];
+    unsigned long long port = 0;
+    hfsb_status        st = HFSB_OK;
+    size_t             i;
+    if (volumes->count) {
+        wanted->volumes = (hfsb_job_volume *)hfsbi_array(
+            wanted->alloc, volumes->count, sizeof *wanted->volumes);
+        if (!wanted->volumes) return HFSB_NOMEM;
+    }
+    if (ports->count) {
+        wanted->ports = (unsigned *)hfsbi_array(wanted->alloc, ports->count,
+                                                sizeof *wanted->ports);
+        if (!wanted->ports) return HFSB_NOMEM;
+    }
+    for (i = 0; i < volumes->count && st == HFSB_OK; i++)
+        st = hfsb_job_volume_parse(volumes->list[i], &wanted->volumes[i], err);
+    for (i = 0; i < ports->count && st == HFSB_OK; i++) {
+        hfsb_str text = ports->list[i];
+        if (!text.len || hfsbi_read_decimal(text, 65535, &port) != text.len)
+            st = hfsbi_fail(err, HFSB_ARG, 0,
+                            "\"ports\": expected numbers from 1 to 65535.");
+        wanted->ports[i] = (unsigned)port;
+    }
+    wanted->spec.volumes = wanted->volumes;
+    wanted->spec.volume_count = volumes->count;
+    wanted->spec.ports = wanted->ports;
+    wanted->spec.port_count = ports->count;
+    return st;
+}
+
+static void hfsbi_wanted_fill_labels(hfsbi_wanted  *wanted,
+                                     hfsb_hub_pair *pairs) {
+    const hfsbi_words *labels = &wanted->words[HFSBI_WANTED_LABELS];
+    size_t             i;
+    for (i = 0; i + 1 < labels->count; i += 2) {
+        pairs[i / 2].key = labels->list[i];
+        pairs[i / 2].value = labels->list[i + 1];
+    }
+    wanted->spec.labels = pairs;
+    wanted->spec.label_count = i / 2;
+}
+
+/* Fills all lists of pairs. By default the job gets the token, because its
    results must get to the Hub. */
 static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
@@ -383,13 +444,16 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsb_hub_pair *secrets;
     wanted->pair_cap = HFSBI_WANTED_CALM +
                        wanted->words[HFSBI_WANTED_ENV].count / 2 +
+                       wanted->words[HFSBI_WANTED_LABELS].count / 2 +
                        wanted->words[HFSBI_WANTED_SECRETS].count + 1;
     wanted->pairs = (hfsb_hub_pair *)hfsbi_array(
         wanted->alloc, wanted->pair_cap, sizeof *wanted->pairs);
     if (!wanted->pairs) return HFSB_NOMEM;
     memset(wanted->pairs, 0, wanted->pair_cap * sizeof *wanted->pairs);
     hfsbi_wanted_fill_env(wanted, wanted->pairs);
-    secrets = wanted->pairs + wanted->spec.env_count;
+    hfsbi_wanted_fill_labels(wanted, wanted->pairs + wanted->spec.env_count);
+    secrets =
+        wanted->pairs + wanted->spec.env_count + wanted->spec.label_count;
     wanted->spec.secrets = secrets;
     if (hfsb_json_type_of(said) != HFSB_JSON_NULL)
         return hfsbi_wanted_fill_secrets(wanted, secrets, err);
@@ -479,9 +543,11 @@ static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
     wanted->spec.image = a->image;
     wanted->spec.python = a->python;
     wanted->spec.timeout = a->timeout;
+    wanted->spec.name = a->name;
     wanted->spec.flavor = a->flavor.len ? a->flavor : HFSB_LIT("cpu-basic");
     if (st == HFSB_OK) st = hfsbi_wanted_lists(wanted, is_command);
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_mounts(wanted, err);
     if (st != HFSB_OK) return st;
     return is_command ? hfsbi_wanted_check_command(wanted, err)
                       : hfsbi_wanted_script(wanted, err);
@@ -584,8 +650,19 @@ static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
 static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     hfsb_job_filter    filter = HFSB_INIT;
     hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_hub_pair      labels[HFSBI_HF_JOBS_LABELS];
+    hfsb_json_iter     it = hfsb_json_begin(c->args->labels);
     hfsb_status        st;
+    memset(labels, 0, sizeof labels);
     l.call = c;
+    while (filter.label_count < HFSBI_HF_JOBS_LABELS && hfsb_json_next(&it)) {
+        labels[filter.label_count].key = it.key;
+        labels[filter.label_count++].value =
+            hfsb_json_str(it.value, HFSB_LIT(""));
+    }
+    filter.labels = labels;
+    filter.stages = &c->args->stage;
+    filter.stage_count = c->args->stage.len ? 1 : 0;
     filter.space = c->space;
     st = hfsb_hub_jobs(c->session->opts.hub, &filter, hfsbi_hf_jobs_each, &l,
                        c->cancel, err);
@@ -787,6 +864,14 @@ static const hfsbi_param hfsbi_hf_jobs_params[] = {
                 with,
                 "Names of secrets it gets from the session; default "
                 "HF_TOKEN"),
+    HFSBI_HF_JOBS_STR("name", name, "Of the job, for people"),
+    HFSBI_PARAM("labels", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, labels,
+                "Labels of the job; for ps, those it must have"),
+    HFSBI_HF_JOBS_LIST("volumes", volumes,
+                       "Mounts: TYPE:OWNER/NAME:/PATH[:ro], TYPE is model, "
+                       "dataset, space or bucket"),
+    HFSBI_HF_JOBS_LIST("ports", ports, "Ports of it that get a URL"),
+    HFSBI_HF_JOBS_STR("stage", stage, "For ps: RUNNING, ERROR ..."),
     HFSBI_HF_JOBS_STR("job_id", id, NULL),
     HFSBI_HF_JOBS_STR("namespace", space,
                       "Organisation to run it for; default: you"),

@@ -248,25 +248,24 @@ typedef struct hfsb_job_volume {
 
 /* Parses "TYPE:OWNER/NAME[@REVISION]:/MOUNT[:ro|:rw]"; *out has views of
    text. HFSB_OK; HFSB_ARG. */
-HFSB_API hfsb_status hfsb_job_volume_parse(hfsb_str         text,
-                                           hfsb_job_volume *out,
-                                           hfsb_err        *err);
+HFSB_API hfsb_status hfsb_job_volume_parse(hfsb_str text, hfsb_job_volume *out,
+                                           hfsb_err *err);
 
 typedef struct hfsb_job_spec {
-    hfsb_str             space;   /* owner of the job (empty: the token's) */
-    hfsb_str             image;   /* docker image, or a Space's page (empty:
+    hfsb_str               space;   /* owner of the job (empty: the token's) */
+    hfsb_str               image;   /* docker image, or a Space's page (empty:
                                   python:3.12; for a script uv's image) */
-    const hfsb_str      *command; /* words */
-    size_t               command_count;
-    hfsb_str             flavor; /* (empty: cpu-basic) */
-    const hfsb_hub_pair *env;
-    size_t               env_count;
-    const hfsb_hub_pair *secrets;
-    size_t               secret_count;
-    const hfsb_hub_pair *labels; /* names and values: up to 100 letters,
+    const hfsb_str        *command; /* words */
+    size_t                 command_count;
+    hfsb_str               flavor; /* (empty: cpu-basic) */
+    const hfsb_hub_pair   *env;
+    size_t                 env_count;
+    const hfsb_hub_pair   *secrets;
+    size_t                 secret_count;
+    const hfsb_hub_pair   *labels; /* names and values: up to 100 letters,
                                   digits, ".", "_" and "-" */
-    size_t               label_count;
-    hfsb_str             name; /* the label "name" (empty: not sent) */
+    size_t                 label_count;
+    hfsb_str               name; /* the label "name" (empty: not sent) */
     const hfsb_job_volume *volumes;
     size_t                 volume_count;
     const unsigned        *ports; /* that get a URL, in status.exposeUrls of
@@ -315,12 +314,10 @@ typedef struct hfsb_job_filter {
 } hfsb_job_filter;
 
 /* filter NULL: all jobs of the token's owner. */
-HFSB_API hfsb_status hfsb_hub_jobs(hfsb_hub *hub,
-                                   const hfsb_job_filter *filter,
-                                   bool (*each)(void                  *user,
-                                                const hfsb_json_value *job),
-                                   void *user, const hfsb_cancel *cancel,
-                                   hfsb_err *err);
+HFSB_API hfsb_status
+hfsb_hub_jobs(hfsb_hub *hub, const hfsb_job_filter *filter,
+              bool (*each)(void *user, const hfsb_json_value *job), void *user,
+              const hfsb_cancel *cancel, hfsb_err *err);
 /* Asks for the job every poll_ms (0: 5,000) until it has ended; *out receives
    it. */
 HFSB_API hfsb_status hfsb_hub_job_wait(hfsb_hub *hub, hfsb_str space,

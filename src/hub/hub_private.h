@@ -322,8 +322,8 @@ HFSBI_FN void hfsbi_log_end_add(const hfsb_sandbox      *s,
                                 const hfsb_sandbox_spec *spec,
                                 const char *which, hfsb_err *err);
 /* Checks the names of the user's secrets. */
-HFSBI_FN hfsb_status
-hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
+                                                hfsb_err                *err);
 /* False when the Hub reported that nothing was made, or was never asked. */
 HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st);
 /* Appends `end` completely, if need be by cutting the message before it. */
@@ -331,29 +331,31 @@ HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end);
 
 /* ==== job_home.c: a sandbox that is a job ==== */
 
-#define HFSBI_JOB_LABEL "hfsb-sandbox" /* = "1": a job that is a sandbox */
+#define HFSBI_HUBJOB_LABEL "hfsb-sandbox" /* = "1": a job that is a sandbox */
 
 /* True for "jobs/OWNER/ID", which *owner and *job show then. */
-HFSBI_FN bool hfsbi_job_split(hfsb_str id, hfsb_str *owner, hfsb_str *job);
+HFSBI_FN bool hfsbi_hubjob_split(hfsb_str id, hfsb_str *owner, hfsb_str *job);
 /* A handle of the job `id`; sends nothing. */
-HFSBI_FN hfsb_status hfsbi_job_new(const hfsb_sandbox_opts *opts, hfsb_str id,
-                                   bool owned, hfsb_sandbox **out,
-                                   hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_hubjob_new(const hfsb_sandbox_opts *opts,
+                                      hfsb_str id, bool owned,
+                                      hfsb_sandbox **out, hfsb_err *err);
 /* Asks the Hub for the address of the job's server, and derives its token,
    unless the options give both. */
-HFSBI_FN hfsb_status hfsbi_job_locate(hfsb_sandbox *sandbox, hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_job_status(hfsb_sandbox       *sandbox,
-                                      hfsb_space_runtime *out, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_hubjob_locate(hfsb_sandbox *sandbox, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_hubjob_status(hfsb_sandbox       *sandbox,
+                                         hfsb_space_runtime *out,
+                                         hfsb_err           *err);
 /* Cancels the job `id`. HFSB_OK also when it has ended; HFSB_NOT_FOUND.
    tried NULL: with the hub's repeats; else as hfsbi_hub_delete_once(). */
-HFSBI_FN hfsb_status hfsbi_job_end(hfsb_hub *hub, hfsb_str id, long long until,
-                                   const hfsb_cancel *cancel,
-                                   hfsbi_hub_tried *tried, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
+                                      long long          until,
+                                      const hfsb_cancel *cancel,
+                                      hfsbi_hub_tried *tried, hfsb_err *err);
 /* hfsbi_sandbox_make() for a spec with an image. */
-HFSBI_FN hfsb_status hfsbi_job_make(const hfsb_sandbox_spec *spec,
-                                    const hfsb_sandbox_opts *opts,
-                                    hfsb_buf *left, hfsb_sandbox **out,
-                                    hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
+                                       const hfsb_sandbox_opts *opts,
+                                       hfsb_buf *left, hfsb_sandbox **out,
+                                       hfsb_err *err);
 
 /* ==== session.c ==== */
 

@@ -338,8 +338,7 @@ static hfsb_status hfsbi_job_check_volume(const hfsb_job_volume *volume,
                                           hfsb_err              *err) {
     static const char types[] = "model dataset space bucket";
     if (hfsbi_list_has(hfsb_cstr(types), ' ', volume->type) &&
-        volume->source.len &&
-        hfsb_str_starts(volume->mount, HFSB_LIT("/")))
+        volume->source.len && hfsb_str_starts(volume->mount, HFSB_LIT("/")))
         return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0,
                       "A job's volume is TYPE:OWNER/NAME[@REVISION]:/MOUNT "

@@ -92,9 +92,9 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
     do {
         now = hfsb_clock_ms();
         until = now + (deadline - now) / (HFSBI_DELETE_TRIES - n);
-        if (hfsbi_job_split(id, &owner, &job))
-            st = hfsbi_job_end(session->opts.hub, id, until, session->give_up,
-                               &tried, &why);
+        if (hfsbi_hubjob_split(id, &owner, &job))
+            st = hfsbi_hubjob_end(session->opts.hub, id, until,
+                                  session->give_up, &tried, &why);
         else
             st = hfsbi_hub_delete_once(session->opts.hub, id, until,
                                        session->give_up, &tried, &why);
@@ -110,7 +110,7 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
     return hfsbi_fail(err, st, 0,
                       "The %s %.*s could not be deleted, so delete it by "
                       "hand: %s",
-                      hfsbi_job_split(id, &owner, &job) ? "job" : "Space",
+                      hfsbi_hubjob_split(id, &owner, &job) ? "job" : "Space",
                       (int)id.len, id.ptr, why.msg);
 }
 

@@ -94,7 +94,7 @@ static void hfsbi_space_stage(hfsb_sandbox *s, const hfsb_cancel *cancel,
 
 static bool hfsbi_space_is_job(hfsb_str id) {
     hfsb_str owner, job;
-    return hfsbi_job_split(id, &owner, &job);
+    return hfsbi_hubjob_split(id, &owner, &job);
 }
 
 /* Deletes the Space, or cancels the job. */
@@ -102,7 +102,7 @@ static hfsb_status hfsbi_space_remove(hfsb_hub *hub, hfsb_str id,
                                       const hfsb_cancel *cancel,
                                       hfsb_err          *err) {
     return hfsbi_space_is_job(id)
-               ? hfsbi_job_end(hub, id, 0, cancel, NULL, err)
+               ? hfsbi_hubjob_end(hub, id, 0, cancel, NULL, err)
                : hfsb_hub_delete(hub, id, cancel, err);
 }
 
@@ -181,9 +181,8 @@ HFSBI_FN hfsb_status hfsbi_space_new(const hfsb_sandbox_opts *opts,
 hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
                               const hfsb_sandbox_opts *opts,
                               hfsb_sandbox **out, hfsb_err *err) {
-    return hfsbi_space_is_job(id)
-               ? hfsbi_job_new(opts, id, owned, out, err)
-               : hfsbi_space_new(opts, id, owned, out, err);
+    return hfsbi_space_is_job(id) ? hfsbi_hubjob_new(opts, id, owned, out, err)
+                                  : hfsbi_space_new(opts, id, owned, out, err);
 }
 
 hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
@@ -191,7 +190,7 @@ hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
                                  hfsb_sandbox **out, hfsb_err *err) {
     hfsb_status st = hfsb_sandbox_open(id, owned, opts, out, err);
     if (st != HFSB_OK) return st;
-    st = hfsbi_space_is_job(id) ? hfsbi_job_locate(*out, err)
+    st = hfsbi_space_is_job(id) ? hfsbi_hubjob_locate(*out, err)
                                 : hfsbi_space_locate(*out, err);
     /* if the Hub does not answer, the address by the rule must do */
     if (st == HFSB_OK || ((*out)->api.len && st != HFSB_NOT_FOUND &&
@@ -236,7 +235,7 @@ hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
     memset(out, 0, sizeof *out);
     if (st != HFSB_OK) return st;
     if (hfsbi_space_is_job(sandbox->id))
-        return hfsbi_job_status(sandbox, out, err);
+        return hfsbi_hubjob_status(sandbox, out, err);
     return hfsb_hub_runtime(sandbox->o.hub, sandbox->id, sandbox->o.cancel,
                             out, err);
 }
@@ -400,7 +399,7 @@ static hfsb_status hfsbi_space_list_jobs(hfsbi_space_list *l, hfsb_err *err) {
     hfsb_status              st;
     stages[0] = hfsb_cstr(live[0]);
     stages[1] = hfsb_cstr(live[1]);
-    label.key = HFSB_LIT(HFSBI_JOB_LABEL);
+    label.key = HFSB_LIT(HFSBI_HUBJOB_LABEL);
     label.value = HFSB_LIT("1");
     filter.space = hfsb_buf_str(&l->owner);
     filter.labels = &label;
@@ -462,8 +461,8 @@ static hfsb_status hfsbi_space_list_is_ours(hfsbi_space_list *l, hfsb_str id,
     hfsb_str      base = hfsbi_space_list_base(id, hfsb_buf_str(&l->owner));
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st;
-    *ours = hfsb_str_equal(base, HFSB_LIT("sandbox")) ||
-            hfsbi_space_is_job(id);
+    *ours =
+        hfsb_str_equal(base, HFSB_LIT("sandbox")) || hfsbi_space_is_job(id);
     if (*ours) return HFSB_OK;
     doc.alloc = l->hub->alloc;
     st = hfsbi_hub_variables(l->hub, id, l->cancel, &doc, err);

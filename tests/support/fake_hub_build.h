@@ -330,8 +330,8 @@ static void fh_environment(fh_machine *m, char *env[FH_WORDS]) {
     fh_lock(m->hub);
     fh_subdomain(hfsb_buf_str(&m->space->id), host);
     strcat(host, ".hf.space");
-    fh_env_add(env, &n, "SPACE_HOST", host);
-    fh_env_add(env, &n, "SPACE_ID", m->space->id.ptr);
+    if (!m->command.len) fh_env_add(env, &n, "SPACE_HOST", host);
+    if (!m->command.len) fh_env_add(env, &n, "SPACE_ID", m->space->id.ptr);
     for (p = m->space->variables; p; p = p->next)
         fh_env_add(env, &n, p->key.ptr, p->value.ptr ? p->value.ptr : "");
     for (p = m->space->secrets; p; p = p->next)

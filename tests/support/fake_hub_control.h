@@ -14,7 +14,8 @@
                           "secrets":{},"variables":{},"files":{path:size},
                           "work_dir","direct"}, or 404
    GET    /_fake/spaces   [id, ...] without the template
-   GET    /_fake/jobs     [id, ...] of the jobs that have not ended
+   GET    /_fake/jobs     [id, ...] of those with an exposed port
+                          that have not ended
    GET    /_fake/models   [{"id","private","files":[path, ...]}]
    POST   /_fake/stages   {"id" (all when it is missing),"stages"}
    POST   /_fake/log      {"id","which","line"}
@@ -160,7 +161,7 @@ static void fh_control_jobs(fh_call *c) {
     fh_json(&w, c->reply);
     hfsb_json_put_array(&w);
     for (j = c->hub->jobs; j; j = j->next)
-        if (fh_job_is_live(j)) hfsb_json_put_str(&w, hfsb_cstr(j->id));
+        if (j->box && fh_job_is_live(j)) hfsb_json_put_str(&w, hfsb_cstr(j->id));
     hfsb_json_put_end(&w);
     fh_done(&w);
 }

@@ -89,6 +89,10 @@ static void fh_job_start(fh_hub *hub, fh_job *j, const hfsb_json_value *spec) {
     fh_machine_work(m);
     if (hub->o.run_jobs) {
         fh_pair **v = &j->box->variables;
+        char      host[64];
+        /* on loopback the server wants to know its name */
+        snprintf(host, sizeof host, "%s--49983.localhost", j->id);
+        fh_pair_put(v, HFSB_LIT("SPACE_HOST"), hfsb_cstr(host), none);
         fh_pair_put(v, HFSB_LIT("SBX_PORT"), HFSB_LIT("0"), none);
         fh_pair_put(v, HFSB_LIT("HFSB_HOST"), HFSB_LIT("127.0.0.1"), none);
         fh_pair_put(v, HFSB_LIT("HFSB_WORK_DIR"), hfsb_buf_str(&m->work),
