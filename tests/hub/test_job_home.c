@@ -316,6 +316,38 @@ static void lists_and_sweeps_find_it(void) {
     tc_close(&w);
 }
 
+static void a_session_may_use_jobs(void) {
+    hfsb_session_opts opts;
+    hfsb_session     *session = NULL;
+    hfsb_tool_result  result = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    tc_world          w;
+    tj_open_mode(&w, FH_EMBED);
+    memset(&opts, 0, sizeof opts);
+    opts.runtime = HFSB_RUNTIME_SANDBOX;
+    opts.hub = w.hub;
+    opts.hub_token = HFSB_LIT(FH_TOKEN);
+    w.spec.secret_count = 0; /* it gives the token itself */
+    w.opts.cancel = NULL;
+    opts.sandbox = &w.opts;
+    opts.spec = &w.spec;
+    T_CHECK(hfsb_session_open(&opts, &session, &err) == HFSB_OK);
+    T_CHECK(hfsb_session_call_text(session, HFSB_LIT("bash"),
+                                   HFSB_LIT("{\"command\":\"echo $HF_TOKEN\"}"),
+                                   NULL, &result) == HFSB_OK);
+    T_CHECK(result.success);
+    hfsb_tool_result_free(&result);
+    T_CHECK(hfsb_session_call_text(session, HFSB_LIT("sandbox_create"),
+                                   HFSB_LIT("{\"hardware\":\"t4-small\"}"),
+                                   NULL, &result) == HFSB_OK);
+    T_CHECK(tc_has(hfsb_buf_str(&result.output), "jobs/alice/"));
+    hfsb_tool_result_free(&result);
+    T_CHECK(fh_live_jobs(w.fake) == 1);
+    T_CHECK(hfsb_session_close(session, &err) == HFSB_OK);
+    T_CHECK(fh_live_jobs(w.fake) == 0 && fh_spaces(w.fake) == 0);
+    tc_close(&w);
+}
+
 /* ---- what goes wrong ---- */
 
 static void a_job_that_fails_shows_its_log(void) {
@@ -567,6 +599,7 @@ int main(void) {
     TT_RUN(any_machine_with_the_token_connects);
     TT_RUN(the_token_is_that_of_huggingface_hub);
     TT_RUN(lists_and_sweeps_find_it);
+    TT_RUN(a_session_may_use_jobs);
     TT_RUN(a_job_that_fails_shows_its_log);
     TT_RUN(a_url_may_be_late_but_not_missing);
     TT_RUN(a_server_that_stays_silent_is_a_failure);

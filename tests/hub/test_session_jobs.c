@@ -105,6 +105,18 @@ static const struct {
      "[\"ls\",\"-l\"]"},
     {"\"command\":\"[ -f x ] && ls\"", "command",
      "[\"/bin/sh\",\"-lc\",\"[ -f x ] && ls\"]"},
+    {"\"command\":\"ls\",\"labels\":{\"a\":\"b\",\"n\":3},\"name\":\"x\","
+     "\"env\":{\"AB\":\"1\"},\"script_args\":[],\"dependencies\":[],"
+     "\"ports\":[8080,\"81\"],\"volumes\":[\"model:a/b:/m:ro\"]",
+     "labels", "{\"a\":\"b\",\"n\":\"3\",\"name\":\"x\"}"},
+    {"\"command\":\"ls\",\"volumes\":[\"model:a/b:/m:ro\","
+     "\"dataset:c@v2:/d\"]",
+     "volumes",
+     "[{\"type\":\"model\",\"source\":\"a/b\",\"mountPath\":\"/m\","
+     "\"readOnly\":true},{\"type\":\"dataset\",\"source\":\"c\","
+     "\"mountPath\":\"/d\",\"revision\":\"v2\"}]"},
+    {"\"command\":\"ls\",\"ports\":\"[8080]\"", "expose",
+     "{\"ports\":[8080],\"portsPublic\":[]}"},
     {"\"command\":\"ls\",\"script\":\"\"", "command",
      "[\"/bin/sh\",\"-lc\",\"ls\"]"},
     {"\"script\":\"https://x.test/a.py\",\"command\":null", "command",
@@ -181,7 +193,7 @@ static void run_sends_what_was_asked_for(void) {
     hfsb_buf_free(&text);
     T_CHECK(tt_text(&r, "id").len == 24);
     T_STR(hfsb_buf_str(&r.res.output).ptr ? r.res.output : r.res.error,
-          "Job 68a5b3c00000000000000023 was started on cpu-basic "
+          "Job 68a5b3c00000000000000026 was started on cpu-basic "
           "(SCHEDULING). Its logs and inspect take this job_id.");
     T_CHECK(sn_heard("Started job " JOB " on cpu-basic") == 1);
     T_CHECK(sn_heard(FH_TOKEN) == 0 && sn_heard("wandb-key") == 0);
@@ -292,6 +304,14 @@ static const struct {
      "\"job_id\" is missing: operation cancel"},
     {"{\"operation\":\"inspect\",\"job_id\":\"a b\"}",
      "\"a b\" is not a valid job id"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"ports\":[0]}",
+     "0 is not a port"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"ports\":[\"x\"]}",
+     "\"ports\": expected numbers"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"volumes\":[\"a/b:/m\"]}",
+     "A job's volume is TYPE:OWNER/NAME"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"labels\":{\"a\":\"b c\"}}",
+     "The label \"a\" = \"b c\" is invalid"},
     {"{\"operation\":\"ps\",\"namespace\":\"?\"}",
      "\"?\" is not a valid user or organisation"},
 };
