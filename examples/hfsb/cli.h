@@ -462,8 +462,8 @@ typedef struct secrets {
    TYPE:OWNER/NAME:/MOUNT. */
 hfsb_status take_volumes(const texts *words, hfsb_job_volume *out,
                          hfsb_err *err);
-/* Fills `out` from words NAME=VALUE; `option` names them in a message. */
-hfsb_status take_pairs(const char *option, const texts *words,
+/* Fills `out` from words NAME=VALUE; `what` names them in a message. */
+hfsb_status take_pairs(const char *what, const texts *words,
                        hfsb_hub_pair *out, hfsb_err *err);
 
 /* HF_TOKEN, when it is not in the environment, is the token in use. */

@@ -90,14 +90,14 @@ hfsb_status take_volumes(const texts *words, hfsb_job_volume *out,
     return st;
 }
 
-hfsb_status take_pairs(const char *option, const texts *words,
+hfsb_status take_pairs(const char *what, const texts *words,
                        hfsb_hub_pair *out, hfsb_err *err) {
     size_t i;
     for (i = 0; i < words->count; i++) {
         const char *word = words->list[i];
         size_t      len = strcspn(word, "=");
         if (!len || !word[len])
-            return fail(err, HFSB_ARG, "%s needs NAME=VALUE, not %s", option,
+            return fail(err, HFSB_ARG, "%s needs NAME=VALUE, not %s", what,
                         word);
         out[i].key = hfsb_str_make(word, len);
         out[i].value = hfsb_cstr(word + len + 1);
