@@ -1,7 +1,8 @@
 /* hf_jobs.c - hf_jobs: jobs on the Hub, for a model.
 
-   Five operations: run starts a job from a script or a command, ps lists jobs,
-   logs shows what one printed so far, inspect and cancel take a job_id.
+   run starts a job from a script or a command, or with a schedule makes a
+   scheduled job; ps lists jobs, logs shows what one printed so far, inspect
+   and cancel take a job_id. scheduled_... do the same for scheduled jobs.
 
    run makes a hfsbi_wanted of the arguments, which owns all that the job's
    spec points to: one document with the lists as texts, and one array of views
@@ -30,7 +31,7 @@ enum {
 /* command is a string or a list, secrets a list or an object. */
 typedef struct hfsbi_hf_jobs_args {
     hfsb_str operation, script, python, image, flavor, timeout, id, space;
-    hfsb_str name, stage;
+    hfsb_str name, stage, schedule;
     const hfsb_json_value *with, *args, *env, *labels, *volumes, *ports;
 } hfsbi_hf_jobs_args;
 
@@ -41,6 +42,7 @@ typedef struct hfsbi_hf_jobs_call {
     const hfsb_cancel        *cancel;
     hfsb_tool_result         *result;
     hfsb_str                  id, space; /* job_id and namespace, or empty */
+    hfsb_scheduled            what;      /* to do with a scheduled job */
     hfsb_json_doc             job;       /* as the Hub describes it */
     hfsb_buf                  text;      /* becomes the output, masked */
 } hfsbi_hf_jobs_call;
@@ -544,6 +546,7 @@ static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
     wanted->spec.python = a->python;
     wanted->spec.timeout = a->timeout;
     wanted->spec.name = a->name;
+    wanted->spec.schedule = a->schedule;
     wanted->spec.flavor = a->flavor.len ? a->flavor : HFSB_LIT("cpu-basic");
     if (st == HFSB_OK) st = hfsbi_wanted_lists(wanted, is_command);
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(wanted, err);
@@ -586,12 +589,44 @@ static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_err *err) {
     return st;
 }
 
+/* Adds id, schedule and suspended of a scheduled job to the result. */
+static hfsb_status hfsbi_hf_jobs_schedule_fields(hfsbi_hf_jobs_call *c,
+                                                 hfsb_err           *err) {
+    const hfsb_json_value *job = c->job.root;
+    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
+    hfsbi_build            fields;
+    if (!id.len)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub accepted the request but returned no id of "
+                          "a scheduled job: look with scheduled_ps.");
+    hfsbi_build_init(&fields, &c->session->alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_str(&fields, "id", id);
+    hfsbi_build_str(&fields, "schedule", hfsbi_hf_jobs_text(job, "schedule"));
+    hfsbi_build_bool(&fields, "suspended",
+                     hfsb_json_bool(hfsb_json_get(job, "suspend"), false));
+    hfsbi_build_end(&fields);
+    hfsb_json_free(&c->result->fields);
+    return hfsbi_build_finish(&fields, &c->result->fields);
+}
+
 static hfsb_status hfsbi_wanted_report(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
     hfsb_str            id = hfsbi_hf_jobs_text(c->job.root, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(c->job.root);
     hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st = hfsbi_hf_jobs_fields(c, err);
+    hfsb_status         st;
+    if (wanted->spec.schedule.len) {
+        st = hfsbi_hf_jobs_schedule_fields(c, err);
+        if (st != HFSB_OK) return st;
+        hfsb_buf_printf(&c->text, "Scheduled job %.*s was made (", (int)id.len,
+                        id.ptr);
+        hfsbi_hf_jobs_put(c, wanted->spec.schedule, HFSBI_HF_JOBS_NAME);
+        return hfsb_buf_printf(&c->text,
+                               "). It costs money at every run until "
+                               "scheduled_delete.");
+    }
+    st = hfsbi_hf_jobs_fields(c, err);
     if (st == HFSB_REMOTE)
         hfsbi_err_add(err, " It may run all the same: look with ps before "
                            "you run it again.");
@@ -668,6 +703,68 @@ static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
                        c->cancel, err);
     if (!l.count) hfsb_buf_printf(&c->text, "There are no jobs.");
     return st;
+}
+
+/* ---- scheduled jobs ---- */
+
+static bool hfsbi_hf_jobs_each_scheduled(void                  *user,
+                                         const hfsb_json_value *job) {
+    hfsbi_hf_jobs_list    *l = (hfsbi_hf_jobs_list *)user;
+    const hfsb_json_value *spec = hfsb_json_get(job, "jobSpec");
+    hfsb_buf              *text = &l->call->text;
+    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str               when = hfsbi_hf_jobs_text(job, "schedule");
+    hfsb_str               flavor = hfsbi_hf_jobs_text(spec, "flavor");
+    bool off = hfsb_json_bool(hfsb_json_get(job, "suspend"), false);
+    if (l->count) hfsb_buf_append_byte(text, '\n');
+    if (l->count++ == HFSBI_HF_JOBS_LISTED) {
+        hfsb_buf_printf(text, "(and more)");
+        return false;
+    }
+    hfsb_buf_printf(text, "%-24.*s  %-12.*s  %-9s  %-12.*s  ", (int)id.len,
+                    id.ptr, (int)when.len, when.ptr,
+                    off ? "suspended" : "active", (int)flavor.len, flavor.ptr);
+    hfsbi_hf_jobs_put_command(l->call, spec, 60);
+    return text->status == HFSB_OK;
+}
+
+static hfsb_status hfsbi_hf_jobs_scheduled_ps(hfsbi_hf_jobs_call *c,
+                                              hfsb_err           *err) {
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st;
+    l.call = c;
+    st = hfsb_hub_scheduled_jobs(c->session->opts.hub, c->space,
+                                 hfsbi_hf_jobs_each_scheduled, &l, c->cancel,
+                                 err);
+    if (!l.count) hfsb_buf_printf(&c->text, "There are no scheduled jobs.");
+    return st;
+}
+
+/* Does c->what, then shows the scheduled job, or the job that was run. */
+static hfsb_status hfsbi_hf_jobs_scheduled(hfsbi_hf_jobs_call *c,
+                                           hfsb_err           *err) {
+    hfsb_hub          *hub = c->session->opts.hub;
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st = hfsb_hub_scheduled(hub, c->what, c->space, c->id,
+                                               c->cancel, &c->job, err);
+    if (st != HFSB_OK) return st;
+    if (c->what == HFSB_SCHEDULED_DELETE)
+        return hfsb_buf_printf(&c->text, "Scheduled job %.*s was deleted.",
+                               (int)c->id.len, c->id.ptr);
+    l.call = c;
+    if (c->what == HFSB_SCHEDULED_RUN) {
+        (void)hfsbi_hf_jobs_each(&l, c->job.root);
+        return hfsbi_hf_jobs_fields(c, err);
+    }
+    if (c->what != HFSB_SCHEDULED_GET) { /* as it is now */
+        hfsb_json_free(&c->job);
+        c->job.alloc = c->session->alloc;
+        st = hfsb_hub_scheduled(hub, HFSB_SCHEDULED_GET, c->space, c->id,
+                                c->cancel, &c->job, err);
+        if (st != HFSB_OK) return st;
+    }
+    (void)hfsbi_hf_jobs_each_scheduled(&l, c->job.root);
+    return hfsbi_hf_jobs_schedule_fields(c, err);
 }
 
 /* ---- inspect, cancel ---- */
@@ -836,7 +933,10 @@ static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 
 static const hfsbi_param hfsbi_hf_jobs_params[] = {
     HFSBI_PARAM_CHOICE("operation", HFSBI_REQUIRED, hfsbi_hf_jobs_args,
-                       operation, "run ps logs inspect cancel"),
+                       operation,
+                       "run ps logs inspect cancel scheduled_ps "
+                       "scheduled_inspect scheduled_delete scheduled_suspend "
+                       "scheduled_resume scheduled_run"),
     HFSBI_HF_JOBS_STR("script", script,
                       "Python for uv run: source text; or a file of the "
                       "sandbox, which is sent (/app/train.py, ./train.py or "
@@ -864,14 +964,17 @@ static const hfsbi_param hfsbi_hf_jobs_params[] = {
                 with,
                 "Names of secrets it gets from the session; default "
                 "HF_TOKEN"),
-    HFSBI_HF_JOBS_STR("name", name, "Of the job, for people"),
+    HFSBI_HF_JOBS_STR("name", name, NULL),
     HFSBI_PARAM("labels", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, labels,
-                "Labels of the job; for ps, those it must have"),
+                "Its labels; for ps: that it must have"),
     HFSBI_HF_JOBS_LIST("volumes", volumes,
-                       "Mounts: TYPE:OWNER/NAME:/PATH[:ro], TYPE is model, "
-                       "dataset, space or bucket"),
-    HFSBI_HF_JOBS_LIST("ports", ports, "Ports of it that get a URL"),
-    HFSBI_HF_JOBS_STR("stage", stage, "For ps: RUNNING, ERROR ..."),
+                       "TYPE:OWNER/NAME:/PATH[:ro]; TYPE model, dataset, "
+                       "space or bucket"),
+    HFSBI_HF_JOBS_LIST("ports", ports, "That get a URL"),
+    HFSBI_HF_JOBS_STR("schedule", schedule,
+                      "For run, to repeat it: @hourly, @daily ... or cron; "
+                      "scheduled_... take the id it gets as job_id"),
+    HFSBI_HF_JOBS_STR("stage", stage, "For ps"),
     HFSBI_HF_JOBS_STR("job_id", id, NULL),
     HFSBI_HF_JOBS_STR("namespace", space,
                       "Organisation to run it for; default: you"),
@@ -903,15 +1006,23 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
 typedef struct hfsbi_hf_jobs_operation {
     const char *name;
     hfsb_status (*fn)(hfsbi_hf_jobs_call *c, hfsb_err *err);
-    bool of_job; /* it needs a job_id */
+    bool           of_job; /* it needs a job_id */
+    hfsb_scheduled what;   /* of a scheduled job */
 } hfsbi_hf_jobs_operation;
 
 static const hfsbi_hf_jobs_operation hfsbi_hf_jobs_operations[] = {
-    {"run", hfsbi_hf_jobs_run, false},
-    {"ps", hfsbi_hf_jobs_ps, false},
-    {"logs", hfsbi_hf_jobs_logs, true},
-    {"inspect", hfsbi_hf_jobs_inspect, true},
-    {"cancel", hfsbi_hf_jobs_cancel, true}};
+    {"run", hfsbi_hf_jobs_run, false, HFSB_SCHEDULED_GET},
+    {"ps", hfsbi_hf_jobs_ps, false, HFSB_SCHEDULED_GET},
+    {"logs", hfsbi_hf_jobs_logs, true, HFSB_SCHEDULED_GET},
+    {"inspect", hfsbi_hf_jobs_inspect, true, HFSB_SCHEDULED_GET},
+    {"cancel", hfsbi_hf_jobs_cancel, true, HFSB_SCHEDULED_GET},
+    {"scheduled_ps", hfsbi_hf_jobs_scheduled_ps, false, HFSB_SCHEDULED_GET},
+    {"scheduled_inspect", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_GET},
+    {"scheduled_delete", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_DELETE},
+    {"scheduled_suspend", hfsbi_hf_jobs_scheduled, true,
+     HFSB_SCHEDULED_SUSPEND},
+    {"scheduled_resume", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_RESUME},
+    {"scheduled_run", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_RUN}};
 
 static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
                                                          hfsb_err *err) {
@@ -923,7 +1034,8 @@ static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
     if (op < end) return op;
     hfsbi_fail(err, HFSB_ARG, 0,
                "\"operation\": expected run, ps, logs, inspect or cancel, "
-               "found \"");
+               "or scheduled_ps, _inspect, _delete, _suspend, _resume or "
+               "_run, found \"");
     hfsbi_err_quote(err, name, HFSBI_HF_JOBS_NAME);
     hfsbi_err_add(err, "\"");
     return NULL;
@@ -954,12 +1066,15 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
     c.space = c.args->space;
     op = hfsbi_hf_jobs_find(c.args->operation, err);
     if (!op) return HFSB_ARG;
+    c.what = op->what;
     hfsbi_hf_jobs_split(&c);
     if (op->of_job && !c.id.len)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"job_id\" is missing: operation %s needs it; ps "
+                          "\"job_id\" is missing: operation %s needs it; %s "
                           "lists them.",
-                          op->name);
+                          op->name,
+                          op->fn == hfsbi_hf_jobs_scheduled ? "scheduled_ps"
+                                                            : "ps");
     c.job.alloc = c.text.alloc = c.session->alloc;
     st = op->fn(&c, err);
     if (st == HFSB_OK) st = c.text.status;

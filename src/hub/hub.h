@@ -271,7 +271,11 @@ typedef struct hfsb_job_spec {
     const unsigned        *ports; /* that get a URL, in status.exposeUrls of
                                   the job; calls need the owner's token */
     size_t                 port_count;
-    hfsb_str timeout; /* "30m", "2h", "90" seconds (empty: not sent) */
+    hfsb_str timeout;  /* "30m", "2h", "90" seconds (empty: not sent) */
+    hfsb_str schedule; /* a scheduled job, which is run again and again, is
+                          made instead: "@daily", "@hourly" ... or the 5 to 7
+                          fields of cron (empty: run it now, once) */
+    bool     suspend;  /* a scheduled job does not run until it is resumed */
     /* for hfsb_hub_job_script() */
     hfsb_str        script;    /* a URL, a command or source text */
     bool            is_source; /* script is source text */
@@ -330,3 +334,25 @@ HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
                                        hfsb_str id, const hfsb_log_opts *opts,
                                        hfsb_log_line_fn fn, void *user,
                                        hfsb_err *err);
+
+/* ---- scheduled jobs ---- */
+
+typedef enum hfsb_scheduled {
+    HFSB_SCHEDULED_GET,
+    HFSB_SCHEDULED_DELETE,
+    HFSB_SCHEDULED_SUSPEND,
+    HFSB_SCHEDULED_RESUME,
+    HFSB_SCHEDULED_RUN /* now: *out receives the job */
+} hfsb_scheduled;
+
+/* Does something with a scheduled job. *out receives it, except after DELETE
+   and RUN; after SUSPEND and RESUME as far as the Hub says. */
+HFSB_API hfsb_status hfsb_hub_scheduled(hfsb_hub *hub, hfsb_scheduled what,
+                                        hfsb_str space, hfsb_str id,
+                                        const hfsb_cancel *cancel,
+                                        hfsb_json_doc *out, hfsb_err *err);
+/* Lists the scheduled jobs of space (empty: the token's owner). */
+HFSB_API hfsb_status
+hfsb_hub_scheduled_jobs(hfsb_hub *hub, hfsb_str space,
+                        bool (*each)(void *user, const hfsb_json_value *job),
+                        void *user, const hfsb_cancel *cancel, hfsb_err *err);

@@ -58,51 +58,65 @@ typedef enum hfsbi_hub_repeat {
    the request's subject ({space}, {owner}) and detail ({job}, {detail}).
    {space} must be a valid id; {owner} defaults to the token's owner; {detail}
    is percent-encoded in a path. */
-#define HFSBI_HUB_ENDPOINTS(X)                                             \
-    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",  \
-      REPEAT)                                                              \
-    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                  \
-      "duplicate {space} as {detail}", ONCE)                               \
-    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)     \
-    X(SECRET, "POST", "/api/spaces/{space}/secrets",                       \
-      "set the secret {detail} of {space}", REPEAT)                        \
-    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
-      "set the variable {detail} of {space}", REPEAT)                      \
-    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                   \
-      "list the variables of {space}", REPEAT)                             \
-    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
-      "see the state of {space}", REPEAT)                                  \
-    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
-    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",   \
-      REPEAT)                                                              \
-    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",         \
-      "restart {space}", REPEAT)                                           \
-    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)      \
-    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",            \
-      "look at {space}", REPEAT)                                           \
-    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                 \
-    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",              \
-      "read the {detail} log of {space}", REPEAT)                          \
-    X(VALIDATE, "POST", "/api/validate-yaml",                              \
-      "have the metadata of README.md checked", REPEAT)                    \
-    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
-      "prepare a commit to {space}", REPEAT)                               \
-    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
-      "commit to {space}", ONCE)                                           \
-    X(MODEL_CREATE, "POST", "/api/repos/create", "create {space}", REPEAT) \
-    X(MODEL_REVISION, "GET", "/api/models/{space}/revision/{detail}",      \
-      "look at {space}", REPEAT)                                           \
-    X(MODEL_PREUPLOAD, "POST", "/api/models/{space}/preupload/{detail}",   \
-      "prepare a commit to {space}", REPEAT)                               \
-    X(MODEL_COMMIT, "POST", "/api/models/{space}/commit/{detail}",         \
-      "commit to {space}", ONCE)                                           \
-    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
-    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
-    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)  \
-    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                \
-      "cancel job {job}", REPEAT)                                          \
-    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                     \
-      "read the log of job {job}", REPEAT)
+#define HFSBI_HUB_ENDPOINTS(X)                                                \
+    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",     \
+      REPEAT)                                                                 \
+    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                     \
+      "duplicate {space} as {detail}", ONCE)                                  \
+    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)        \
+    X(SECRET, "POST", "/api/spaces/{space}/secrets",                          \
+      "set the secret {detail} of {space}", REPEAT)                           \
+    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                      \
+      "set the variable {detail} of {space}", REPEAT)                         \
+    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                      \
+      "list the variables of {space}", REPEAT)                                \
+    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                          \
+      "see the state of {space}", REPEAT)                                     \
+    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT)    \
+    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",      \
+      REPEAT)                                                                 \
+    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",            \
+      "restart {space}", REPEAT)                                              \
+    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)         \
+    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",               \
+      "look at {space}", REPEAT)                                              \
+    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                    \
+    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",                 \
+      "read the {detail} log of {space}", REPEAT)                             \
+    X(VALIDATE, "POST", "/api/validate-yaml",                                 \
+      "have the metadata of README.md checked", REPEAT)                       \
+    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",            \
+      "prepare a commit to {space}", REPEAT)                                  \
+    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",                  \
+      "commit to {space}", ONCE)                                              \
+    X(MODEL_CREATE, "POST", "/api/repos/create", "create {space}", REPEAT)    \
+    X(MODEL_REVISION, "GET", "/api/models/{space}/revision/{detail}",         \
+      "look at {space}", REPEAT)                                              \
+    X(MODEL_PREUPLOAD, "POST", "/api/models/{space}/preupload/{detail}",      \
+      "prepare a commit to {space}", REPEAT)                                  \
+    X(MODEL_COMMIT, "POST", "/api/models/{space}/commit/{detail}",            \
+      "commit to {space}", ONCE)                                              \
+    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)                \
+    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)                  \
+    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)     \
+    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                   \
+      "cancel job {job}", REPEAT)                                             \
+    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                        \
+      "read the log of job {job}", REPEAT)                                    \
+    X(SCHEDULE, "POST", "/api/scheduled-jobs/{owner}", "schedule a job",      \
+      ONCE)                                                                   \
+    X(SCHEDULED_JOBS, "GET", "/api/scheduled-jobs/{owner}",                   \
+      "list scheduled jobs", REPEAT)                                          \
+    X(SCHEDULED_GET, "GET", "/api/scheduled-jobs/{owner}/{job}",              \
+      "look at scheduled job {job}", REPEAT)                                  \
+    X(SCHEDULED_DELETE, "DELETE", "/api/scheduled-jobs/{owner}/{job}",        \
+      "delete scheduled job {job}", REMOVE)                                   \
+    X(SCHEDULED_SUSPEND, "POST", "/api/scheduled-jobs/{owner}/{job}/suspend", \
+      "suspend scheduled job {job}", REPEAT)                                  \
+    X(SCHEDULED_RESUME, "POST", "/api/scheduled-jobs/{owner}/{job}/resume",   \
+      "resume scheduled job {job}", REPEAT)                                   \
+    X(SCHEDULED_RUN, "POST", "/api/scheduled-jobs/{owner}/{job}/run",         \
+      "run scheduled job {job}", ONCE)
 
 typedef enum hfsbi_hub_endpoint {
 #define HFSBI_X(name, method, path, what, repeat) HFSBI_HUB_##name,

@@ -616,12 +616,18 @@ static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
                                    const hfsb_cancel *cancel, hfsb_err *err) {
     const hfsb_str    none = HFSB_INIT;
     hfsb_json_writer *w;
-    hfsb_status       status = hfsbi_hub_begin(hub, request, HFSBI_HUB_JOB_RUN,
-                                               spec->space, none, cancel, err);
+    hfsb_status       status = hfsbi_hub_begin(
+              hub, request,
+        spec->schedule.len ? HFSBI_HUB_SCHEDULE : HFSBI_HUB_JOB_RUN,
+              spec->space, none, cancel, err);
     if (status != HFSB_OK) return status;
     request->secrets = spec->secrets;
     request->secret_count = spec->secret_count;
     w = hfsbi_hub_object(request);
+    if (spec->schedule.len) {
+        hfsb_json_put_key(w, HFSB_LIT("jobSpec"));
+        hfsb_json_put_object(w);
+    }
     hfsb_json_put_key(w, HFSB_LIT("command"));
     hfsb_json_put_array(w);
     return HFSB_OK;
@@ -635,6 +641,14 @@ static hfsb_status hfsbi_job_send(hfsbi_hub_request   *request,
     hfsb_status status;
     hfsb_json_put_end(&request->json);
     hfsbi_job_put_rest(&request->json, spec, image);
+    if (spec->schedule.len) {
+        hfsbi_hub_put(&request->json, "schedule", spec->schedule);
+        if (spec->suspend) {
+            hfsb_json_put_key(&request->json, HFSB_LIT("suspend"));
+            hfsb_json_put_bool(&request->json, true);
+        }
+        hfsb_json_put_end(&request->json);
+    }
     request->out = out;
     status = hfsbi_hub_send(request, err);
     if (status != HFSB_OK && request->unclear)
@@ -788,6 +802,41 @@ hfsb_status hfsb_hub_job_wait(hfsb_hub *hub, hfsb_str space, hfsb_str id,
     }
     *out = doc;
     return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_hub_scheduled(hfsb_hub *hub, hfsb_scheduled what,
+                               hfsb_str space, hfsb_str id,
+                               const hfsb_cancel *cancel, hfsb_json_doc *out,
+                               hfsb_err *err) {
+    static const hfsbi_hub_endpoint endpoints[] = {
+        HFSBI_HUB_SCHEDULED_GET, HFSBI_HUB_SCHEDULED_DELETE,
+        HFSBI_HUB_SCHEDULED_SUSPEND, HFSBI_HUB_SCHEDULED_RESUME,
+        HFSBI_HUB_SCHEDULED_RUN};
+    bool needed = what == HFSB_SCHEDULED_GET || what == HFSB_SCHEDULED_RUN;
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, endpoints[what], space,
+                                         id, cancel, err);
+    if (needed) request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    if (status == HFSB_OK && !needed && what != HFSB_SCHEDULED_DELETE)
+        (void)hfsb_json_parse(hfsb_buf_str(&request.reply.body), NULL, out,
+                              NULL);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status
+hfsb_hub_scheduled_jobs(hfsb_hub *hub, hfsb_str space,
+                        bool (*each)(void *user, const hfsb_json_value *job),
+                        void *user, const hfsb_cancel *cancel, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status       status = hfsbi_hub_begin(
+              hub, &request, HFSBI_HUB_SCHEDULED_JOBS, space, none, cancel, err);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_pages(&request, 0, each, user, err);
+    hfsbi_hub_end(&request);
+    return status;
 }
 
 hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
