@@ -70,7 +70,7 @@ sources_of() { # the sources of a room; its private header comes before them
     remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c \
         v1_files.c v1.c ;;
     hub) echo request.c hub.c space.c commit.c jobs.c sandbox.c create.c \
-        preload.c hf_jobs.c session.c ;;
+        job_home.c preload.c hf_jobs.c session.c ;;
     server) echo request.c reply.c conn.c websocket.c wire.c server.c ;;
     api) echo fields.c call.c fetch.c upload.c files.c init.c events.c \
         api.c ;;

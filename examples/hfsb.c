@@ -117,20 +117,23 @@ static const cli_command commands[] = {
      NO_TOOL, run_exec_server},
     GROUP_END,
     {"create", "[OPTIONS]", "create a sandbox on the Hugging Face Hub",
-     "Create a private Space that runs hfsb-server, wait until it answers, "
-     "and print its id. Its address and token are kept in "
+     "Create a private Space that runs hfsb-server, or with --image a job "
+     "that does, wait until it answers, and print its id. Its address and token are kept in "
      "$XDG_STATE_HOME/hfsb/sandboxes.json (~/.local/state), which only you "
      "can read. Its hardware is billed until it is paused, asleep or "
-     "deleted. If anything fails, or Ctrl-C ends it, the Space is deleted. "
+     "deleted. If anything fails, or Ctrl-C ends it, the Space is deleted "
+     "or the job cancelled. A job starts in seconds and runs any image with "
+     "/bin/sh; hfsb-server is kept in your private model OWNER/hfsb-server. "
      "It needs a token of the Hub: HF_TOKEN, or the file that `hf auth "
      "login` writes. owner, hardware, template and sleep_time can also be "
      "set in $XDG_CONFIG_HOME/hfsb/config.json (~/.config).",
      NO_TOOL, run_create},
     {"connect", "[OPTIONS] SANDBOX", "record a sandbox that exists",
-     "Check that the server of SANDBOX, a Space OWNER/NAME or a URL such as "
-     "http://127.0.0.1:7860, answers, and record it with its token for the "
-     "other commands. The token is that of SANDBOX_API_TOKEN, or the one "
-     "recorded before.",
+     "Check that the server of SANDBOX, a Space OWNER/NAME, a job "
+     "jobs/OWNER/ID or a URL such as http://127.0.0.1:7860, answers, and "
+     "record it with its token for the other commands. The token is that of "
+     "SANDBOX_API_TOKEN, or the one recorded before; that of a job follows "
+     "from the Hub's token with which it was created.",
      NO_TOOL, run_connect},
     {"ls", "[OPTIONS]", "list your sandboxes",
      "List the recorded sandboxes, and those on the Hub that hfsb created "
@@ -138,8 +141,8 @@ static const cli_command commands[] = {
      "here or `hfsb connect` recorded it.",
      NO_TOOL, run_ls},
     {"status", "[OPTIONS] [SANDBOX]", "show the state of a sandbox",
-     "Show the stage of a Space (RUNNING, BUILDING, PAUSED, SLEEPING ...), "
-     "its hardware and sleep time; for a URL, whether it answers. Without "
+     "Show the stage of a Space (RUNNING, BUILDING, PAUSED, SLEEPING ...) or "
+     "job, its hardware and sleep time; for a URL, whether it answers. Without "
      "SANDBOX it is $HFSB_SANDBOX.",
      NO_TOOL, run_status},
     {"pause", "[OPTIONS] SANDBOX", "stop a sandbox for a while",
@@ -150,13 +153,14 @@ static const cli_command commands[] = {
      "Restart a Space, running or paused, and wait until its server answers.",
      NO_TOOL, run_restart},
     {"delete", "[OPTIONS] SANDBOX", "delete a sandbox",
-     "Delete a Space that `hfsb create` made, and its record. For a URL only "
-     "the record is removed.",
+     "Delete a Space that `hfsb create` made here, or cancel a job that it "
+     "made anywhere, and remove the record. For a URL only the record is "
+     "removed.",
      NO_TOOL, run_delete},
     {"sweep", "[OPTIONS]", "find sandboxes that are no longer used",
      "List the Spaces of an owner that hfsb created and that have not "
-     "changed for days, for example because a program crashed. Deletes them "
-     "only with --delete.",
+     "changed for days, and the jobs that it started as long ago, for "
+     "example because a program crashed. Deletes them only with --delete.",
      NO_TOOL, run_sweep},
     {"cp", "[OPTIONS] FROM TO", "copy a file to a sandbox, or from it",
      "Copy one file of any size, byte for byte, with its mode. One of FROM "

@@ -339,6 +339,12 @@ hfsb_status open_transport(hfsb_transport *out, hfsb_err *err);
 /* Adds the server's source and its Dockerfile to a spec. */
 void set_space_files(hfsb_sandbox_spec *spec);
 
+/* ---- server.c: the server that a job runs ---- */
+
+/* Appends the bytes of a static hfsb-server: the file `path`, or with NULL the
+   one next to this program. HFSB_ARG, with what to do, when there is none. */
+hfsb_status read_server(const char *path, hfsb_buf *out, hfsb_err *err);
+
 /* ---- client.c: the Hub, and sandboxes by name ---- */
 
 typedef struct client {
@@ -360,8 +366,11 @@ void        close_client(client *c);
 /* Returns `on`, else $HFSB_SANDBOX, else NULL. */
 const char *named_sandbox(const char *on);
 
+/* True for the id of a sandbox that is a job, "jobs/OWNER/ID". */
+bool is_job(hfsb_str id);
+
 /* A sandbox that a user has named by id, URL, or the part of a recorded id
-   after the slash. */
+   after the last slash. */
 typedef struct target {
     hfsb_buf id, url, token; /* id "" when there is only a URL */
     bool     recorded, created;
@@ -449,6 +458,14 @@ typedef struct secrets {
     hfsb_buf      files[MAX_TEXTS];
     size_t        count;
 } secrets;
+
+/* Fills `out`, which has room for MAX_TEXTS, from words of the form
+   TYPE:OWNER/NAME:/MOUNT. */
+hfsb_status take_volumes(const texts *words, hfsb_job_volume *out,
+                         hfsb_err *err);
+/* Fills `out` from words NAME=VALUE; `what` names them in a message. */
+hfsb_status take_pairs(const char *what, const texts *words,
+                       hfsb_hub_pair *out, hfsb_err *err);
 
 /* HF_TOKEN, when it is not in the environment, is the token in use. */
 hfsb_status take_secrets(const client *c, const texts *names,

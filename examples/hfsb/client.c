@@ -2,8 +2,8 @@
 
    open_client() collects what a request to the Hub needs: config.json, a
    transport, a cancel for Ctrl-C, the environment, the Hub. find_target()
-   turns the name of a sandbox (OWNER/NAME, a URL, or NAME of a recorded one)
-   into its address and token; open_target() connects to it. For a server that
+   turns the name of a sandbox (OWNER/NAME, jobs/OWNER/ID, a URL, or the last
+   part of a recorded id) into its address and token; open_target() connects to it. For a server that
    is not a Space neither the Hub is opened nor its token read. */
 #include "cli.h"
 
@@ -101,16 +101,26 @@ static hfsb_status ambiguous(const char *name, const known *a, const known *b,
                 (int)a->id.len, a->id.ptr, (int)b->id.len, b->id.ptr);
 }
 
-/* Finds a sandbox by the part of its id after the slash. */
+bool is_job(hfsb_str id) {
+    return hfsb_str_starts(id, HFSB_LIT("jobs/")) &&
+           hfsb_str_count_byte(id, '/') == 2;
+}
+
+/* The part of an id after its last slash. */
+static hfsb_str last_part(hfsb_str id) {
+    size_t slash;
+    while ((slash = hfsb_str_find_byte(id, '/')) != HFSB_NPOS)
+        id = hfsb_str_slice(id, slash + 1, id.len);
+    return id;
+}
+
+/* Finds a sandbox by the part of its id after the last slash. */
 static hfsb_status find_short(const known_list *l, const char *name,
                               const known **out, hfsb_err *err) {
     size_t i;
     for (i = 0; i < l->count; i++) {
         hfsb_str id = l->list[i].id;
-        size_t   slash = hfsb_str_find_byte(id, '/');
-        if (slash == HFSB_NPOS ||
-            !hfsb_str_equal(hfsb_str_slice(id, slash + 1, id.len),
-                            hfsb_cstr(name)))
+        if (!id.len || !hfsb_str_equal(last_part(id), hfsb_cstr(name)))
             continue;
         if (*out) return ambiguous(name, *out, &l->list[i], err);
         *out = &l->list[i];
@@ -119,7 +129,7 @@ static hfsb_status find_short(const known_list *l, const char *name,
     return fail(
         err, HFSB_NOT_FOUND,
         "No sandbox called %s is recorded. `hfsb ls` lists yours; give "
-        "others as OWNER/NAME or a URL.",
+        "others as OWNER/NAME, jobs/OWNER/ID or a URL.",
         name);
 }
 
@@ -165,7 +175,8 @@ hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
         k = find_known(&l, hfsb_buf_str(&out->url));
     } else if (st == HFSB_OK && strchr(name, '/')) {
         must(hfsb_buf_append(&out->id, hfsb_cstr(name)));
-        st = hfsb_space_check(hfsb_cstr(name), err);
+        if (!is_job(hfsb_cstr(name)))
+            st = hfsb_space_check(hfsb_cstr(name), err);
         k = find_known(&l, hfsb_cstr(name));
     } else if (st == HFSB_OK) {
         st = find_short(&l, name, &k, err);
@@ -201,6 +212,10 @@ static void fill_opts(client *c, const target *t, hfsb_sandbox_opts *opts) {
     opts->api_token = hfsb_buf_str(&t->token);
     if (t->is_space) opts->hub_token = hfsb_buf_str(&c->env.token);
     if (!t->id.len) return;
+    if (is_job(hfsb_buf_str(&t->id))) {
+        opts->space_url = hfsb_buf_str(&t->url);
+        return;
+    }
     if (!instead || !*instead) opts->space_url = hfsb_buf_str(&t->url);
     if (!opts->work_dir.len) opts->work_dir = c->set.work_dir;
 }

@@ -41,7 +41,7 @@ static bool is_remote(const char *word, size_t *end) {
     for (; is_name_byte(word[i]) || word[i] == '/'; i++)
         if (word[i] == '/') slashes++;
     *end = i;
-    return word[i] == ':' && slashes <= 1;
+    return word[i] == ':' && slashes <= (strncmp(word, "jobs/", 5) ? 1 : 2);
 }
 
 /* ---- the progress bar ---- */

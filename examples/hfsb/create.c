@@ -1,7 +1,8 @@
 /* create.c - hfsb create, hfsb connect: make or find a sandbox, and record it.
 
-   Both print the id, or the URL, and record address and token in the state
-   file. A Space that was created but cannot be recorded is deleted again. */
+   A sandbox is a Space, or with --image a job. Both commands print the id, or
+   the URL, and record address and token in the state file. A sandbox that was
+   created but cannot be recorded is deleted again. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -56,6 +57,12 @@ typedef struct create_call {
     long long   sleep_time;
     texts       names, files; /* of secrets */
     double      wait, poll;   /* seconds */
+    /* of a job */
+    const char     *image, *server, *timeout, *idle_timeout, *api;
+    bool            download;
+    texts           mounts;
+    hfsb_job_volume volumes[MAX_TEXTS];
+    hfsb_buf        bytes; /* of the server */
 } create_call;
 
 static hfsb_str choose(const char *given, hfsb_str configured) {
@@ -75,6 +82,14 @@ static hfsb_status create(client *c, const create_call *call, const secrets *s,
     spec.secrets = s->pairs;
     spec.secret_count = s->count;
     set_space_files(&spec);
+    spec.image = hfsb_cstr(call->image);
+    spec.server = hfsb_buf_str(&call->bytes);
+    spec.download = call->download;
+    spec.timeout = hfsb_cstr(call->timeout);
+    spec.idle_timeout = hfsb_cstr(call->idle_timeout);
+    spec.api = hfsb_cstr(call->api);
+    spec.volumes = call->volumes;
+    spec.volume_count = call->mounts.count;
     opts.hub = c->hub;
     opts.transport = &c->transport;
     opts.hub_token = hfsb_buf_str(&c->env.token);
@@ -103,11 +118,38 @@ static hfsb_status record_or_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
                 why.msg, (int)id.len, id.ptr);
 }
 
+/* Refuses options of the other kind of sandbox. */
+static bool check_kind(args *a, const create_call *call) {
+    const char *wrong = NULL;
+    if (!call->image)
+        wrong = call->server         ? "--server"
+                : call->timeout      ? "--timeout"
+                : call->idle_timeout ? "--idle-timeout"
+                : call->api          ? "--api"
+                : call->download     ? "--download"
+                : call->mounts.count ? "--volume"
+                                     : NULL;
+    if (wrong) return usage(a, "%s needs --image", wrong) == DONE;
+    if (call->image)
+        wrong = call->from         ? "--template"
+                : call->is_public  ? "--public"
+                : call->sleep_time ? "--sleep-time"
+                                   : NULL;
+    if (wrong)
+        return usage(a, "%s is for a Space, not for --image%s", wrong,
+                     call->sleep_time ? "; see --idle-timeout" : "") == DONE;
+    return true;
+}
+
 static bool take_create(args *a, create_call *call) {
     const option options[] = {
+        {"--image I", OPTION_TEXT, &call->image,
+         "a job with this Docker image (python:3.12), which starts in "
+         "seconds, instead of a Space"},
         {"--hardware H", OPTION_TEXT, &call->hardware,
          "cpu-basic, cpu-upgrade, t4-small, t4-medium, a10g-small, "
          "a10g-large, a100-large ..."},
+        {"--flavor H", OPTION_ALIAS, NULL, "--hardware"},
         {"--sleep-time S", OPTION_INTEGER, &call->sleep_time,
          "sleep after S seconds without a call"},
         {"--owner O", OPTION_TEXT, &call->owner,
@@ -122,31 +164,48 @@ static bool take_create(args *a, create_call *call) {
          "pass the environment variable NAME as a secret; may be repeated"},
         {"--secret-file NAME=FILE", OPTION_TEXTS, &call->files,
          "pass the content of FILE as the secret NAME"},
+        {"--idle-timeout T", OPTION_TEXT, &call->idle_timeout,
+         "a job: end after so long without a call, such as 10m"},
+        {"--timeout T", OPTION_TEXT, &call->timeout,
+         "a job: end after so long in any case (24h)"},
+        {"--volume V", OPTION_TEXTS, &call->mounts,
+         "a job: TYPE:OWNER/NAME:/MOUNT[:ro], TYPE is model, dataset, space "
+         "or bucket; may be repeated"},
+        {"--server FILE", OPTION_TEXT, &call->server,
+         "a job: the static hfsb-server that it runs (the one next to hfsb)"},
+        {"--download", OPTION_FLAG, &call->download,
+         "a job: download the server instead of mounting it; the job gets "
+         "your token for that"},
+        {"--api NAME", OPTION_TEXT, &call->api,
+         "a job: its server also speaks this protocol, such as hf"},
         {"--wait S", OPTION_SECONDS, &call->wait,
          "how long to wait for its start (600)"},
         {"--poll S", OPTION_SECONDS, &call->poll,
-         "ask for its state every S seconds (5)"},
+         "ask for its state every S seconds (5; for a job 2)"},
         OPTION_JSON(&call->json, ", id, url, page, created"),
         OPTIONS_END};
     memset(call, 0, sizeof *call);
-    if (!take_all(a, options, NULL)) return false;
+    if (!take_all(a, options, NULL) || !check_kind(a, call)) return false;
     if (call->sleep_time >= -1) return true;
     return usage(a, "--sleep-time needs seconds, or -1 for never") == DONE;
 }
 
 int run_create(args *a) {
-    create_call      call;
-    secrets          s;
-    client           c = HFSB_INIT;
-    hfsb_sandbox    *sandbox = NULL;
-    hfsb_tool_result result = HFSB_INIT;
-    hfsb_err         err = HFSB_INIT;
-    hfsb_status      st;
+    static create_call call; /* large */
+    secrets            s;
+    client             c = HFSB_INIT;
+    hfsb_sandbox      *sandbox = NULL;
+    hfsb_tool_result   result = HFSB_INIT;
+    hfsb_err           err = HFSB_INIT;
+    hfsb_status        st;
     memset(&s, 0, sizeof s);
     if (!take_create(a, &call)) return a->status;
     st = open_client(&c, true, &err);
     if (st == HFSB_OK)
         st = take_secrets(&c, &call.names, &call.files, &s, &err);
+    if (st == HFSB_OK && call.image)
+        st = read_server(call.server, &call.bytes, &err);
+    if (st == HFSB_OK) st = take_volumes(&call.mounts, call.volumes, &err);
     if (st == HFSB_OK) st = check_state(&err);
     if (st == HFSB_OK) st = create(&c, &call, &s, &sandbox, &err);
     if (st == HFSB_OK) st = record_or_delete(sandbox, &err);
@@ -154,6 +213,7 @@ int run_create(args *a) {
     print_next_step(&result, call.json);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     free_secrets(&s);
+    hfsb_buf_free(&call.bytes);
     close_client(&c);
     return show_outcome(&result, st, &err, call.json);
 }
@@ -196,7 +256,9 @@ int run_connect(args *a) {
         OPTION_JSON(&json, ", id, url, page, created"),
         OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "SANDBOX is missing: OWNER/NAME or a URL");
+    if (!name)
+        return usage(a, "SANDBOX is missing: OWNER/NAME, "
+                        "jobs/OWNER/ID or a URL");
     st = connect_to(name, wait, &result, &err);
     if (st == HFSB_OK) print_next_step(&result, json);
     return show_outcome(&result, st, &err, json);

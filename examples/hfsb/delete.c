@@ -1,7 +1,8 @@
 /* delete.c - hfsb delete, hfsb sweep: remove sandboxes.
 
-   delete removes one Space and its record, and refuses Spaces that were not
-   created from here. sweep finds old Spaces that hfsb created anywhere. */
+   delete removes one Space, or cancels one job, and its record. It refuses
+   Spaces that were not created from here, and jobs that are no sandboxes.
+   sweep finds old sandboxes that hfsb created anywhere. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 /* ---- delete ---- */
 
 static hfsb_status may_delete(const target *t, hfsb_err *err) {
-    if (t->created) return HFSB_OK;
+    if (t->created || is_job(hfsb_buf_str(&t->id))) return HFSB_OK;
     return fail(err, HFSB_REFUSED,
                 "This Sandbox did not create %s. --force deletes the Space "
                 "all the same; --forget only removes what is recorded here.",
@@ -21,22 +22,58 @@ static hfsb_status may_delete(const target *t, hfsb_err *err) {
    reports a private Space as not found, so 404 proves nothing. */
 static bool is_owner(client *c, const target *t) {
     hfsb_buf user = HFSB_INIT;
-    bool     is = hfsb_hub_user(c->hub, c->cancel, &user, NULL) == HFSB_OK &&
-              user.len && user.len < t->id.len &&
-              hfsb_str_starts(hfsb_buf_str(&t->id), hfsb_buf_str(&user)) &&
-              t->id.ptr[user.len] == '/';
+    hfsb_str id = hfsb_buf_str(&t->id);
+    bool     is;
+    if (is_job(id)) id = hfsb_str_slice(id, strlen("jobs/"), id.len);
+    is = hfsb_hub_user(c->hub, c->cancel, &user, NULL) == HFSB_OK &&
+         user.len && user.len < id.len &&
+         hfsb_str_starts(id, hfsb_buf_str(&user)) && id.ptr[user.len] == '/';
     hfsb_buf_free(&user);
     return is;
 }
 
-/* Deletes the Space. For its owner a Space that no longer exists is a success,
+/* A label says that a job is a sandbox, from wherever it was created. */
+static hfsb_status check_label(client *c, const target *t, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    job_name      name;
+    hfsb_status   st;
+    split_job(t->id.ptr + strlen("jobs/"), NULL, &name);
+    st = hfsb_hub_job(c->hub, name.space, name.id, c->cancel, &doc, err);
+    if (st == HFSB_OK &&
+        !get_str(hfsb_json_get(doc.root, "labels"), "hfsb-sandbox").len)
+        st = fail(err, HFSB_REFUSED,
+                  "%s is a job, but no sandbox of hfsb. --force cancels it "
+                  "all the same.",
+                  t->id.ptr);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* Cancels the job or deletes the Space; what was gone already is HFSB_OK. */
+static hfsb_status remove_sandbox(client *c, const target *t, hfsb_err *err) {
+    hfsb_sandbox_opts opts = HFSB_INIT;
+    hfsb_sandbox     *sandbox = NULL;
+    hfsb_status       st;
+    if (!is_job(hfsb_buf_str(&t->id)))
+        return hfsb_hub_delete(c->hub, hfsb_buf_str(&t->id), c->cancel, err);
+    opts.hub = c->hub;
+    opts.cancel = opts.give_up = c->cancel;
+    st = hfsb_sandbox_open(hfsb_buf_str(&t->id), true, &opts, &sandbox, err);
+    if (st == HFSB_OK) st = hfsb_sandbox_delete(sandbox, err);
+    if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
+    return st;
+}
+
+/* Deletes the sandbox. For its owner one that no longer exists is a success,
    with *gone set. */
-static hfsb_status delete_space(const target *t, bool *gone, hfsb_err *err) {
+static hfsb_status delete_space(const target *t, bool force, bool *gone,
+                                hfsb_err *err) {
     client      c = HFSB_INIT;
     hfsb_status st = open_client(&c, true, err);
     size_t      n;
-    if (st == HFSB_OK)
-        st = hfsb_hub_delete(c.hub, hfsb_buf_str(&t->id), c.cancel, err);
+    if (st == HFSB_OK && is_job(hfsb_buf_str(&t->id)) && !t->created && !force)
+        st = check_label(&c, t, err);
+    if (st == HFSB_OK) st = remove_sandbox(&c, t, err);
     if (st == HFSB_NOT_FOUND && t->recorded) {
         *gone = is_owner(&c, t);
         n = strlen(err->msg);
@@ -61,7 +98,7 @@ static hfsb_status delete_named(const char *name, bool force, bool forget,
         st = fail(err, HFSB_NOT_FOUND,
                   "%s is not recorded; `hfsb ls` lists the recorded ones",
                   name);
-    if (st == HFSB_OK && space) st = delete_space(&t, &gone, err);
+    if (st == HFSB_OK && space) st = delete_space(&t, force, &gone, err);
     if (st == HFSB_OK) st = forget_sandbox(target_name(&t), err);
     if (st == HFSB_OK) {
         must(hfsb_buf_printf(&result->output, "%s %s",
@@ -87,9 +124,10 @@ int run_delete(args *a) {
 
     const option options[] = {
         {"--force", OPTION_FLAG, &force,
-         "delete a Space even if it was not created from here"},
+         "delete a Space even if it was not created from here, cancel a job "
+         "even if it is no sandbox"},
         {"--forget", OPTION_FLAG, &forget,
-         "remove only the record; the Space stays"},
+         "remove only the record; the Space or job stays"},
         OPTION_JSON(&json, ", id, deleted"),
         OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
@@ -181,7 +219,7 @@ int run_sweep(args *a) {
         st = hfsb_sandbox_sweep(c.hub, &opts, list_item, &s, &err);
     sum_up(&s, st == HFSB_OK, &result);
     if (st == HFSB_OK && s.failed)
-        st = fail(&err, HFSB_REMOTE, "Not all Spaces could be deleted");
+        st = fail(&err, HFSB_REMOTE, "Not all of them could be deleted");
     close_client(&c);
     hfsb_buf_free(&s.text);
     return show_outcome(&result, st, &err, json);

@@ -68,6 +68,11 @@ static bool list_job(void *user, const hfsb_json_value *job) {
 
 int run_job_ls(args *a) {
     job_list         l;
+    hfsb_job_filter  filter = HFSB_INIT;
+    hfsb_hub_pair    labels[MAX_TEXTS];
+    hfsb_str         stages[MAX_TEXTS];
+    texts            label_words, stage_words;
+    size_t           i;
     const char      *space = NULL;
     bool             json = false;
     client           c = HFSB_INIT;
@@ -75,19 +80,33 @@ int run_job_ls(args *a) {
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
 
-    const option options[] = {{"--namespace N", OPTION_TEXT, &space,
-                               "your user name, or one of your organisations"},
-                              OPTION_JSON(&json, ", jobs"),
-                              OPTIONS_END};
+    const option options[] = {
+        {"--label NAME=VALUE", OPTION_TEXTS, &label_words,
+         "only jobs with this label; may be repeated"},
+        {"--stage S", OPTION_TEXTS, &stage_words,
+         "only jobs in this stage, such as RUNNING; may be repeated"},
+        {"--namespace N", OPTION_TEXT, &space,
+         "your user name, or one of your organisations"},
+        OPTION_JSON(&json, ", jobs"),
+        OPTIONS_END};
     memset(&l, 0, sizeof l);
+    memset(labels, 0, sizeof labels);
+    label_words.count = stage_words.count = 0;
     if (!take_all(a, options, NULL)) return a->status;
+    for (i = 0; i < stage_words.count; i++)
+        stages[i] = hfsb_cstr(stage_words.list[i]);
+    filter.space = hfsb_cstr(space);
+    filter.labels = labels;
+    filter.label_count = label_words.count;
+    filter.stages = stages;
+    filter.stage_count = stage_words.count;
     st = open_client(&c, true, &err);
+    if (st == HFSB_OK) st = take_pairs("--label", &label_words, labels, &err);
     begin_object(&l.w, &result.fields);
     hfsb_json_put_key(&l.w, HFSB_LIT("jobs"));
     hfsb_json_put_array(&l.w);
     if (st == HFSB_OK)
-        st = hfsb_hub_jobs(c.hub, hfsb_cstr(space), list_job, &l, c.cancel,
-                           &err);
+        st = hfsb_hub_jobs(c.hub, &filter, list_job, &l, c.cancel, &err);
     hfsb_json_put_end(&l.w);
     end_object(&l.w);
     if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);

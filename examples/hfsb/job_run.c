@@ -8,33 +8,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORDS = 1024, MAX_SCRIPT = 8 << 20 };
+enum { MAX_WORDS = 1024, MAX_SCRIPT = 8 << 20, POLL_MS = 2000 };
 
 typedef struct run_call {
-    const char   *image, *hardware, *timeout, *python, *space, *on;
-    texts         with, env, names, files;
-    bool          detach, json;
-    hfsb_str      words[MAX_WORDS];
-    size_t        word_count;
-    hfsb_str      packages[MAX_TEXTS];
-    hfsb_hub_pair variables[MAX_TEXTS];
-    secrets       kept;
-    hfsb_buf      source;
+    const char     *image, *hardware, *timeout, *python, *space, *on, *name;
+    texts           with, env, names, files, marks, mounts, exposed;
+    bool            detach, json, wait;
+    hfsb_str        words[MAX_WORDS];
+    size_t          word_count;
+    hfsb_str        packages[MAX_TEXTS];
+    hfsb_hub_pair   variables[MAX_TEXTS], labels[MAX_TEXTS];
+    secrets         kept;
+    hfsb_job_volume volumes[MAX_TEXTS];
+    unsigned        ports[MAX_TEXTS];
+    hfsb_buf        source;
 } run_call;
 
 /* ---- the request ---- */
 
-static hfsb_status take_env(run_call *c, hfsb_err *err) {
-    size_t i;
-    for (i = 0; i < c->env.count; i++) {
-        const char *word = c->env.list[i];
-        size_t      len = strcspn(word, "=");
-        if (!len || !word[len])
-            return fail(err, HFSB_ARG, "--env needs NAME=VALUE, not %s", word);
-        c->variables[i].key = hfsb_str_make(word, len);
-        c->variables[i].value = hfsb_cstr(word + len + 1);
+static hfsb_status take_lists(run_call *c, hfsb_err *err) {
+    hfsb_status st = take_pairs("--env", &c->env, c->variables, err);
+    size_t      i;
+    if (st == HFSB_OK) st = take_pairs("--label", &c->marks, c->labels, err);
+    if (st == HFSB_OK) st = take_volumes(&c->mounts, c->volumes, err);
+    for (i = 0; i < c->exposed.count && st == HFSB_OK; i++) {
+        char         *end;
+        unsigned long port = strtoul(c->exposed.list[i], &end, 10);
+        if (*end || !port || port > 65535)
+            return fail(err, HFSB_ARG, "--expose needs a port, not %s",
+                        c->exposed.list[i]);
+        c->ports[i] = (unsigned)port;
     }
-    return HFSB_OK;
+    return st;
 }
 
 static hfsb_status read_script(client *via, run_call *c, hfsb_err *err) {
@@ -63,6 +68,13 @@ static void fill_spec(run_call *c, hfsb_job_spec *spec) {
     spec->env_count = c->env.count;
     spec->secrets = c->kept.pairs;
     spec->secret_count = c->kept.count;
+    spec->labels = c->labels;
+    spec->label_count = c->marks.count;
+    spec->name = hfsb_cstr(c->name);
+    spec->volumes = c->volumes;
+    spec->volume_count = c->mounts.count;
+    spec->ports = c->ports;
+    spec->port_count = c->exposed.count;
     for (i = 0; i < c->with.count; i++)
         c->packages[i] = hfsb_cstr(c->with.list[i]);
     spec->with = c->packages;
@@ -128,19 +140,41 @@ static hfsb_status follow(client *via, const run_call *c,
     return st;
 }
 
+/* Waits for the end without its log; *doc becomes the job as it is then. */
+static hfsb_status wait_for(client *via, run_call *c, hfsb_json_doc *doc,
+                            hfsb_err *err) {
+    hfsb_json_doc ended = HFSB_INIT;
+    hfsb_str      id = get_str(doc->root, "id"), stage;
+    hfsb_status   st = hfsb_hub_job_wait(via->hub, hfsb_cstr(c->space), id, POLL_MS,
+                                         via->cancel, &ended, err);
+    if (st != HFSB_OK) return st;
+    hfsb_json_free(doc);
+    *doc = ended;
+    id = get_str(doc->root, "id");
+    stage = job_stage(doc->root);
+    if (hfsb_str_equal(stage, HFSB_LIT("COMPLETED"))) return HFSB_OK;
+    return fail(err, HFSB_REMOTE,
+                "Job %.*s ended: %.*s. See hfsb job logs "
+                "%.*s",
+                (int)id.len, id.ptr, (int)stage.len, stage.ptr, (int)id.len,
+                id.ptr);
+}
+
 static int run(run_call *c) {
     client           via = HFSB_INIT;
     hfsb_json_doc    doc = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st = open_client(&via, true, &err);
-    if (st == HFSB_OK) st = take_env(c, &err);
+    if (st == HFSB_OK) st = take_lists(c, &err);
     if (st == HFSB_OK)
         st = take_secrets(&via, &c->names, &c->files, &c->kept, &err);
     if (st == HFSB_OK) st = start_job(&via, c, &doc, &err);
     if (st == HFSB_OK) {
-        put_job(doc.root, &result);
         if (!c->json) print_page(&via, doc.root);
+        if (c->wait && (c->detach || c->json))
+            st = wait_for(&via, c, &doc, &err);
+        put_job(doc.root, &result);
         if (c->detach || c->json)
             must(hfsb_buf_append(&result.output, get_str(doc.root, "id")));
         else st = follow(&via, c, doc.root, &err);
@@ -169,12 +203,22 @@ int run_job_run(args *a) {
          "pass the environment variable NAME as a secret; may be repeated"},
         {"--secret-file NAME=FILE", OPTION_TEXTS, &c.files,
          "pass the content of FILE as the secret NAME"},
+        {"--label NAME=VALUE", OPTION_TEXTS, &c.marks,
+         "a label, by which `job ls` finds it; may be repeated"},
+        {"--name N", OPTION_TEXT, &c.name, "the label name"},
+        {"--volume V", OPTION_TEXTS, &c.mounts,
+         "TYPE:OWNER/NAME[@REVISION]:/MOUNT[:ro], TYPE is model, dataset, "
+         "space or bucket; may be repeated"},
+        {"--expose PORT", OPTION_TEXTS, &c.exposed,
+         "give this port a URL, for your token only; may be repeated"},
         {"--on SANDBOX", OPTION_TEXT, &c.on,
          "read the file SCRIPT from this sandbox"},
         {"--namespace N", OPTION_TEXT, &c.space,
          "your user name, or one of your organisations"},
         {"--detach", OPTION_FLAG, &c.detach,
          "print the id of the job, do not follow it"},
+        {"--wait", OPTION_FLAG, &c.wait,
+         "with --detach or --json: return when the job has ended"},
         OPTION_JSON(&c.json, ", id, stage, job; do not follow the job"),
         OPTIONS_END};
     int code;

@@ -1,4 +1,5 @@
-/* secrets.c - secrets for a Space or a job, from the environment or files.
+/* secrets.c - secrets for a Space or a job, from the environment or files; and
+   other lists of pairs.
 
    The command line has only names, because every user can read it. No message
    shows a value, not even one given by mistake instead of a name. */
@@ -78,6 +79,30 @@ hfsb_status take_secrets(const client *c, const texts *names,
     for (i = 0; i < files->count && st == HFSB_OK; i++)
         st = take_file(files->list[i], &out->files[i], out, err);
     return st;
+}
+
+hfsb_status take_volumes(const texts *words, hfsb_job_volume *out,
+                         hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; i < words->count && st == HFSB_OK; i++)
+        st = hfsb_job_volume_parse(hfsb_cstr(words->list[i]), &out[i], err);
+    return st;
+}
+
+hfsb_status take_pairs(const char *what, const texts *words,
+                       hfsb_hub_pair *out, hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < words->count; i++) {
+        const char *word = words->list[i];
+        size_t      len = strcspn(word, "=");
+        if (!len || !word[len])
+            return fail(err, HFSB_ARG, "%s needs NAME=VALUE, not %s", what,
+                        word);
+        out[i].key = hfsb_str_make(word, len);
+        out[i].value = hfsb_cstr(word + len + 1);
+    }
+    return HFSB_OK;
 }
 
 void free_secrets(secrets *s) {

@@ -1,7 +1,7 @@
 /* status.c - hfsb ls, hfsb status: the state of sandboxes.
 
-   ls lists the recorded sandboxes, then the Spaces of the owner that hfsb
-   created elsewhere. Both ask the Hub for the stage of each Space. */
+   ls lists the recorded sandboxes, then the Spaces and jobs of the owner that
+   hfsb created elsewhere. Both ask the Hub for the stage of each. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -39,12 +39,20 @@ static void show_one(listing *l, hfsb_str id, hfsb_str url, const known *k,
     must(hfsb_buf_printf(&l->shown, "%.*s\n", (int)name.len, name.ptr));
 }
 
-/* Asks the Hub for the stage of a Space; "NOT_FOUND" if it has none. */
+/* Asks the Hub for the stage of a Space or job; "NOT_FOUND" if it has
+   none. */
 static hfsb_status show_space(listing *l, hfsb_str id, const known *k,
                               hfsb_err *err) {
     hfsb_space_runtime is = HFSB_INIT;
     hfsb_str           url = k ? k->url : HFSB_LIT("");
-    hfsb_status st = hfsb_hub_runtime(l->c.hub, id, l->c.cancel, &is, err);
+    hfsb_sandbox_opts  opts = HFSB_INIT;
+    hfsb_sandbox      *sandbox = NULL;
+    hfsb_status        st;
+    opts.hub = l->c.hub;
+    opts.cancel = l->c.cancel;
+    st = hfsb_sandbox_open(id, false, &opts, &sandbox, err);
+    if (st == HFSB_OK) st = hfsb_sandbox_status(sandbox, &is, err);
+    if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     if (st == HFSB_NOT_FOUND) snprintf(is.stage, sizeof is.stage, "NOT_FOUND");
     else if (st != HFSB_OK) return st;
     show_one(l, id, url, k, is.stage,

@@ -133,7 +133,9 @@ static hfsb_status hfsbi_commit_readme(const hfsbi_committing *c,
     if (status == HFSB_OK) {
         w = hfsbi_hub_object(&request);
         hfsbi_hub_put(w, "content", text);
-        hfsbi_hub_put(w, "repoType", HFSB_LIT("space"));
+        hfsbi_hub_put(w, "repoType",
+                      c->commit->model ? HFSB_LIT("model")
+                                       : HFSB_LIT("space"));
         hfsb_json_put_end(w);
         status = hfsbi_hub_send(&request, err);
     }
@@ -261,8 +263,10 @@ static hfsb_status hfsbi_commit_preupload(hfsbi_committing *c, hfsb_err *err) {
             n += c->items[to].content.ptr ? 1 : 0;
         if (!n) break;
         doc.alloc = c->hub->alloc;
-        status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_PREUPLOAD, c->id,
-                                 c->revision, c->cancel, err);
+        status = hfsbi_hub_begin(c->hub, &request,
+                                 c->commit->model ? HFSBI_HUB_MODEL_PREUPLOAD
+                                                  : HFSBI_HUB_PREUPLOAD,
+                                 c->id, c->revision, c->cancel, err);
         request.out = &doc;
         if (status == HFSB_OK)
             status = hfsbi_commit_ask(c, from, to, &request, err);
@@ -318,8 +322,10 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
     hfsbi_hub_request request;
     hfsb_json_doc     doc = HFSB_INIT;
     size_t            i;
-    hfsb_status status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_COMMIT,
-                                         c->id, c->revision, c->cancel, err);
+    hfsb_status       status = hfsbi_hub_begin(
+              c->hub, &request,
+        c->commit->model ? HFSBI_HUB_MODEL_COMMIT : HFSBI_HUB_COMMIT, c->id,
+              c->revision, c->cancel, err);
     doc.alloc = c->hub->alloc;
     if (status == HFSB_OK) {
         request.body_type = "application/x-ndjson";
@@ -345,12 +351,16 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
 /* Gets the newest commit of the revision into out->oid. */
 static hfsb_status hfsbi_commit_head(hfsbi_committing *c,
                                      hfsb_commit_done *out, hfsb_err *err) {
-    hfsb_json_doc  doc = HFSB_INIT;
-    const hfsb_str none = HFSB_INIT;
-    hfsb_status    status;
+    hfsbi_hub_request request;
+    hfsb_json_doc     doc = HFSB_INIT;
+    hfsb_status       status = hfsbi_hub_begin(
+              c->hub, &request,
+        c->commit->model ? HFSBI_HUB_MODEL_REVISION : HFSBI_HUB_REVISION,
+              c->id, c->revision, c->cancel, err);
     doc.alloc = c->hub->alloc;
-    status =
-        hfsb_hub_space(c->hub, c->id, c->revision, none, c->cancel, &doc, err);
+    request.out = &doc;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
     if (status != HFSB_OK) return status;
     hfsbi_hub_copy(hfsb_json_get(doc.root, "sha"), out->oid, sizeof out->oid);
     hfsb_json_free(&doc);

@@ -60,9 +60,8 @@ static hfsb_str hfsbi_create_secret_at(const void *owner, size_t i) {
     return s->spec->secrets[i - 2].value;
 }
 
-/* Removes the tokens and the secrets of spec from a text. */
-static void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
-                               const hfsb_sandbox_spec *spec, char *text) {
+HFSBI_FN void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
+                                 const hfsb_sandbox_spec *spec, char *text) {
     hfsbi_create_texts owner;
     owner.opts = opts;
     owner.spec = spec;
@@ -113,19 +112,21 @@ static hfsb_str hfsbi_log_end_show(hfsb_str text) {
     return hfsb_str_slice(text, hfsbi_utf8_ceil(text, 0), text.len);
 }
 
-/* Appends the end of the Space's log to *err, if the Hub has one. */
-static void hfsbi_log_end_add(const hfsb_sandbox      *s,
-                              const hfsb_sandbox_spec *spec, const char *which,
-                              hfsb_err *err) {
+HFSBI_FN void hfsbi_log_end_add(const hfsb_sandbox      *s,
+                                const hfsb_sandbox_spec *spec,
+                                const char *which, hfsb_err *err) {
     hfsbi_log_end e = HFSB_INIT;
     hfsb_log_opts opts = HFSB_INIT;
-    hfsb_str      shown;
+    hfsb_str      shown, owner, job;
     e.text.alloc = s->o.alloc;
     e.deadline = hfsb_clock_ms() + HFSBI_LOG_MS;
     e.filter = hfsb_text_filter_open(&s->o.alloc);
     opts.cancel = s->o.cancel;
     opts.idle_ms = s->o.times.poll_ms < 5000 ? 1000 : 5000;
-    if (e.filter)
+    if (e.filter && hfsbi_hubjob_split(s->id, &owner, &job))
+        (void)hfsb_hub_job_logs(s->o.hub, owner, job, &opts,
+                                hfsbi_log_end_line, &e, NULL);
+    else if (e.filter)
         (void)hfsb_hub_space_logs(s->o.hub, s->id, which, &opts,
                                   hfsbi_log_end_line, &e, NULL);
     hfsb_text_filter_close(e.filter);
@@ -270,15 +271,15 @@ typedef struct hfsbi_create {
     hfsb_err                 err;
 } hfsbi_create;
 
-static hfsb_status hfsbi_create_check_secrets(hfsbi_create *c) {
+HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
+                                                hfsb_err                *err) {
     size_t i;
-    for (i = 0; i < c->spec->secret_count; i++) {
-        hfsb_str    key = c->spec->secrets[i].key;
-        hfsb_status st =
-            hfsbi_hub_check_keys(&c->spec->secrets[i], 1, 1, &c->err);
+    for (i = 0; i < spec->secret_count; i++) {
+        hfsb_str    key = spec->secrets[i].key;
+        hfsb_status st = hfsbi_hub_check_keys(&spec->secrets[i], 1, 1, err);
         if (st != HFSB_OK) return st;
         if (hfsb_str_equal(key, HFSB_LIT("SANDBOX_API_TOKEN")))
-            return hfsbi_fail(&c->err, HFSB_ARG, i,
+            return hfsbi_fail(err, HFSB_ARG, i,
                               "the secret SANDBOX_API_TOKEN is set by create "
                               "itself: give it as the option api_token");
     }
@@ -327,7 +328,7 @@ static hfsb_status hfsbi_create_begin(hfsbi_create            *c,
                           "creating a Space needs a token of the Hugging Face "
                           "Hub: set HF_TOKEN, or log in with \"hf auth "
                           "login\"");
-    st = hfsbi_create_check_secrets(c);
+    st = hfsbi_create_check_secrets(spec, &c->err);
     if (st == HFSB_OK) st = hfsb_space_check(c->from, &c->err);
     if (st == HFSB_OK) st = hfsbi_create_token(c);
     if (st != HFSB_OK) return st;
@@ -376,8 +377,7 @@ static hfsb_status hfsbi_create_name(hfsbi_create *c) {
     return st;
 }
 
-/* False when the Hub reported that nothing was made, or was never asked. */
-static bool hfsbi_create_may_have_run(hfsb_status st) {
+HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st) {
     switch (st) {
     case HFSB_ARG:
     case HFSB_AUTH:
@@ -591,8 +591,7 @@ static bool hfsbi_create_delete(hfsbi_create *c, hfsb_err *why) {
            (st == HFSB_NOT_FOUND && c->state == HFSBI_MADE_DOUBTFUL);
 }
 
-/* Appends `end` completely, if need be by cutting the message before it. */
-static void hfsbi_create_append(hfsb_err *err, const char *end) {
+HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end) {
     size_t room = sizeof err->msg - 1, len = strlen(end);
     room -= len < room ? len : room;
     if (strlen(err->msg) > room)
@@ -682,6 +681,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
     const hfsb_sandbox_spec plain = HFSB_INIT;
     hfsbi_create            c = HFSB_INIT;
     hfsb_status             st;
+    if (spec && spec->image.len)
+        return hfsbi_hubjob_make(spec, opts, left, out, err);
     c.spec = spec ? spec : &plain;
     st = hfsbi_create_run(&c, opts);
     *out = NULL;

@@ -1,7 +1,8 @@
 /* hf_jobs.c - hf_jobs: jobs on the Hub, for a model.
 
-   Five operations: run starts a job from a script or a command, ps lists jobs,
-   logs shows what one printed so far, inspect and cancel take a job_id.
+   run starts a job from a script or a command, or with a schedule makes a
+   scheduled job; ps lists jobs, logs shows what one printed so far, inspect
+   and cancel take a job_id. scheduled_... do the same for scheduled jobs.
 
    run makes a hfsbi_wanted of the arguments, which owns all that the job's
    spec points to: one document with the lists as texts, and one array of views
@@ -18,6 +19,7 @@ enum {
     HFSBI_HF_JOBS_TEXT = 200,      /* characters of a name on the Hub */
     HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command */
     HFSBI_HF_JOBS_LISTED = 50,     /* jobs by ps */
+    HFSBI_HF_JOBS_LABELS = 16,     /* by which ps selects */
     HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are read */
     HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
     HFSBI_HF_JOBS_HEAD = 1000,     /* this many of them from its start */
@@ -29,7 +31,8 @@ enum {
 /* command is a string or a list, secrets a list or an object. */
 typedef struct hfsbi_hf_jobs_args {
     hfsb_str operation, script, python, image, flavor, timeout, id, space;
-    const hfsb_json_value *with, *args, *env;
+    hfsb_str name, stage, schedule;
+    const hfsb_json_value *with, *args, *env, *labels, *volumes, *ports;
 } hfsbi_hf_jobs_args;
 
 typedef struct hfsbi_hf_jobs_call {
@@ -39,6 +42,7 @@ typedef struct hfsbi_hf_jobs_call {
     const hfsb_cancel        *cancel;
     hfsb_tool_result         *result;
     hfsb_str                  id, space; /* job_id and namespace, or empty */
+    hfsb_scheduled            what;      /* to do with a scheduled job */
     hfsb_json_doc             job;       /* as the Hub describes it */
     hfsb_buf                  text;      /* becomes the output, masked */
 } hfsbi_hf_jobs_call;
@@ -138,8 +142,11 @@ typedef enum hfsbi_wanted_list {
     HFSBI_WANTED_COMMAND,
     HFSBI_WANTED_WITH,
     HFSBI_WANTED_ARGS,
-    HFSBI_WANTED_ENV,     /* key, value, key, value ... */
-    HFSBI_WANTED_SECRETS, /* the same, or names alone */
+    HFSBI_WANTED_ENV,    /* key, value, key, value ... */
+    HFSBI_WANTED_LABELS, /* the same */
+    HFSBI_WANTED_VOLUMES,
+    HFSBI_WANTED_PORTS,
+    HFSBI_WANTED_SECRETS, /* keys and values, or names alone */
     HFSBI_WANTED_LISTS
 } hfsbi_wanted_list;
 
@@ -160,8 +167,10 @@ typedef struct hfsbi_wanted {
     size_t              text_count;
     hfsbi_words         words[HFSBI_WANTED_LISTS]; /* views of texts */
     bool                secrets_named;             /* by their names only */
-    hfsb_hub_pair      *pairs; /* of env, then of secrets */
+    hfsb_hub_pair      *pairs; /* of env, then of labels, then of secrets */
     size_t              pair_cap;
+    hfsb_job_volume    *volumes;
+    unsigned           *ports;
     hfsb_buf            script;
 } hfsbi_wanted;
 
@@ -171,6 +180,12 @@ static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
                      sizeof *wanted->texts);
     hfsbi_array_free(wanted->alloc, wanted->pairs, wanted->pair_cap,
                      sizeof *wanted->pairs);
+    hfsbi_array_free(wanted->alloc, wanted->volumes,
+                     wanted->words[HFSBI_WANTED_VOLUMES].count,
+                     sizeof *wanted->volumes);
+    hfsbi_array_free(wanted->alloc, wanted->ports,
+                     wanted->words[HFSBI_WANTED_PORTS].count,
+                     sizeof *wanted->ports);
     hfsb_buf_free(&wanted->script);
 }
 
@@ -263,6 +278,9 @@ static hfsb_status hfsbi_wanted_copy(hfsbi_wanted *wanted, bool is_command) {
     hfsbi_wanted_put_list(wanted, a->with, "dependencies");
     hfsbi_wanted_put_list(wanted, a->args, "script_args");
     hfsbi_wanted_put_list(wanted, a->env, "env");
+    hfsbi_wanted_put_list(wanted, a->labels, "labels");
+    hfsbi_wanted_put_list(wanted, a->volumes, "volumes");
+    hfsbi_wanted_put_list(wanted, a->ports, "ports");
     if (wanted->status == HFSB_OK) hfsbi_wanted_put_secrets(wanted);
     hfsbi_build_end(lists);
     if (wanted->status == HFSB_OK)
@@ -375,7 +393,52 @@ static void hfsbi_wanted_fill_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
     wanted->spec.env_count = n;
 }
 
-/* Fills both lists of pairs. By default the job gets the token, because its
+/* Fills volumes and ports. */
+static hfsb_status hfsbi_wanted_mounts(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsbi_words *volumes = &wanted->words[HFSBI_WANTED_VOLUMES];
+    const hfsbi_words *ports = &wanted->words[HFSBI_WANTED_PORTS];
+    unsigned long long port = 0;
+    hfsb_status        st = HFSB_OK;
+    size_t             i;
+    if (volumes->count) {
+        wanted->volumes = (hfsb_job_volume *)hfsbi_array(
+            wanted->alloc, volumes->count, sizeof *wanted->volumes);
+        if (!wanted->volumes) return HFSB_NOMEM;
+    }
+    if (ports->count) {
+        wanted->ports = (unsigned *)hfsbi_array(wanted->alloc, ports->count,
+                                                sizeof *wanted->ports);
+        if (!wanted->ports) return HFSB_NOMEM;
+    }
+    for (i = 0; i < volumes->count && st == HFSB_OK; i++)
+        st = hfsb_job_volume_parse(volumes->list[i], &wanted->volumes[i], err);
+    for (i = 0; i < ports->count && st == HFSB_OK; i++) {
+        hfsb_str text = ports->list[i];
+        if (!text.len || hfsbi_read_decimal(text, 65535, &port) != text.len)
+            st = hfsbi_fail(err, HFSB_ARG, 0,
+                            "\"ports\": expected numbers from 1 to 65535.");
+        wanted->ports[i] = (unsigned)port;
+    }
+    wanted->spec.volumes = wanted->volumes;
+    wanted->spec.volume_count = volumes->count;
+    wanted->spec.ports = wanted->ports;
+    wanted->spec.port_count = ports->count;
+    return st;
+}
+
+static void hfsbi_wanted_fill_labels(hfsbi_wanted  *wanted,
+                                     hfsb_hub_pair *pairs) {
+    const hfsbi_words *labels = &wanted->words[HFSBI_WANTED_LABELS];
+    size_t             i;
+    for (i = 0; i + 1 < labels->count; i += 2) {
+        pairs[i / 2].key = labels->list[i];
+        pairs[i / 2].value = labels->list[i + 1];
+    }
+    wanted->spec.labels = pairs;
+    wanted->spec.label_count = i / 2;
+}
+
+/* Fills all lists of pairs. By default the job gets the token, because its
    results must get to the Hub. */
 static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
@@ -383,13 +446,16 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsb_hub_pair *secrets;
     wanted->pair_cap = HFSBI_WANTED_CALM +
                        wanted->words[HFSBI_WANTED_ENV].count / 2 +
+                       wanted->words[HFSBI_WANTED_LABELS].count / 2 +
                        wanted->words[HFSBI_WANTED_SECRETS].count + 1;
     wanted->pairs = (hfsb_hub_pair *)hfsbi_array(
         wanted->alloc, wanted->pair_cap, sizeof *wanted->pairs);
     if (!wanted->pairs) return HFSB_NOMEM;
     memset(wanted->pairs, 0, wanted->pair_cap * sizeof *wanted->pairs);
     hfsbi_wanted_fill_env(wanted, wanted->pairs);
-    secrets = wanted->pairs + wanted->spec.env_count;
+    hfsbi_wanted_fill_labels(wanted, wanted->pairs + wanted->spec.env_count);
+    secrets =
+        wanted->pairs + wanted->spec.env_count + wanted->spec.label_count;
     wanted->spec.secrets = secrets;
     if (hfsb_json_type_of(said) != HFSB_JSON_NULL)
         return hfsbi_wanted_fill_secrets(wanted, secrets, err);
@@ -479,9 +545,12 @@ static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
     wanted->spec.image = a->image;
     wanted->spec.python = a->python;
     wanted->spec.timeout = a->timeout;
+    wanted->spec.name = a->name;
+    wanted->spec.schedule = a->schedule;
     wanted->spec.flavor = a->flavor.len ? a->flavor : HFSB_LIT("cpu-basic");
     if (st == HFSB_OK) st = hfsbi_wanted_lists(wanted, is_command);
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_mounts(wanted, err);
     if (st != HFSB_OK) return st;
     return is_command ? hfsbi_wanted_check_command(wanted, err)
                       : hfsbi_wanted_script(wanted, err);
@@ -520,12 +589,44 @@ static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_err *err) {
     return st;
 }
 
+/* Adds id, schedule and suspended of a scheduled job to the result. */
+static hfsb_status hfsbi_hf_jobs_schedule_fields(hfsbi_hf_jobs_call *c,
+                                                 hfsb_err           *err) {
+    const hfsb_json_value *job = c->job.root;
+    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
+    hfsbi_build            fields;
+    if (!id.len)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub accepted the request but returned no id of "
+                          "a scheduled job: look with scheduled_ps.");
+    hfsbi_build_init(&fields, &c->session->alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_str(&fields, "id", id);
+    hfsbi_build_str(&fields, "schedule", hfsbi_hf_jobs_text(job, "schedule"));
+    hfsbi_build_bool(&fields, "suspended",
+                     hfsb_json_bool(hfsb_json_get(job, "suspend"), false));
+    hfsbi_build_end(&fields);
+    hfsb_json_free(&c->result->fields);
+    return hfsbi_build_finish(&fields, &c->result->fields);
+}
+
 static hfsb_status hfsbi_wanted_report(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
     hfsb_str            id = hfsbi_hf_jobs_text(c->job.root, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(c->job.root);
     hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st = hfsbi_hf_jobs_fields(c, err);
+    hfsb_status         st;
+    if (wanted->spec.schedule.len) {
+        st = hfsbi_hf_jobs_schedule_fields(c, err);
+        if (st != HFSB_OK) return st;
+        hfsb_buf_printf(&c->text, "Scheduled job %.*s was made (", (int)id.len,
+                        id.ptr);
+        hfsbi_hf_jobs_put(c, wanted->spec.schedule, HFSBI_HF_JOBS_NAME);
+        return hfsb_buf_printf(&c->text,
+                               "). It costs money at every run until "
+                               "scheduled_delete.");
+    }
+    st = hfsbi_hf_jobs_fields(c, err);
     if (st == HFSB_REMOTE)
         hfsbi_err_add(err, " It may run all the same: look with ps before "
                            "you run it again.");
@@ -582,13 +683,88 @@ static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
 }
 
 static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_job_filter    filter = HFSB_INIT;
     hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_hub_pair      labels[HFSBI_HF_JOBS_LABELS];
+    hfsb_json_iter     it = hfsb_json_begin(c->args->labels);
     hfsb_status        st;
+    memset(labels, 0, sizeof labels);
     l.call = c;
-    st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
+    while (filter.label_count < HFSBI_HF_JOBS_LABELS && hfsb_json_next(&it)) {
+        labels[filter.label_count].key = it.key;
+        labels[filter.label_count++].value =
+            hfsb_json_str(it.value, HFSB_LIT(""));
+    }
+    filter.labels = labels;
+    filter.stages = &c->args->stage;
+    filter.stage_count = c->args->stage.len ? 1 : 0;
+    filter.space = c->space;
+    st = hfsb_hub_jobs(c->session->opts.hub, &filter, hfsbi_hf_jobs_each, &l,
                        c->cancel, err);
     if (!l.count) hfsb_buf_printf(&c->text, "There are no jobs.");
     return st;
+}
+
+/* ---- scheduled jobs ---- */
+
+static bool hfsbi_hf_jobs_each_scheduled(void                  *user,
+                                         const hfsb_json_value *job) {
+    hfsbi_hf_jobs_list    *l = (hfsbi_hf_jobs_list *)user;
+    const hfsb_json_value *spec = hfsb_json_get(job, "jobSpec");
+    hfsb_buf              *text = &l->call->text;
+    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str               when = hfsbi_hf_jobs_text(job, "schedule");
+    hfsb_str               flavor = hfsbi_hf_jobs_text(spec, "flavor");
+    bool off = hfsb_json_bool(hfsb_json_get(job, "suspend"), false);
+    if (l->count) hfsb_buf_append_byte(text, '\n');
+    if (l->count++ == HFSBI_HF_JOBS_LISTED) {
+        hfsb_buf_printf(text, "(and more)");
+        return false;
+    }
+    hfsb_buf_printf(text, "%-24.*s  %-12.*s  %-9s  %-12.*s  ", (int)id.len,
+                    id.ptr, (int)when.len, when.ptr,
+                    off ? "suspended" : "active", (int)flavor.len, flavor.ptr);
+    hfsbi_hf_jobs_put_command(l->call, spec, 60);
+    return text->status == HFSB_OK;
+}
+
+static hfsb_status hfsbi_hf_jobs_scheduled_ps(hfsbi_hf_jobs_call *c,
+                                              hfsb_err           *err) {
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st;
+    l.call = c;
+    st = hfsb_hub_scheduled_jobs(c->session->opts.hub, c->space,
+                                 hfsbi_hf_jobs_each_scheduled, &l, c->cancel,
+                                 err);
+    if (!l.count) hfsb_buf_printf(&c->text, "There are no scheduled jobs.");
+    return st;
+}
+
+/* Does c->what, then shows the scheduled job, or the job that was run. */
+static hfsb_status hfsbi_hf_jobs_scheduled(hfsbi_hf_jobs_call *c,
+                                           hfsb_err           *err) {
+    hfsb_hub          *hub = c->session->opts.hub;
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st = hfsb_hub_scheduled(hub, c->what, c->space, c->id,
+                                               c->cancel, &c->job, err);
+    if (st != HFSB_OK) return st;
+    if (c->what == HFSB_SCHEDULED_DELETE)
+        return hfsb_buf_printf(&c->text, "Scheduled job %.*s was deleted.",
+                               (int)c->id.len, c->id.ptr);
+    l.call = c;
+    if (c->what == HFSB_SCHEDULED_RUN) {
+        (void)hfsbi_hf_jobs_each(&l, c->job.root);
+        return hfsbi_hf_jobs_fields(c, err);
+    }
+    if (c->what != HFSB_SCHEDULED_GET) { /* as it is now */
+        hfsb_json_free(&c->job);
+        c->job.alloc = c->session->alloc;
+        st = hfsb_hub_scheduled(hub, HFSB_SCHEDULED_GET, c->space, c->id,
+                                c->cancel, &c->job, err);
+        if (st != HFSB_OK) return st;
+    }
+    (void)hfsbi_hf_jobs_each_scheduled(&l, c->job.root);
+    return hfsbi_hf_jobs_schedule_fields(c, err);
 }
 
 /* ---- inspect, cancel ---- */
@@ -757,7 +933,10 @@ static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 
 static const hfsbi_param hfsbi_hf_jobs_params[] = {
     HFSBI_PARAM_CHOICE("operation", HFSBI_REQUIRED, hfsbi_hf_jobs_args,
-                       operation, "run ps logs inspect cancel"),
+                       operation,
+                       "run ps logs inspect cancel scheduled_ps "
+                       "scheduled_inspect scheduled_delete scheduled_suspend "
+                       "scheduled_resume scheduled_run"),
     HFSBI_HF_JOBS_STR("script", script,
                       "Python for uv run: source text; or a file of the "
                       "sandbox, which is sent (/app/train.py, ./train.py or "
@@ -785,6 +964,17 @@ static const hfsbi_param hfsbi_hf_jobs_params[] = {
                 with,
                 "Names of secrets it gets from the session; default "
                 "HF_TOKEN"),
+    HFSBI_HF_JOBS_STR("name", name, NULL),
+    HFSBI_PARAM("labels", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, labels,
+                "Its labels; for ps: that it must have"),
+    HFSBI_HF_JOBS_LIST("volumes", volumes,
+                       "TYPE:OWNER/NAME:/PATH[:ro]; TYPE model, dataset, "
+                       "space or bucket"),
+    HFSBI_HF_JOBS_LIST("ports", ports, "That get a URL"),
+    HFSBI_HF_JOBS_STR("schedule", schedule,
+                      "For run, to repeat it: @hourly, @daily ... or cron; "
+                      "scheduled_... take the id it gets as job_id"),
+    HFSBI_HF_JOBS_STR("stage", stage, "For ps"),
     HFSBI_HF_JOBS_STR("job_id", id, NULL),
     HFSBI_HF_JOBS_STR("namespace", space,
                       "Organisation to run it for; default: you"),
@@ -816,15 +1006,23 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
 typedef struct hfsbi_hf_jobs_operation {
     const char *name;
     hfsb_status (*fn)(hfsbi_hf_jobs_call *c, hfsb_err *err);
-    bool of_job; /* it needs a job_id */
+    bool           of_job; /* it needs a job_id */
+    hfsb_scheduled what;   /* of a scheduled job */
 } hfsbi_hf_jobs_operation;
 
 static const hfsbi_hf_jobs_operation hfsbi_hf_jobs_operations[] = {
-    {"run", hfsbi_hf_jobs_run, false},
-    {"ps", hfsbi_hf_jobs_ps, false},
-    {"logs", hfsbi_hf_jobs_logs, true},
-    {"inspect", hfsbi_hf_jobs_inspect, true},
-    {"cancel", hfsbi_hf_jobs_cancel, true}};
+    {"run", hfsbi_hf_jobs_run, false, HFSB_SCHEDULED_GET},
+    {"ps", hfsbi_hf_jobs_ps, false, HFSB_SCHEDULED_GET},
+    {"logs", hfsbi_hf_jobs_logs, true, HFSB_SCHEDULED_GET},
+    {"inspect", hfsbi_hf_jobs_inspect, true, HFSB_SCHEDULED_GET},
+    {"cancel", hfsbi_hf_jobs_cancel, true, HFSB_SCHEDULED_GET},
+    {"scheduled_ps", hfsbi_hf_jobs_scheduled_ps, false, HFSB_SCHEDULED_GET},
+    {"scheduled_inspect", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_GET},
+    {"scheduled_delete", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_DELETE},
+    {"scheduled_suspend", hfsbi_hf_jobs_scheduled, true,
+     HFSB_SCHEDULED_SUSPEND},
+    {"scheduled_resume", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_RESUME},
+    {"scheduled_run", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_RUN}};
 
 static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
                                                          hfsb_err *err) {
@@ -836,7 +1034,8 @@ static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
     if (op < end) return op;
     hfsbi_fail(err, HFSB_ARG, 0,
                "\"operation\": expected run, ps, logs, inspect or cancel, "
-               "found \"");
+               "or scheduled_ps, _inspect, _delete, _suspend, _resume or "
+               "_run, found \"");
     hfsbi_err_quote(err, name, HFSBI_HF_JOBS_NAME);
     hfsbi_err_add(err, "\"");
     return NULL;
@@ -867,12 +1066,15 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
     c.space = c.args->space;
     op = hfsbi_hf_jobs_find(c.args->operation, err);
     if (!op) return HFSB_ARG;
+    c.what = op->what;
     hfsbi_hf_jobs_split(&c);
     if (op->of_job && !c.id.len)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"job_id\" is missing: operation %s needs it; ps "
+                          "\"job_id\" is missing: operation %s needs it; %s "
                           "lists them.",
-                          op->name);
+                          op->name,
+                          op->fn == hfsbi_hf_jobs_scheduled ? "scheduled_ps"
+                                                            : "ps");
     c.job.alloc = c.text.alloc = c.session->alloc;
     st = op->fn(&c, err);
     if (st == HFSB_OK) st = c.text.status;

@@ -196,6 +196,7 @@ typedef struct hfsb_commit {
     hfsb_str                summary;  /* required */
     hfsb_str                description;
     hfsb_str parent; /* HFSB_STALE when it is not the head (empty: any) */
+    bool     model;  /* the repository is a model (default: a Space) */
 } hfsb_commit;
 
 typedef struct hfsb_commit_done {
@@ -236,20 +237,45 @@ HFSB_API hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id,
 
 /* ---- jobs ---- */
 
+/* A repository or bucket that a job finds as a folder. */
+typedef struct hfsb_job_volume {
+    hfsb_str type;     /* "model", "dataset", "space" or "bucket" */
+    hfsb_str source;   /* "owner/name"; the Hub decides what there is */
+    hfsb_str revision; /* (empty: not sent) */
+    hfsb_str mount;    /* absolute path in the job */
+    bool     read_only;
+} hfsb_job_volume;
+
+/* Parses "TYPE:OWNER/NAME[@REVISION]:/MOUNT[:ro|:rw]"; *out has views of
+   text. HFSB_OK; HFSB_ARG. */
+HFSB_API hfsb_status hfsb_job_volume_parse(hfsb_str text, hfsb_job_volume *out,
+                                           hfsb_err *err);
+
 typedef struct hfsb_job_spec {
-    hfsb_str             space;   /* owner of the job (empty: the token's) */
-    hfsb_str             image;   /* docker image, or a Space's page (empty:
+    hfsb_str               space;   /* owner of the job (empty: the token's) */
+    hfsb_str               image;   /* docker image, or a Space's page (empty:
                                   python:3.12; for a script uv's image) */
-    const hfsb_str      *command; /* words */
-    size_t               command_count;
-    hfsb_str             flavor; /* (empty: cpu-basic) */
-    const hfsb_hub_pair *env;
-    size_t               env_count;
-    const hfsb_hub_pair *secrets;
-    size_t               secret_count;
-    const hfsb_hub_pair *labels;
-    size_t               label_count;
-    hfsb_str timeout; /* "30m", "2h", "90" seconds (empty: not sent) */
+    const hfsb_str        *command; /* words */
+    size_t                 command_count;
+    hfsb_str               flavor; /* (empty: cpu-basic) */
+    const hfsb_hub_pair   *env;
+    size_t                 env_count;
+    const hfsb_hub_pair   *secrets;
+    size_t                 secret_count;
+    const hfsb_hub_pair   *labels; /* names and values: up to 100 letters,
+                                  digits, ".", "_" and "-" */
+    size_t                 label_count;
+    hfsb_str               name; /* the label "name" (empty: not sent) */
+    const hfsb_job_volume *volumes;
+    size_t                 volume_count;
+    const unsigned        *ports; /* that get a URL, in status.exposeUrls of
+                                  the job; calls need the owner's token */
+    size_t                 port_count;
+    hfsb_str timeout;  /* "30m", "2h", "90" seconds (empty: not sent) */
+    hfsb_str schedule; /* a scheduled job, which is run again and again, is
+                          made instead: "@daily", "@hourly" ... or the 5 to 7
+                          fields of cron (empty: run it now, once) */
+    bool     suspend;  /* a scheduled job does not run until it is resumed */
     /* for hfsb_hub_job_script() */
     hfsb_str        script;    /* a URL, a command or source text */
     bool            is_source; /* script is source text */
@@ -282,14 +308,51 @@ HFSB_API hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space,
                                          hfsb_str           id,
                                          const hfsb_cancel *cancel,
                                          hfsb_json_doc *out, hfsb_err *err);
-HFSB_API hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
-                                   bool (*each)(void                  *user,
-                                                const hfsb_json_value *job),
-                                   void *user, const hfsb_cancel *cancel,
-                                   hfsb_err *err);
+
+typedef struct hfsb_job_filter {
+    hfsb_str             space;  /* owner of the jobs (empty: the token's) */
+    const hfsb_hub_pair *labels; /* a job must have all of them */
+    size_t               label_count;
+    const hfsb_str      *stages; /* "RUNNING": a job must be in one of them */
+    size_t               stage_count;
+} hfsb_job_filter;
+
+/* filter NULL: all jobs of the token's owner. */
+HFSB_API hfsb_status
+hfsb_hub_jobs(hfsb_hub *hub, const hfsb_job_filter *filter,
+              bool (*each)(void *user, const hfsb_json_value *job), void *user,
+              const hfsb_cancel *cancel, hfsb_err *err);
+/* Asks for the job every poll_ms (0: 5,000) until it has ended; *out receives
+   it. */
+HFSB_API hfsb_status hfsb_hub_job_wait(hfsb_hub *hub, hfsb_str space,
+                                       hfsb_str id, long long poll_ms,
+                                       const hfsb_cancel *cancel,
+                                       hfsb_json_doc *out, hfsb_err *err);
 /* Reads the log of a job. When followed it ends with the job, also when the
    job is still waiting to be scheduled at first. */
 HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
                                        hfsb_str id, const hfsb_log_opts *opts,
                                        hfsb_log_line_fn fn, void *user,
                                        hfsb_err *err);
+
+/* ---- scheduled jobs ---- */
+
+typedef enum hfsb_scheduled {
+    HFSB_SCHEDULED_GET,
+    HFSB_SCHEDULED_DELETE,
+    HFSB_SCHEDULED_SUSPEND,
+    HFSB_SCHEDULED_RESUME,
+    HFSB_SCHEDULED_RUN /* now: *out receives the job */
+} hfsb_scheduled;
+
+/* Does something with a scheduled job. *out receives it, except after DELETE
+   and RUN; after SUSPEND and RESUME as far as the Hub says. */
+HFSB_API hfsb_status hfsb_hub_scheduled(hfsb_hub *hub, hfsb_scheduled what,
+                                        hfsb_str space, hfsb_str id,
+                                        const hfsb_cancel *cancel,
+                                        hfsb_json_doc *out, hfsb_err *err);
+/* Lists the scheduled jobs of space (empty: the token's owner). */
+HFSB_API hfsb_status
+hfsb_hub_scheduled_jobs(hfsb_hub *hub, hfsb_str space,
+                        bool (*each)(void *user, const hfsb_json_value *job),
+                        void *user, const hfsb_cancel *cancel, hfsb_err *err);

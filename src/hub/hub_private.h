@@ -14,6 +14,7 @@
        jobs.c      logs, and jobs
        sandbox.c   sandboxes that are Spaces
        create.c    creates one
+       job_home.c  sandboxes that are jobs
        preload.c   the sandboxes of a session
        hf_jobs.c   the tool hf_jobs
        session.c   what an agent holds
@@ -57,44 +58,65 @@ typedef enum hfsbi_hub_repeat {
    the request's subject ({space}, {owner}) and detail ({job}, {detail}).
    {space} must be a valid id; {owner} defaults to the token's owner; {detail}
    is percent-encoded in a path. */
-#define HFSBI_HUB_ENDPOINTS(X)                                             \
-    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",  \
-      REPEAT)                                                              \
-    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                  \
-      "duplicate {space} as {detail}", ONCE)                               \
-    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)     \
-    X(SECRET, "POST", "/api/spaces/{space}/secrets",                       \
-      "set the secret {detail} of {space}", REPEAT)                        \
-    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
-      "set the variable {detail} of {space}", REPEAT)                      \
-    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                   \
-      "list the variables of {space}", REPEAT)                             \
-    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
-      "see the state of {space}", REPEAT)                                  \
-    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
-    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",   \
-      REPEAT)                                                              \
-    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",         \
-      "restart {space}", REPEAT)                                           \
-    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)      \
-    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",            \
-      "look at {space}", REPEAT)                                           \
-    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                 \
-    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",              \
-      "read the {detail} log of {space}", REPEAT)                          \
-    X(VALIDATE, "POST", "/api/validate-yaml",                              \
-      "have the metadata of README.md checked", REPEAT)                    \
-    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
-      "prepare a commit to {space}", REPEAT)                               \
-    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
-      "commit to {space}", ONCE)                                           \
-    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
-    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
-    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)  \
-    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                \
-      "cancel job {job}", REPEAT)                                          \
-    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                     \
-      "read the log of job {job}", REPEAT)
+#define HFSBI_HUB_ENDPOINTS(X)                                                \
+    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",     \
+      REPEAT)                                                                 \
+    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                     \
+      "duplicate {space} as {detail}", ONCE)                                  \
+    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)        \
+    X(SECRET, "POST", "/api/spaces/{space}/secrets",                          \
+      "set the secret {detail} of {space}", REPEAT)                           \
+    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                      \
+      "set the variable {detail} of {space}", REPEAT)                         \
+    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                      \
+      "list the variables of {space}", REPEAT)                                \
+    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                          \
+      "see the state of {space}", REPEAT)                                     \
+    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT)    \
+    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",      \
+      REPEAT)                                                                 \
+    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",            \
+      "restart {space}", REPEAT)                                              \
+    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)         \
+    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",               \
+      "look at {space}", REPEAT)                                              \
+    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                    \
+    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",                 \
+      "read the {detail} log of {space}", REPEAT)                             \
+    X(VALIDATE, "POST", "/api/validate-yaml",                                 \
+      "have the metadata of README.md checked", REPEAT)                       \
+    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",            \
+      "prepare a commit to {space}", REPEAT)                                  \
+    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",                  \
+      "commit to {space}", ONCE)                                              \
+    X(MODEL_CREATE, "POST", "/api/repos/create", "create {space}", REPEAT)    \
+    X(MODEL_REVISION, "GET", "/api/models/{space}/revision/{detail}",         \
+      "look at {space}", REPEAT)                                              \
+    X(MODEL_PREUPLOAD, "POST", "/api/models/{space}/preupload/{detail}",      \
+      "prepare a commit to {space}", REPEAT)                                  \
+    X(MODEL_COMMIT, "POST", "/api/models/{space}/commit/{detail}",            \
+      "commit to {space}", ONCE)                                              \
+    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)                \
+    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)                  \
+    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)     \
+    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                   \
+      "cancel job {job}", REPEAT)                                             \
+    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                        \
+      "read the log of job {job}", REPEAT)                                    \
+    X(SCHEDULE, "POST", "/api/scheduled-jobs/{owner}", "schedule a job",      \
+      ONCE)                                                                   \
+    X(SCHEDULED_JOBS, "GET", "/api/scheduled-jobs/{owner}",                   \
+      "list scheduled jobs", REPEAT)                                          \
+    X(SCHEDULED_GET, "GET", "/api/scheduled-jobs/{owner}/{job}",              \
+      "look at scheduled job {job}", REPEAT)                                  \
+    X(SCHEDULED_DELETE, "DELETE", "/api/scheduled-jobs/{owner}/{job}",        \
+      "delete scheduled job {job}", REMOVE)                                   \
+    X(SCHEDULED_SUSPEND, "POST", "/api/scheduled-jobs/{owner}/{job}/suspend", \
+      "suspend scheduled job {job}", REPEAT)                                  \
+    X(SCHEDULED_RESUME, "POST", "/api/scheduled-jobs/{owner}/{job}/resume",   \
+      "resume scheduled job {job}", REPEAT)                                   \
+    X(SCHEDULED_RUN, "POST", "/api/scheduled-jobs/{owner}/{job}/run",         \
+      "run scheduled job {job}", ONCE)
 
 typedef enum hfsbi_hub_endpoint {
 #define HFSBI_X(name, method, path, what, repeat) HFSBI_HUB_##name,
@@ -235,6 +257,13 @@ HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
                                           hfsb_space_runtime *out,
                                           hfsb_err           *err);
 
+/* ---- jobs.c ---- */
+
+/* The stage of a job, "" when the Hub does not say. */
+HFSBI_FN hfsb_str hfsbi_job_stage(const hfsb_json_value *job);
+/* True when a job in this stage has ended. */
+HFSBI_FN bool hfsbi_job_is_final(hfsb_str stage);
+
 /* ---- hub.c ---- */
 
 /* The hub's transport, for its sandboxes. */
@@ -295,6 +324,52 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
                                          const hfsb_sandbox_spec *spec,
                                          const char *sha, bool *seen,
                                          hfsb_err *err);
+
+/* What it shares with job_home.c: */
+
+/* Removes the tokens and the secrets of spec from a text. */
+HFSBI_FN void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
+                                 const hfsb_sandbox_spec *spec, char *text);
+/* Appends the end of the log of the Space ("build" or "run"), or of the job,
+   to *err, if the Hub has one. */
+HFSBI_FN void hfsbi_log_end_add(const hfsb_sandbox      *s,
+                                const hfsb_sandbox_spec *spec,
+                                const char *which, hfsb_err *err);
+/* Checks the names of the user's secrets. */
+HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
+                                                hfsb_err                *err);
+/* False when the Hub reported that nothing was made, or was never asked. */
+HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st);
+/* Appends `end` completely, if need be by cutting the message before it. */
+HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end);
+
+/* ==== job_home.c: a sandbox that is a job ==== */
+
+#define HFSBI_HUBJOB_LABEL "hfsb-sandbox" /* = "1": a job that is a sandbox */
+
+/* True for "jobs/OWNER/ID", which *owner and *job show then. */
+HFSBI_FN bool hfsbi_hubjob_split(hfsb_str id, hfsb_str *owner, hfsb_str *job);
+/* A handle of the job `id`; sends nothing. */
+HFSBI_FN hfsb_status hfsbi_hubjob_new(const hfsb_sandbox_opts *opts,
+                                      hfsb_str id, bool owned,
+                                      hfsb_sandbox **out, hfsb_err *err);
+/* Asks the Hub for the address of the job's server, and derives its token,
+   unless the options give both. */
+HFSBI_FN hfsb_status hfsbi_hubjob_locate(hfsb_sandbox *sandbox, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_hubjob_status(hfsb_sandbox       *sandbox,
+                                         hfsb_space_runtime *out,
+                                         hfsb_err           *err);
+/* Cancels the job `id`. HFSB_OK also when it has ended; HFSB_NOT_FOUND.
+   tried NULL: with the hub's repeats; else as hfsbi_hub_delete_once(). */
+HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
+                                      long long          until,
+                                      const hfsb_cancel *cancel,
+                                      hfsbi_hub_tried *tried, hfsb_err *err);
+/* hfsbi_sandbox_make() for a spec with an image. */
+HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
+                                       const hfsb_sandbox_opts *opts,
+                                       hfsb_buf *left, hfsb_sandbox **out,
+                                       hfsb_err *err);
 
 /* ==== session.c ==== */
 

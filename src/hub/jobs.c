@@ -149,7 +149,7 @@ static hfsb_status hfsbi_log_once(hfsbi_log_reader  *reader,
     return status;
 }
 
-static bool hfsbi_log_is_final(hfsb_str stage) {
+HFSBI_FN bool hfsbi_job_is_final(hfsb_str stage) {
     static const char *const final[] = {"COMPLETED", "CANCELED", "CANCELLED",
                                         "ERROR",     "DELETED",  "DELETING",
                                         "STOPPED",   "PAUSED"};
@@ -157,6 +157,10 @@ static bool hfsbi_log_is_final(hfsb_str stage) {
     for (i = 0; i < sizeof final / sizeof *final; i++)
         if (hfsb_str_equal(stage, hfsb_cstr(final[i]))) return true;
     return false;
+}
+
+HFSBI_FN hfsb_str hfsbi_job_stage(const hfsb_json_value *job) {
+    return hfsbi_json_get_str(hfsb_json_get(job, "status"), "stage");
 }
 
 /* *ended: whether the job has ended; one that waits to be run has not. */
@@ -169,9 +173,7 @@ static hfsb_status hfsbi_log_job_ended(hfsbi_log_reader *reader,
     status =
         hfsb_hub_job(reader->hub, space, id, reader->opts->cancel, &doc, err);
     if (status != HFSB_OK) return status;
-    *ended = hfsbi_log_is_final(hfsb_json_str(
-        hfsb_json_get(hfsb_json_get(doc.root, "status"), "stage"),
-        hfsb_str_make("", 0)));
+    *ended = hfsbi_job_is_final(hfsbi_job_stage(doc.root));
     hfsb_json_free(&doc);
     return HFSB_OK;
 }
@@ -309,6 +311,67 @@ HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text) {
     return digits && value < 1e12 ? (long long)value : 0;
 }
 
+static bool hfsbi_job_is_label(hfsb_str text) {
+    size_t i;
+    for (i = 0; i < text.len; i++)
+        if (!hfsbi_is_word_char(text.ptr[i]) && text.ptr[i] != '-' &&
+            text.ptr[i] != '.')
+            return false;
+    return text.len <= 100;
+}
+
+static hfsb_status hfsbi_job_check_label(hfsb_str key, hfsb_str value,
+                                         hfsb_err *err) {
+    if (key.len && hfsbi_job_is_label(key) && hfsbi_job_is_label(value))
+        return HFSB_OK;
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "The label \"");
+    hfsbi_err_quote(err, key, 60);
+    hfsbi_err_add(err, "\" = \"");
+    hfsbi_err_quote(err, value, 60);
+    hfsbi_err_add(err, "\" is invalid: a job's label needs a name, and name "
+                       "and value must have at most 100 characters, letters, "
+                       "digits, \".\", \"_\" and \"-\".");
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_job_check_volume(const hfsb_job_volume *volume,
+                                          hfsb_err              *err) {
+    static const char types[] = "model dataset space bucket";
+    if (hfsbi_list_has(hfsb_cstr(types), ' ', volume->type) &&
+        volume->source.len && hfsb_str_starts(volume->mount, HFSB_LIT("/")))
+        return HFSB_OK;
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "A job's volume is TYPE:OWNER/NAME[@REVISION]:/MOUNT "
+                      "with \":ro\" or \":rw\" at its end, or nothing; TYPE "
+                      "is model, dataset, space or bucket.");
+}
+
+hfsb_status hfsb_job_volume_parse(hfsb_str text, hfsb_job_volume *out,
+                                  hfsb_err *err) {
+    size_t      colon = hfsb_str_find_byte(text, ':'), at;
+    hfsb_status status;
+    memset(out, 0, sizeof *out);
+    out->read_only = hfsb_str_ends(text, HFSB_LIT(":ro"));
+    if (out->read_only || hfsb_str_ends(text, HFSB_LIT(":rw"))) text.len -= 3;
+    if (colon != HFSB_NPOS && colon < text.len) {
+        out->type = hfsb_str_slice(text, 0, colon);
+        text = hfsb_str_slice(text, colon + 1, text.len);
+        colon = hfsb_str_find_byte(text, ':');
+        out->source = hfsb_str_slice(text, 0, colon);
+        if (colon != HFSB_NPOS)
+            out->mount = hfsb_str_slice(text, colon + 1, text.len);
+        at = hfsb_str_find_byte(out->source, '@');
+        if (at != HFSB_NPOS) {
+            out->revision =
+                hfsb_str_slice(out->source, at + 1, out->source.len);
+            out->source.len = at;
+        }
+    }
+    status = hfsbi_job_check_volume(out, err);
+    if (status != HFSB_OK) memset(out, 0, sizeof *out);
+    return status == HFSB_OK ? hfsbi_ok(err) : status;
+}
+
 static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
                                         hfsb_err            *err) {
     hfsb_status status =
@@ -318,12 +381,17 @@ static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
         status =
             hfsbi_hub_check_keys(spec->secrets, spec->secret_count, 1, err);
     for (i = 0; i < spec->label_count && status == HFSB_OK; i++)
-        if (!spec->labels[i].key.len || spec->labels[i].key.len > 100 ||
-            spec->labels[i].value.len > 100)
-            status =
-                hfsbi_fail(err, HFSB_ARG, 0,
-                           "A job's label needs a name, and name and value "
-                           "must have at most 100 characters.");
+        status = hfsbi_job_check_label(spec->labels[i].key,
+                                       spec->labels[i].value, err);
+    if (status == HFSB_OK && spec->name.len)
+        status = hfsbi_job_check_label(HFSB_LIT("name"), spec->name, err);
+    for (i = 0; i < spec->volume_count && status == HFSB_OK; i++)
+        status = hfsbi_job_check_volume(&spec->volumes[i], err);
+    for (i = 0; i < spec->port_count && status == HFSB_OK; i++)
+        if (!spec->ports[i] || spec->ports[i] > 65535)
+            status = hfsbi_fail(err, HFSB_ARG, 0,
+                                "%u is not a port: expected 1 to 65535.",
+                                spec->ports[i]);
     if (status == HFSB_OK && spec->timeout.len &&
         hfsbi_hub_seconds(spec->timeout) <= 0) {
         status = hfsbi_fail(err, HFSB_ARG, 0, "\"");
@@ -344,6 +412,64 @@ static void hfsbi_job_put_map(hfsb_json_writer *w, const char *key,
         hfsb_json_put_key(w, pairs[i].key);
         hfsb_json_put_str(w, pairs[i].value);
     }
+    hfsb_json_put_end(w);
+}
+
+/* Puts the labels, and the name as one more. */
+static void hfsbi_job_put_labels(hfsb_json_writer    *w,
+                                 const hfsb_job_spec *spec) {
+    size_t i;
+    if (!spec->label_count && !spec->name.len) return;
+    hfsb_json_put_key(w, HFSB_LIT("labels"));
+    hfsb_json_put_object(w);
+    for (i = 0; i < spec->label_count; i++)
+        if (!spec->name.len ||
+            !hfsb_str_equal(spec->labels[i].key, HFSB_LIT("name"))) {
+            hfsb_json_put_key(w, spec->labels[i].key);
+            hfsb_json_put_str(w, spec->labels[i].value);
+        }
+    if (spec->name.len) hfsbi_hub_put(w, "name", spec->name);
+    hfsb_json_put_end(w);
+}
+
+static void hfsbi_job_put_volumes(hfsb_json_writer    *w,
+                                  const hfsb_job_spec *spec) {
+    size_t i;
+    if (!spec->volume_count) return;
+    hfsb_json_put_key(w, HFSB_LIT("volumes"));
+    hfsb_json_put_array(w);
+    for (i = 0; i < spec->volume_count; i++) {
+        const hfsb_job_volume *volume = &spec->volumes[i];
+        hfsb_json_put_object(w);
+        hfsbi_hub_put(w, "type", volume->type);
+        hfsbi_hub_put(w, "source", volume->source);
+        hfsbi_hub_put(w, "mountPath", volume->mount);
+        if (volume->revision.len)
+            hfsbi_hub_put(w, "revision", volume->revision);
+        if (volume->read_only) {
+            hfsb_json_put_key(w, HFSB_LIT("readOnly"));
+            hfsb_json_put_bool(w, true);
+        }
+        hfsb_json_put_end(w);
+    }
+    hfsb_json_put_end(w);
+}
+
+/* No port is reachable without the owner's token. */
+static void hfsbi_job_put_ports(hfsb_json_writer    *w,
+                                const hfsb_job_spec *spec) {
+    size_t i;
+    if (!spec->port_count) return;
+    hfsb_json_put_key(w, HFSB_LIT("expose"));
+    hfsb_json_put_object(w);
+    hfsb_json_put_key(w, HFSB_LIT("ports"));
+    hfsb_json_put_array(w);
+    for (i = 0; i < spec->port_count; i++)
+        hfsb_json_put_int(w, (long long)spec->ports[i]);
+    hfsb_json_put_end(w);
+    hfsb_json_put_key(w, HFSB_LIT("portsPublic"));
+    hfsb_json_put_array(w);
+    hfsb_json_put_end(w);
     hfsb_json_put_end(w);
 }
 
@@ -378,8 +504,9 @@ static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
         hfsb_json_put_key(w, HFSB_LIT("timeoutSeconds"));
         hfsb_json_put_int(w, hfsbi_hub_seconds(spec->timeout));
     }
-    if (spec->label_count)
-        hfsbi_job_put_map(w, "labels", spec->labels, spec->label_count);
+    hfsbi_job_put_labels(w, spec);
+    hfsbi_job_put_volumes(w, spec);
+    hfsbi_job_put_ports(w, spec);
     hfsbi_job_put_image(w, spec->image.len ? spec->image : image);
     hfsb_json_put_end(w);
 }
@@ -489,12 +616,18 @@ static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
                                    const hfsb_cancel *cancel, hfsb_err *err) {
     const hfsb_str    none = HFSB_INIT;
     hfsb_json_writer *w;
-    hfsb_status       status = hfsbi_hub_begin(hub, request, HFSBI_HUB_JOB_RUN,
-                                               spec->space, none, cancel, err);
+    hfsb_status       status = hfsbi_hub_begin(
+              hub, request,
+        spec->schedule.len ? HFSBI_HUB_SCHEDULE : HFSBI_HUB_JOB_RUN,
+              spec->space, none, cancel, err);
     if (status != HFSB_OK) return status;
     request->secrets = spec->secrets;
     request->secret_count = spec->secret_count;
     w = hfsbi_hub_object(request);
+    if (spec->schedule.len) {
+        hfsb_json_put_key(w, HFSB_LIT("jobSpec"));
+        hfsb_json_put_object(w);
+    }
     hfsb_json_put_key(w, HFSB_LIT("command"));
     hfsb_json_put_array(w);
     return HFSB_OK;
@@ -508,6 +641,14 @@ static hfsb_status hfsbi_job_send(hfsbi_hub_request   *request,
     hfsb_status status;
     hfsb_json_put_end(&request->json);
     hfsbi_job_put_rest(&request->json, spec, image);
+    if (spec->schedule.len) {
+        hfsbi_hub_put(&request->json, "schedule", spec->schedule);
+        if (spec->suspend) {
+            hfsb_json_put_key(&request->json, HFSB_LIT("suspend"));
+            hfsb_json_put_bool(&request->json, true);
+        }
+        hfsb_json_put_end(&request->json);
+    }
     request->out = out;
     status = hfsbi_hub_send(request, err);
     if (status != HFSB_OK && request->unclear)
@@ -596,14 +737,102 @@ hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                           err);
 }
 
-hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
+/* Appends ?label=k=v&stage=S, percent-encoded. */
+static hfsb_status hfsbi_job_put_filter(const hfsb_job_filter *filter,
+                                        hfsb_buf *target, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    char        mark = '?';
+    size_t      i;
+    for (i = 0; i < filter->label_count && status == HFSB_OK; i++) {
+        const hfsb_hub_pair *label = &filter->labels[i];
+        status = hfsbi_job_check_label(label->key, label->value, err);
+        if (status != HFSB_OK) return status;
+        hfsb_buf_printf(target, "%clabel=", mark);
+        hfsbi_hub_put_encoded(target, label->key);
+        hfsb_buf_append_byte(target, '=');
+        hfsbi_hub_put_encoded(target, label->value);
+        mark = '&';
+    }
+    for (i = 0; i < filter->stage_count; i++) {
+        hfsb_buf_printf(target, "%cstage=", mark);
+        hfsbi_hub_put_encoded(target, filter->stages[i]);
+        mark = '&';
+    }
+    if (target->status == HFSB_OK) return HFSB_OK;
+    return hfsbi_fail_status(err, target->status, "list jobs");
+}
+
+hfsb_status hfsb_hub_jobs(hfsb_hub *hub, const hfsb_job_filter *filter,
                           bool (*each)(void *user, const hfsb_json_value *job),
                           void *user, const hfsb_cancel *cancel,
                           hfsb_err *err) {
+    const hfsb_job_filter all = HFSB_INIT;
+    const hfsb_str        none = HFSB_INIT;
+    hfsbi_hub_request     request;
+    hfsb_status           status;
+    if (!filter) filter = &all;
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOBS, filter->space,
+                             none, cancel, err);
+    if (status == HFSB_OK)
+        status = hfsbi_job_put_filter(filter, &request.target, err);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_pages(&request, 0, each, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_job_wait(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                              long long poll_ms, const hfsb_cancel *cancel,
+                              hfsb_json_doc *out, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   status;
+    if (poll_ms <= 0) poll_ms = 5000;
+    for (;;) {
+        doc.alloc = out->alloc;
+        status = hfsb_hub_job(hub, space, id, cancel, &doc, err);
+        if (status != HFSB_OK) return status;
+        if (hfsbi_job_is_final(hfsbi_job_stage(doc.root))) break;
+        hfsb_json_free(&doc);
+        memset(&doc, 0, sizeof doc);
+        if (!hfsb_cancel_wait(cancel, poll_ms))
+            return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                              "Cancelled: no longer waiting for job %.*s, "
+                              "which goes on.",
+                              (int)id.len, id.ptr);
+    }
+    *out = doc;
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_hub_scheduled(hfsb_hub *hub, hfsb_scheduled what,
+                               hfsb_str space, hfsb_str id,
+                               const hfsb_cancel *cancel, hfsb_json_doc *out,
+                               hfsb_err *err) {
+    static const hfsbi_hub_endpoint endpoints[] = {
+        HFSBI_HUB_SCHEDULED_GET, HFSBI_HUB_SCHEDULED_DELETE,
+        HFSBI_HUB_SCHEDULED_SUSPEND, HFSBI_HUB_SCHEDULED_RESUME,
+        HFSBI_HUB_SCHEDULED_RUN};
+    bool needed = what == HFSB_SCHEDULED_GET || what == HFSB_SCHEDULED_RUN;
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, endpoints[what], space,
+                                         id, cancel, err);
+    if (needed) request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    if (status == HFSB_OK && !needed && what != HFSB_SCHEDULED_DELETE)
+        (void)hfsb_json_parse(hfsb_buf_str(&request.reply.body), NULL, out,
+                              NULL);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status
+hfsb_hub_scheduled_jobs(hfsb_hub *hub, hfsb_str space,
+                        bool (*each)(void *user, const hfsb_json_value *job),
+                        void *user, const hfsb_cancel *cancel, hfsb_err *err) {
     const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOBS, space,
-                                         none, cancel, err);
+    hfsb_status       status = hfsbi_hub_begin(
+              hub, &request, HFSBI_HUB_SCHEDULED_JOBS, space, none, cancel, err);
     if (status == HFSB_OK)
         status = hfsbi_hub_pages(&request, 0, each, user, err);
     hfsbi_hub_end(&request);

@@ -84,16 +84,20 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
     hfsbi_hub_tried tried = HFSB_INIT;
     hfsb_err        why = HFSB_INIT;
     hfsb_status     st;
-    long long       now;
+    hfsb_str        owner, job;
+    long long       now, until;
     int             n = 0;
     hfsbi_session_log(session, "Deleting sandbox: %.*s...", (int)id.len,
                       id.ptr);
     do {
         now = hfsb_clock_ms();
-        st = hfsbi_hub_delete_once(session->opts.hub, id,
-                                   now + (deadline - now) /
-                                             (HFSBI_DELETE_TRIES - n),
-                                   session->give_up, &tried, &why);
+        until = now + (deadline - now) / (HFSBI_DELETE_TRIES - n);
+        if (hfsbi_hubjob_split(id, &owner, &job))
+            st = hfsbi_hubjob_end(session->opts.hub, id, until,
+                                  session->give_up, &tried, &why);
+        else
+            st = hfsbi_hub_delete_once(session->opts.hub, id, until,
+                                       session->give_up, &tried, &why);
         if (st == HFSB_OK || st == HFSB_NOT_FOUND) {
             hfsbi_session_log(session, "Deleted.");
             return hfsbi_ok(err);
@@ -104,8 +108,9 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
         retry.asked_ms = tried.asked_ms;
     } while (hfsbi_retry_again(&retry) == HFSB_OK);
     return hfsbi_fail(err, st, 0,
-                      "The Space %.*s could not be deleted, so delete it by "
+                      "The %s %.*s could not be deleted, so delete it by "
                       "hand: %s",
+                      hfsbi_hubjob_split(id, &owner, &job) ? "job" : "Space",
                       (int)id.len, id.ptr, why.msg);
 }
 

@@ -169,9 +169,10 @@ static long long hfsbi_hub_asked_ms(const hfsb_http_reply *reply) {
    see, so that nobody learns that it exists; a bad token is 401 as well. */
 static bool hfsbi_hub_is_hidden(const hfsbi_hub_request *request,
                                 hfsb_str                 text) {
+    hfsb_str target = hfsb_buf_str(&request->target);
     return hfsb_hub_has_token(request->hub) &&
-           hfsb_str_starts(hfsb_buf_str(&request->target),
-                           HFSB_LIT("/api/spaces/")) &&
+           (hfsb_str_starts(target, HFSB_LIT("/api/spaces/")) ||
+            hfsb_str_starts(target, HFSB_LIT("/api/models/"))) &&
            hfsb_str_find(
                text,
                HFSB_LIT("Invalid credentials in Authorization header")) ==

@@ -1,5 +1,6 @@
-/* sandbox.c - sandboxes that are Spaces: their address, their life, an owner's
-   list, and those that programs left behind.
+/* sandbox.c - sandboxes that are Spaces: their address, their life; and of
+   Spaces and jobs (job_home.c) an owner's list, and those that programs left
+   behind.
 
    A handle of a Space is a handle of a server (room remote) whose home is the
    Hub. Its address follows from its name by the Hub's rule; where the rule is
@@ -91,12 +92,37 @@ static void hfsbi_space_stage(hfsb_sandbox *s, const hfsb_cancel *cancel,
                    runtime.stage[0] ? runtime.stage : "unknown");
 }
 
+static bool hfsbi_space_is_job(hfsb_str id) {
+    hfsb_str owner, job;
+    return hfsbi_hubjob_split(id, &owner, &job);
+}
+
+/* Deletes the Space, or cancels the job. */
+static hfsb_status hfsbi_space_remove(hfsb_hub *hub, hfsb_str id,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    return hfsbi_space_is_job(id)
+               ? hfsbi_hubjob_end(hub, id, 0, cancel, NULL, err)
+               : hfsb_hub_delete(hub, id, cancel, err);
+}
+
 static hfsb_status hfsbi_space_check_home(const hfsb_sandbox *s,
                                           const char *verb, hfsb_err *err) {
     if (s->home) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0,
                       "%s is a server at a URL, not a Space: nothing to %s",
                       s->page.ptr, verb);
+}
+
+/* A job that has ended is gone; only a Space can be stopped and started. */
+static hfsb_status hfsbi_space_check_space(const hfsb_sandbox *s,
+                                           const char *verb, hfsb_err *err) {
+    if (!hfsbi_space_is_job(s->id))
+        return hfsbi_space_check_home(s, verb, err);
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "%s is a job, which cannot be paused or restarted: "
+                      "delete it and create another",
+                      s->id.ptr);
 }
 
 hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
@@ -112,7 +138,8 @@ hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
     if (deleted) return hfsbi_ok(err);
     hfsbi_sandbox_log(sandbox, "Deleting sandbox: %s...", sandbox->id.ptr);
     /* o.cancel ends the work; the deletion comes after it */
-    st = hfsb_hub_delete(sandbox->o.hub, sandbox->id, sandbox->o.give_up, err);
+    st = hfsbi_space_remove(sandbox->o.hub, sandbox->id, sandbox->o.give_up,
+                            err);
     if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
     pthread_mutex_lock(&sandbox->lock);
     sandbox->removed = true;
@@ -154,7 +181,8 @@ HFSBI_FN hfsb_status hfsbi_space_new(const hfsb_sandbox_opts *opts,
 hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
                               const hfsb_sandbox_opts *opts,
                               hfsb_sandbox **out, hfsb_err *err) {
-    return hfsbi_space_new(opts, id, owned, out, err);
+    return hfsbi_space_is_job(id) ? hfsbi_hubjob_new(opts, id, owned, out, err)
+                                  : hfsbi_space_new(opts, id, owned, out, err);
 }
 
 hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
@@ -162,7 +190,8 @@ hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
                                  hfsb_sandbox **out, hfsb_err *err) {
     hfsb_status st = hfsb_sandbox_open(id, owned, opts, out, err);
     if (st != HFSB_OK) return st;
-    st = hfsbi_space_locate(*out, err);
+    st = hfsbi_space_is_job(id) ? hfsbi_hubjob_locate(*out, err)
+                                : hfsbi_space_locate(*out, err);
     /* if the Hub does not answer, the address by the rule must do */
     if (st == HFSB_OK || ((*out)->api.len && st != HFSB_NOT_FOUND &&
                           st != HFSB_CANCELLED && st != HFSB_NOMEM))
@@ -175,7 +204,7 @@ hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
 /* ---- pause, restart, status ---- */
 
 hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err) {
-    hfsb_status st = hfsbi_space_check_home(sandbox, "pause", err);
+    hfsb_status st = hfsbi_space_check_space(sandbox, "pause", err);
     if (st != HFSB_OK) return st;
     return hfsb_hub_pause(sandbox->o.hub, sandbox->id, sandbox->o.cancel, NULL,
                           err);
@@ -186,7 +215,7 @@ hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
     const hfsb_sandbox_times *t = &sandbox->o.times;
     char                      before[sizeof sandbox->instance];
     hfsbi_probe               p = HFSB_INIT;
-    hfsb_status st = hfsbi_space_check_home(sandbox, "restart", err);
+    hfsb_status st = hfsbi_space_check_space(sandbox, "restart", err);
     if (st == HFSB_OK) st = hfsbi_space_locate(sandbox, err);
     if (st != HFSB_OK) return st;
     hfsbi_sandbox_find_instance(sandbox, before);
@@ -205,6 +234,8 @@ hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
     hfsb_status st = hfsbi_space_check_home(sandbox, "ask about", err);
     memset(out, 0, sizeof *out);
     if (st != HFSB_OK) return st;
+    if (hfsbi_space_is_job(sandbox->id))
+        return hfsbi_hubjob_status(sandbox, out, err);
     return hfsb_hub_runtime(sandbox->o.hub, sandbox->id, sandbox->o.cancel,
                             out, err);
 }
@@ -318,22 +349,68 @@ static hfsb_str hfsbi_space_list_base(hfsb_str id, hfsb_str owner) {
     return hfsb_str_slice(id, owner.len + 1, end);
 }
 
-static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
-    const hfsb_str    none = HFSB_LIT("");
-    hfsbi_space_list *l = (hfsbi_space_list *)user;
-    hfsb_str          id = hfsb_json_str(hfsb_json_get(space, "id"), none);
-    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
-    size_t   mark = l->found.len;
-    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
-        hfsb_space_check(id, NULL) != HFSB_OK ||
-        (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days)))
+/* Adds prefix + id, if it is old enough. */
+static bool hfsbi_space_list_put(hfsbi_space_list *l, hfsb_str prefix,
+                                 hfsb_str id, hfsb_str date) {
+    size_t mark = l->found.len;
+    if (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days))
         return true; /* without a date its age is unknown */
+    hfsb_buf_append(&l->found, prefix);
     hfsb_buf_append(&l->found, id);
     hfsb_buf_append_byte(&l->found, '\0');
     hfsb_buf_append(&l->found, date);
     hfsb_buf_append_byte(&l->found, '\0');
     l->status = hfsb_buf_finish(&l->found, mark);
     return l->status == HFSB_OK;
+}
+
+static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
+    hfsbi_space_list *l = (hfsbi_space_list *)user;
+    hfsb_str          id = hfsbi_json_get_str(space, "id");
+    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
+        hfsb_space_check(id, NULL) != HFSB_OK)
+        return true;
+    return hfsbi_space_list_put(l, HFSB_LIT(""), id,
+                                hfsbi_json_get_str(space, "lastModified"));
+}
+
+static bool hfsbi_space_list_add_job(void *user, const hfsb_json_value *job) {
+    hfsbi_space_list *l = (hfsbi_space_list *)user;
+    hfsb_str          id = hfsbi_json_get_str(job, "id");
+    hfsb_buf          prefix = HFSB_INIT;
+    bool              go;
+    if (!id.len || hfsbi_job_is_final(hfsbi_job_stage(job))) return true;
+    prefix.alloc = l->found.alloc;
+    l->status = hfsb_buf_printf(&prefix, "jobs/%s/", l->owner.ptr);
+    go = l->status == HFSB_OK &&
+         hfsbi_space_list_put(l, hfsb_buf_str(&prefix), id,
+                              hfsbi_json_get_str(job, "createdAt"));
+    hfsb_buf_free(&prefix);
+    return go;
+}
+
+/* Adds the jobs that are sandboxes. An account or a token that may not use
+   jobs has none. */
+static hfsb_status hfsbi_space_list_jobs(hfsbi_space_list *l, hfsb_err *err) {
+    static const char *const live[] = {"RUNNING", "SCHEDULING"};
+    hfsb_job_filter          filter = HFSB_INIT;
+    hfsb_hub_pair            label = HFSB_INIT;
+    hfsb_str                 stages[2];
+    hfsb_status              st;
+    stages[0] = hfsb_cstr(live[0]);
+    stages[1] = hfsb_cstr(live[1]);
+    label.key = HFSB_LIT(HFSBI_HUBJOB_LABEL);
+    label.value = HFSB_LIT("1");
+    filter.space = hfsb_buf_str(&l->owner);
+    filter.labels = &label;
+    filter.label_count = 1;
+    filter.stages = stages;
+    filter.stage_count = 2;
+    st = hfsb_hub_jobs(l->hub, &filter, hfsbi_space_list_add_job, l, l->cancel,
+                       err);
+    return st == HFSB_DENIED || st == HFSB_NOT_FOUND || st == HFSB_PAYMENT
+               ? HFSB_OK
+               : st;
 }
 
 static void hfsbi_space_list_close(hfsbi_space_list *l) {
@@ -362,6 +439,8 @@ static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
         st = hfsb_hub_spaces(hub, &filter, hfsbi_space_list_add, l, cancel,
                              err);
     if (st == HFSB_OK) st = l->status;
+    if (st == HFSB_OK) st = hfsbi_space_list_jobs(l, err);
+    if (st == HFSB_OK) st = l->status;
     l->rest = hfsb_buf_str(&l->found);
     if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Listing");
     return st;
@@ -382,7 +461,8 @@ static hfsb_status hfsbi_space_list_is_ours(hfsbi_space_list *l, hfsb_str id,
     hfsb_str      base = hfsbi_space_list_base(id, hfsb_buf_str(&l->owner));
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st;
-    *ours = hfsb_str_equal(base, HFSB_LIT("sandbox"));
+    *ours =
+        hfsb_str_equal(base, HFSB_LIT("sandbox")) || hfsbi_space_is_job(id);
     if (*ours) return HFSB_OK;
     doc.alloc = l->hub->alloc;
     st = hfsbi_hub_variables(l->hub, id, l->cancel, &doc, err);
@@ -439,7 +519,7 @@ static void hfsbi_sweep_remove(hfsb_hub *hub, const hfsb_sweep_opts *opts,
         return;
     }
     --*left;
-    item->status = hfsb_hub_delete(hub, item->id, opts->cancel, err);
+    item->status = hfsbi_space_remove(hub, item->id, opts->cancel, err);
     if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
     item->removed = item->status == HFSB_OK;
 }

@@ -10,7 +10,7 @@
 #include "hub_private.h"
 
 enum {
-    HFSBI_SESSION_TEXTS = 8,   /* of the options */
+    HFSBI_SESSION_TEXTS = 12,  /* of the options */
     HFSBI_SESSION_SECRETS = 3, /* HF_TOKEN and two of trackio */
     HFSBI_CREATE_SLEEP = 2700  /* seconds without use, unless on cpu-basic */
 };
@@ -360,6 +360,10 @@ static hfsb_status hfsbi_session_copy(hfsb_session            *s,
     list[n++] = &s->spec.name;
     list[n++] = &s->spec.from;
     list[n++] = &s->spec.hardware;
+    list[n++] = &s->spec.image;
+    list[n++] = &s->spec.timeout;
+    list[n++] = &s->spec.idle_timeout;
+    list[n++] = &s->spec.api;
     for (i = 0; i < s->spec.secret_count; i++) {
         list[n++] = &s->secrets[i].key;
         list[n++] = &s->secrets[i].value;

@@ -1,6 +1,6 @@
 #pragma once
 
-/* ==== SPACE: sandboxes that are Spaces of the Hub ======================= */
+/* ==== SPACE: sandboxes that are Spaces or jobs of the Hub =============== */
 
 #include "hub.h"
 
@@ -20,6 +20,23 @@ typedef struct hfsb_sandbox_spec {
                              sandbox_server.py. NULL: the Space stays as it was
                              duplicated */
     size_t                  file_count;
+    /* A sandbox that is a job, when image is not empty. It starts in seconds,
+       runs any image that has /bin/sh, and is gone when it ends. from,
+       visible, sleep_time and files do not apply; hardware is its flavor. */
+    hfsb_str image;        /* "python:3.12", or the page of a Space */
+    hfsb_str server;       /* bytes of a static hfsb-server: committed once to
+                              the private model OWNER/hfsb-server, which the
+                              job mounts */
+    bool     download;     /* do not mount it: the job downloads it with curl
+                              or wget, and gets the Hub's token for that */
+    hfsb_str timeout;      /* of the job: "2h" (empty: 24h) */
+    hfsb_str idle_timeout; /* the server ends after this long without a call
+                              and without a command: "10m" (empty: never) */
+    hfsb_str api;          /* "hf": the server also speaks this protocol on
+                              its port, and the job has the labels by which
+                              huggingface_hub.Sandbox finds it (empty: none) */
+    const hfsb_job_volume *volumes;
+    size_t                 volume_count;
 } hfsb_sandbox_spec;
 
 /* Creates a Space, then waits until it runs our commit on the requested
@@ -29,13 +46,22 @@ typedef struct hfsb_sandbox_spec {
    Space that is left. HFSB_CANCELLED "Sandbox creation cancelled: {id}";
    HFSB_REMOTE "Space failed to start: {stage}. Check {url}" with the end of
    the build log; HFSB_TIMEOUT "Space did not start within {n}s. Check {url}";
-   else as the HUB. */
+   else as the HUB.
+
+   With spec->image it runs a job instead, waits until its server answers, and
+   on any failure or cancel cancels the job; a job whose server stays silent
+   for times.wait_ms is a failure, too. The id of such a sandbox is
+   "jobs/OWNER/ID". Its token is derived from the Hub's token and a label of
+   the job, so that any program with the same token of the Hub can connect to
+   it by its id, with empty api_token (unless create was given one). */
 HFSB_API hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
                                          const hfsb_sandbox_opts *opts,
                                          hfsb_sandbox **out, hfsb_err *err);
 
-/* A handle of the Space `id`; sends nothing. owned: the handle may delete the
-   Space, as if it had created it. HFSB_OK, HFSB_ARG, HFSB_NOMEM. */
+/* A handle of the Space "OWNER/NAME" or the job "jobs/OWNER/ID"; sends
+   nothing. owned: the handle may delete it, as if it had created it. Calls of
+   a job's tools need connect, which finds its address. HFSB_OK, HFSB_ARG,
+   HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
                                        const hfsb_sandbox_opts *opts,
                                        hfsb_sandbox **out, hfsb_err *err);
@@ -50,17 +76,19 @@ HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
                                           const hfsb_sandbox_opts *opts,
                                           hfsb_sandbox **out, hfsb_err *err);
 
-/* ---- the Space; HFSB_ARG for a URL ---- */
+/* ---- the Space or job; HFSB_ARG for a URL ---- */
 
-/* Deletes the Space if the handle owns it, else HFSB_REFUSED "This Sandbox did
-   not create {id}." A second call is HFSB_OK. */
+/* Deletes the Space, or cancels the job, if the handle owns it, else
+   HFSB_REFUSED "This Sandbox did not create {id}." A second call is HFSB_OK. */
 HFSB_API hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err);
+/* Pause and restart: HFSB_ARG for a job. */
 HFSB_API hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err);
 /* Restarts the Space (factory: rebuilds it first), also a paused one, and
    waits up to times.api_wait_ms until the new server answers. HFSB_REMOTE at
    once when the Hub reports that the Space failed. */
 HFSB_API hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
                                           hfsb_err *err);
+/* Of a job: stage, hardware and error (its message). */
 HFSB_API hfsb_status hfsb_sandbox_status(hfsb_sandbox       *sandbox,
                                          hfsb_space_runtime *out,
                                          hfsb_err           *err);
@@ -69,9 +97,10 @@ HFSB_API hfsb_status hfsb_sandbox_status(hfsb_sandbox       *sandbox,
 
 /* Calls each for every Space of owner (empty: the token's owner) that create
    made: called sandbox-[0-9a-f]{8}, or {name}-[0-9a-f]{8} with the variable
-   HFSB_CREATED (which costs one request for each such name). id and modified
-   ("" if unknown) are valid during the call; false ends the list with
-   HFSB_OK. */
+   HFSB_CREATED (which costs one request for each such name); then for every
+   job that create made and that has not ended, with the date of its start.
+   id and modified ("" if unknown) are valid during the call; false ends the
+   list with HFSB_OK. */
 HFSB_API hfsb_status hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
                                        bool (*each)(void *user, hfsb_str id,
                                                     hfsb_str modified),
@@ -96,7 +125,7 @@ typedef struct hfsb_sweep_item {
 } hfsb_sweep_item;
 
 /* Finds the sandboxes that programs left behind: those of hfsb_sandbox_list()
-   that were not modified for so long. Calls each for every one (false ends
+   that were not modified for so long, and jobs that were started as long ago. Calls each for every one (false ends
    the sweep). */
 HFSB_API hfsb_status
 hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,

@@ -157,16 +157,20 @@ static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
 static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
                                      struct addrinfo **list, hfsb_err *err) {
     struct addrinfo hints;
+    const char     *host = link->host;
     char            port[8];
     int             code;
+    /* RFC 6761: every name below localhost is this machine */
+    if (hfsb_str_ends(hfsb_cstr(host), HFSB_LIT(".localhost")))
+        host = "127.0.0.1";
     memset(&hints, 0, sizeof hints);
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     (void)snprintf(port, sizeof port, "%u", link->port % 65536);
-    code = getaddrinfo(link->host, port, &hints, list);
+    code = getaddrinfo(host, port, &hints, list);
     if (code) { /* not a numeric address: a name */
         hints.ai_flags = AI_NUMERICSERV;
-        code = getaddrinfo(link->host, port, &hints, list);
+        code = getaddrinfo(host, port, &hints, list);
     }
     if (!code) return HFSB_OK;
     *list = NULL;

@@ -17,7 +17,7 @@
 /* ==== sandbox.c: a handle ==== */
 
 /* Where the machine of a sandbox comes from, if this program can ask: the Hub,
-   for a Space (room hub). A server at a URL has none. */
+   for a Space or a job (room hub). A server at a URL has none. */
 typedef struct hfsbi_home {
     /* The server does not answer: HFSB_OK when it is worth waiting for, else
        the reason in *err. fresh: the machine was just started. */
@@ -58,8 +58,10 @@ struct hfsb_sandbox {
     hfsb_buf          texts;     /* copies of id and of the options' texts,
                                     each NUL-terminated; contains secrets */
     hfsb_buf          page, api; /* api: "https://.../api/" */
-    const hfsbi_protocol *wire;
+    const hfsbi_protocol *protocol;
     struct hfsbi_v1  *v1;        /* of a server that speaks /v1, else NULL */
+    hfsb_buf          token;     /* of the server, when its home knows it and
+                                    the options do not; o.api_token shows it */
     const hfsbi_home *home;      /* NULL for a URL */
     bool              owned;     /* may be removed from its home */
     bool              at_edge;   /* gets hub_token too */

@@ -187,6 +187,8 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     hfsbi_v1_close(s->v1);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
+    if (s->token.ptr) hfsbi_wipe(s->token.ptr, s->token.len);
+    hfsb_buf_free(&s->token);
     hfsb_buf_free(&s->page);
     hfsb_buf_free(&s->api);
     hfsbi_seen_free(&s->seen);
@@ -209,8 +211,9 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     s->id = id;
     s->transport = *opts->transport;
     s->o.transport = &s->transport;
-    s->wire = hfsbi_protocol_api();
-    s->texts.alloc = s->page.alloc = s->api.alloc = opts->alloc;
+    s->protocol = hfsbi_protocol_api();
+    s->texts.alloc = s->page.alloc = s->api.alloc = s->token.alloc =
+        opts->alloc;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
         return hfsbi_fail_status(err, HFSB_BUSY, "Sandbox");
@@ -351,13 +354,13 @@ static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str path,
         hfsb_buf_printf(&m->text, "Bearer %s", s->o.hub_token.ptr);
     m->api_at = m->text.len;
     if (s->o.api_token.len)
-        hfsb_buf_printf(&m->text, "%s%s", s->wire->token_prefix,
+        hfsb_buf_printf(&m->text, "%s%s", s->protocol->token_prefix,
                         s->o.api_token.ptr);
     if (m->text.status != HFSB_OK) return m->text.status;
     for (; m->count < call->field_count; m->count++)
         m->fields[m->count] = call->fields[m->count];
     hfsbi_message_add(m, HFSB_LIT("Authorization"), m->hub_at, m->api_at);
-    hfsbi_message_add(m, hfsb_cstr(s->wire->token_name), m->api_at,
+    hfsbi_message_add(m, hfsb_cstr(s->protocol->token_name), m->api_at,
                       m->text.len);
     return HFSB_OK;
 }
@@ -498,7 +501,7 @@ HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
     for (;;) {
         left = deadline - hfsb_clock_ms();
         if (left > t->health_ms) left = t->health_ms;
-        st = s->wire->check(s, p, left > 100 ? left : 100);
+        st = s->protocol->check(s, p, left > 100 ? left : 100);
         if (st == HFSB_OK) {
             hfsbi_sandbox_log(s, "API is responsive at %s", s->api.ptr);
             return hfsbi_ok(err);
@@ -529,7 +532,7 @@ hfsbi_sandbox_find_instance(hfsb_sandbox *s,
     pthread_mutex_lock(&s->lock);
     answered = s->answered;
     pthread_mutex_unlock(&s->lock);
-    if (!answered) (void)s->wire->check(s, &p, s->o.times.health_ms);
+    if (!answered) (void)s->protocol->check(s, &p, s->o.times.health_ms);
     pthread_mutex_lock(&s->lock);
     memcpy(out, s->instance, sizeof s->instance);
     pthread_mutex_unlock(&s->lock);

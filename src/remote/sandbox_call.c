@@ -791,7 +791,7 @@ HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void) {
 HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
                                       hfsb_tool_result *result,
                                       hfsb_err         *err) {
-    return r->sandbox->wire->run(r, result, err);
+    return r->sandbox->protocol->run(r, result, err);
 }
 
 /* ---- the call ---- */

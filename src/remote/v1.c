@@ -606,7 +606,7 @@ HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
     if (!v1) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
     memset(v1, 0, sizeof *v1);
     s->v1 = v1;
-    s->wire = &wire;
+    s->protocol = &wire;
     v1->sandbox = s;
     v1->prefix.alloc = s->o.alloc;
     hfsbi_v1_set_files(v1);

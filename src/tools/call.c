@@ -814,7 +814,7 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
     return stopped && st == HFSB_OK ? hfsbi_result_cancelled(result) : st;
 }
 
-enum { HFSBI_RUN_PARSED = 4 }; /* objects and lists among the parameters */
+enum { HFSBI_RUN_PARSED = 8 }; /* objects and lists among the parameters */
 
 HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
                                     const hfsb_json_value *arguments,

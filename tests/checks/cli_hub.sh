@@ -19,6 +19,8 @@ if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
     [ ! -x build/fake_hub ]; then
     ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread || exit 1
 fi
+[ -x build/static/hfsb-server ] || make -s static || exit 1
+static=$PWD/build/static/hfsb-server
 hfsb=$PWD/build/hfsb server=$PWD/build/hfsb-server fake=$PWD/build/fake_hub
 top=$(mktemp -d) || exit 1
 pids='' checks=0 failed=0
@@ -97,7 +99,7 @@ state=$top/state/hfsb/sandboxes.json config=$top/config/hfsb/config.json
 
 mkfifo keep
 "$fake" --mode embed --work-dir "$top/place" \
-    --job-stages RUNNING,COMPLETED < keep > fake.out 2> fake.err &
+    --job-stages RUNNING,COMPLETED --run-jobs < keep > fake.out 2> fake.err &
 pids="$pids $!"
 exec 9> keep
 SANDBOX_API_TOKEN=server-token "$server" --port 0 --work-dir "$top/work" \
@@ -553,6 +555,102 @@ hasnt 'job cancel: ended' "$err" 'another name'
 run 'job cancel' 0 "$hfsb" job cancel "$job"
 same 'job cancel' "$out" "$job  CANCELED"
 
+fake DELETE requests > /dev/null
+run 'job run: lists' 0 "$hfsb" job run --detach --name night --label a=b \
+    --label c.d=e-f --volume dataset:acme/data@v1:/data:ro \
+    --volume bucket:acme/out:/out --expose 8080 /bin/echo hi
+labelled=$out
+same 'job run: labels' "$(last_job 'b["labels"]')" "{'a': 'b', 'c.d': 'e-f', 'name': 'night'}"
+same 'job run: volumes' "$(last_job 'b["volumes"]')" "[{'type': 'dataset', 'source': 'acme/data', 'mountPath': '/data', 'revision': 'v1', 'readOnly': True}, {'type': 'bucket', 'source': 'acme/out', 'mountPath': '/out'}]"
+same 'job run: expose' "$(last_job 'b["expose"]')" "{'ports': [8080], 'portsPublic': []}"
+run 'job run: bad volume' 1 "$hfsb" job run --volume acme/data:/data echo
+has 'job run: bad volume' "$err" 'TYPE:OWNER/NAME'
+run 'job run: bad port' 1 "$hfsb" job run --expose 0 echo
+run 'job run: bad label' 1 "$hfsb" job run --label 'a=b c' echo
+run 'job ls --label' 0 "$hfsb" job ls --label a=b --label c.d=e-f --json
+same 'job ls --label' "$(value "$out" '[j["id"] for j in x["jobs"]]')" "['$labelled']"
+run 'job ls --label: none' 0 "$hfsb" job ls --label a=c --json
+same 'job ls --label: none' "$(value "$out" 'x["jobs"]')" '[]'
+run 'job run --wait' 0 "$hfsb" job run --wait --json echo a
+same 'job run --wait' "$(value "$out" 'x["stage"]')" COMPLETED
+run 'job ls --stage' 0 "$hfsb" job ls --stage CANCELED --json
+same 'job ls --stage' "$(value "$out" '[j["id"] for j in x["jobs"]]')" "['$job']"
+
+# ---- sandboxes that are jobs: the boot script and the server are real
+image() { # NAME STATUS OPTION...: creates one
+    what=$1 want=$2
+    shift 2
+    run "$what" "$want" "$hfsb" create --image python:3.12 --poll 0.1 "$@"
+}
+fake DELETE requests > /dev/null
+image 'create --image' 0 --flavor t4-small --idle-timeout 10m \
+    --secret MY_SECRET --server "$static"
+box=$out
+has 'create --image' "$box" jobs/alice/
+has 'create --image' "$err" "export HFSB_SANDBOX=$box"
+same 'create --image: the job' "$(last_job 'b["flavor"], b["dockerImage"], b["environment"]["SBX_IDLE_TIMEOUT"], b["labels"]["hfsb-sandbox"]')" 't4-small python:3.12 600 1'
+same 'create --image: the server' "$(value "$(fake GET models)" '[(m["id"], m["private"], len(m["files"])) for m in x]')" "[('alice/hfsb-server', True, 1)]"
+run 'bash on a job' 5 "$hfsb" bash --on "$box" 'pwd; echo $MY_SECRET | wc -c
+    env | grep -c -e HFSB_SERVER -e HFSB_WORK -e SANDBOX_API_TOKEN -e SBX_PORT
+    exit 5'
+same 'bash on a job' "$out" "$(printf '%s\n19\n0' "$top/place")"
+run 'bash on a job, by its last part' 0 "$hfsb" bash --on "${box##*/}" 'echo short'
+run 'ls: a job' 0 "$hfsb" ls
+has 'ls: a job' "$out" "$box   RUNNING     t4-small      created"
+run 'status of a job' 0 "$hfsb" status --json "$box"
+same 'status of a job' "$(value "$out" 'x["id"], x["stage"], x["hardware"]')" "$box RUNNING t4-small"
+run 'cp to a job' 0 "$hfsb" cp f "$box:h"
+same 'cp to a job' "$(cat place/h)" "$(printf 'I\nII')"
+run 'pause: a job' 1 "$hfsb" pause "$box"
+has 'pause: a job' "$err" 'is a job, which cannot be paused'
+box_token=$(value "$(cat "$state")" "[s['token'] for s in x['sandboxes'] if s.get('id') == '$box'][0]")
+# another machine: nothing is recorded there
+XDG_STATE_HOME=$top/elsewhere
+run 'elsewhere: ls' 0 "$hfsb" ls
+has 'elsewhere: ls' "$out" "$box   RUNNING     t4-small      not recorded here"
+run 'elsewhere: bash' 0 "$hfsb" bash --on "$box" 'cat h'
+same 'elsewhere: bash' "$out" "$(printf 'I\nII')"
+run 'elsewhere: another token' 125 env SANDBOX_API_TOKEN=no "$hfsb" bash --on "$box" true
+run 'elsewhere: connect' 0 "$hfsb" connect --json "$box"
+same 'elsewhere: connect' "$(value "$out" 'x["id"], x["created"]')" "$box False"
+run 'elsewhere: a job that is no sandbox' 1 "$hfsb" delete "jobs/alice/$job"
+has 'elsewhere: a job that is no sandbox' "$err" 'no sandbox of hfsb'
+run 'elsewhere: delete' 0 "$hfsb" delete "$box"
+same 'elsewhere: delete' "$out" "Deleted $box"
+XDG_STATE_HOME=$top/state
+same 'delete: no job runs' "$(fake GET jobs)" '[]'
+run 'bash on a job that has ended' 125 "$hfsb" bash --on "$box" true
+has 'bash on a job that has ended' "$err" 'is CANCELED'
+run 'ls: a job that has ended' 0 "$hfsb" ls
+has 'ls: a job that has ended' "$out" "$box   CANCELED"
+run 'delete: a job that has ended' 0 "$hfsb" delete "$box"
+# the server is found next to hfsb, and committed only once
+image 'create --image: again' 0
+same 'create --image: one commit' "$(fake GET requests | grep -o '/api/models/alice/hfsb-server/commit' | wc -l | tr -d ' ')" 1
+run 'sweep: a job' 0 "$hfsb" sweep --days 0.0000001 --delete --json
+has 'sweep: a job' "$out" '"id":"jobs/alice/'
+same 'sweep: no job runs' "$(fake GET jobs)" '[]'
+if have curl; then
+    image 'create --download' 0 --download
+    same 'create --download' "$(last_job '"volumes" in b, "HFSB_DOWNLOAD_TOKEN" in b["secrets"]')" 'False True'
+    run 'create --download: bash' 0 "$hfsb" bash --on "$out" 'env | grep -c hf_goodtoken; true'
+    same 'create --download: the token is gone' "$out" 0
+    run 'create --download: delete' 0 "$hfsb" sweep --days 0.0000001 --delete
+fi
+image 'create --image: not static' 1 --server "$server"
+has 'create --image: not static' "$err" 'make static'
+run 'create: --server alone' 2 "$hfsb" create --server "$static"
+image 'create --image: an option of Spaces' 2 --public
+image 'create --image: it ends at once' 1 --api nonsense
+has 'create --image: it ends at once' "$err" 'is ERROR'
+has 'create --image: its log' "$err" nonsense
+same 'create --image: no job is left' "$(fake GET jobs)" '[]'
+fake POST fault '{"path":"edge:/api/health","delay_ms":3000}' > /dev/null
+interrupt .err 130 "$hfsb" create --image python:3.12
+has 'interrupt create --image' "$err" 'Sandbox creation cancelled: jobs/alice/'
+same 'interrupt create --image: no job is left' "$(fake GET jobs)" '[]'
+fake DELETE fault > /dev/null
+
 # ---- a session of the sandbox runtime, and what is configured
 run 'tools --sandbox-tools' 0 env HF_TOKEN= "$hfsb" tools --sandbox-tools
 has 'tools --sandbox-tools' "$out" '"name":"sandbox_create"'
@@ -584,7 +682,7 @@ has 'config: unknown key' "$err" "$config: unknown key \"colour\""
 
 # ---- nothing secret in all that was printed
 for secret in value-of-my-secret value-in-a-file server-token "$token" \
-    hf_goodtoken; do
+    "$box_token" hf_goodtoken; do
     same "never printed: $secret" "$(grep -c -e "$secret" all_output)" 0
 done
 

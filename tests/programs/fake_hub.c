@@ -11,6 +11,7 @@
        --missing N        a new Space is 404 so often
        --page N           items on a page of a list
        --job-stages LIST
+       --run-jobs         run the command of a job with an exposed port
        --log-open-ms N    how long logs stay open at their end
        --build-vars TEXT  arguments of make: STATIC_CFLAGS=-O0
        --work-dir DIR     where the commands of every Space begin
@@ -81,6 +82,10 @@ int main(int argc, char **argv) {
     for (i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--prompt")) {
             o.prompt = true;
+            continue;
+        }
+        if (!strcmp(argv[i], "--run-jobs")) {
+            o.run_jobs = true;
             continue;
         }
         if (i + 1 == argc || !take(&o, argv[i], argv[i + 1]))

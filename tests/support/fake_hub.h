@@ -44,6 +44,10 @@
                  its compile lines in that directory, then its CMD is run; the
                  stages are the true ones. Restart, pause and delete stop it
 
+   A job with exposed ports is reached through the edge as well, by Host
+   ("ID--49983.localhost"), with the Hub's token. It answers like a Space of
+   this mode; with fh_opts.run_jobs its command is run.
+
    Faults: fh_fault() adds one, for the n-th request that matches; see
    fh_fault_spec. They are for the edge, too.
 
@@ -97,6 +101,11 @@ typedef struct fh_opts {
                            "https://huggingface.co" as the real one has) */
     const char *job_stages; /* of a job (NULL: "SCHEDULING,RUNNING,
                            COMPLETED"), one for each question */
+    const char *box_stages; /* of a job with an exposed port, which is not
+                           run (NULL: "SCHEDULING,RUNNING") */
+    size_t      late_urls; /* exposeUrls are missing in so many answers */
+    bool        run_jobs;  /* run the command of such a job, in a directory of
+                           its own and with its volumes there */
     const char *job_log; /* its lines (NULL: "===== Job started ...", "hi",
                            "done") */
     long long   log_open_ms; /* logs stay open and silent this long at their
@@ -146,6 +155,9 @@ static void fh_log(fh_hub *hub, const char *id, const char *which,
    work_dir); the address of its server itself. False: it has none (yet). */
 static bool fh_work_dir(fh_hub *hub, const char *id, hfsb_buf *out);
 static bool fh_direct(fh_hub *hub, const char *id, hfsb_buf *out);
+
+/* Jobs that have neither ended nor been cancelled. */
+static size_t fh_live_jobs(fh_hub *hub);
 
 /* ---- what was asked ---- */
 

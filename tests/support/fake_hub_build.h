@@ -326,12 +326,12 @@ static void fh_environment(fh_machine *m, char *env[FH_WORDS]) {
                             old ? old : "/bin:/usr/bin"));
     fh_env_add(env, &n, "PATH", path.ptr);
     fh_env_add(env, &n, "HOME", m->work.ptr);
-    if (tmp) fh_env_add(env, &n, "TMPDIR", tmp);
+    if (tmp && !m->command.len) fh_env_add(env, &n, "TMPDIR", tmp);
     fh_lock(m->hub);
     fh_subdomain(hfsb_buf_str(&m->space->id), host);
     strcat(host, ".hf.space");
-    fh_env_add(env, &n, "SPACE_HOST", host);
-    fh_env_add(env, &n, "SPACE_ID", m->space->id.ptr);
+    if (!m->command.len) fh_env_add(env, &n, "SPACE_HOST", host);
+    if (!m->command.len) fh_env_add(env, &n, "SPACE_ID", m->space->id.ptr);
     for (p = m->space->variables; p; p = p->next)
         fh_env_add(env, &n, p->key.ptr, p->value.ptr ? p->value.ptr : "");
     for (p = m->space->secrets; p; p = p->next)
@@ -340,10 +340,11 @@ static void fh_environment(fh_machine *m, char *env[FH_WORDS]) {
     hfsb_buf_free(&path);
 }
 
-static void fh_run_program(fh_machine *m, const hfsb_buf *cmd) {
+/* Its exit status; 127 when it cannot be run. */
+static int fh_run_program(fh_machine *m, const hfsb_buf *cmd) {
     char *argv[FH_WORDS] = {NULL}, *env[FH_WORDS] = {NULL};
     pid_t pid = -1;
-    int   fd = -1;
+    int   fd = -1, status = 127;
     size_t i;
     if (fh_words(m, cmd, argv)) {
         fh_environment(m, env);
@@ -352,10 +353,11 @@ static void fh_run_program(fh_machine *m, const hfsb_buf *cmd) {
     if (pid > 0) {
         fh_read_lines(m, fd, &m->space->run_log, fh_program_line);
         close(fd);
-        (void)fh_reap(m, pid);
+        status = fh_reap(m, pid);
     }
     for (i = 0; argv[i]; i++) free(argv[i]);
     for (i = 0; env[i]; i++) free(env[i]);
+    return status;
 }
 
 /* ---- machines ---- */
@@ -387,7 +389,7 @@ static void *fh_build_run(void *user) {
         m->built = true;
         m->stage = "APP_STARTING";
         fh_unlock(m->hub);
-        fh_run_program(m, &cmd);
+        (void)fh_run_program(m, &cmd);
         fh_stage_set(m, "RUNTIME_ERROR");
     }
     hfsb_buf_free(&dockerfile);
@@ -444,6 +446,11 @@ static void fh_write_entries(const fh_machine *m, const fh_space *s) {
 
 static void *fh_machine_run(void *user) {
     fh_machine *m = (fh_machine *)user;
+    if (m->command.len) {
+        fh_stage_set(m, fh_run_program(m, &m->command) ? "ERROR"
+                                                       : "COMPLETED");
+        return NULL;
+    }
     if (!m->server) return fh_build_run(user);
     FH_MUST(hfsb_server_run(m->server, NULL));
     return NULL;
@@ -493,8 +500,11 @@ static void fh_machine_start(fh_hub *hub, fh_space *s) {
 static void fh_machines_end(fh_hub *hub) {
     fh_machine *m;
     fh_space   *s;
+    fh_job     *j;
     fh_lock(hub);
     for (s = hub->spaces; s; s = s->next) fh_machine_stop(hub, s);
+    for (j = hub->jobs; j; j = j->next)
+        if (j->box) fh_machine_stop(hub, j->box);
     fh_unlock(hub);
     for (m = hub->machines; m; m = m->next) {
         pthread_join(m->thread, NULL);
@@ -505,6 +515,7 @@ static void fh_machines_end(fh_hub *hub) {
         if (!m->borrowed) fh_remove_dir(m->dir.ptr);
         hfsb_buf_free(&m->dir);
         hfsb_buf_free(&m->work);
+        hfsb_buf_free(&m->command);
         free(m);
     }
 }

@@ -14,6 +14,9 @@
                           "secrets":{},"variables":{},"files":{path:size},
                           "work_dir","direct"}, or 404
    GET    /_fake/spaces   [id, ...] without the template
+   GET    /_fake/jobs     [id, ...] of those with an exposed port
+                          that have not ended
+   GET    /_fake/models   [{"id","private","files":[path, ...]}]
    POST   /_fake/stages   {"id" (all when it is missing),"stages"}
    POST   /_fake/log      {"id","which","line"}
    GET    /_fake/requests [{"method","target","edge","status","fields":{},
@@ -152,6 +155,39 @@ static void fh_control_list(fh_call *c, bool requests) {
     fh_done(&w);
 }
 
+static void fh_control_jobs(fh_call *c) {
+    hfsb_json_writer w;
+    const fh_job    *j;
+    fh_json(&w, c->reply);
+    hfsb_json_put_array(&w);
+    for (j = c->hub->jobs; j; j = j->next)
+        if (j->box && fh_job_is_live(j)) hfsb_json_put_str(&w, hfsb_cstr(j->id));
+    hfsb_json_put_end(&w);
+    fh_done(&w);
+}
+
+static void fh_control_models(fh_call *c) {
+    hfsb_json_writer w;
+    const fh_space  *s;
+    const fh_entry  *e;
+    fh_json(&w, c->reply);
+    hfsb_json_put_array(&w);
+    for (s = c->hub->spaces; s; s = s->next) {
+        if (!s->model) continue;
+        hfsb_json_put_object(&w);
+        fh_text(&w, "id", s->id.ptr);
+        fh_bool(&w, "private", s->hidden);
+        fh_key(&w, "files");
+        hfsb_json_put_array(&w);
+        for (e = s->files; e; e = e->next)
+            hfsb_json_put_str(&w, hfsb_buf_str(&e->path));
+        hfsb_json_put_end(&w);
+        hfsb_json_put_end(&w);
+    }
+    hfsb_json_put_end(&w);
+    fh_done(&w);
+}
+
 static void fh_control(fh_call *c) {
     bool        post = fh_method(c, "POST");
     const char *id = fh_word(c, "id");
@@ -165,6 +201,8 @@ static void fh_control(fh_call *c) {
                                     false));
     else if (fh_part(c, 1, "space") && c->count == 4) fh_control_space(c);
     else if (fh_part(c, 1, "spaces")) fh_control_list(c, false);
+    else if (fh_part(c, 1, "jobs")) fh_control_jobs(c);
+    else if (fh_part(c, 1, "models")) fh_control_models(c);
     else if (fh_part(c, 1, "stages") && fh_word(c, "stages"))
         fh_stages(c->hub, id, fh_word(c, "stages"));
     else if (fh_part(c, 1, "log") && id && fh_word(c, "line"))

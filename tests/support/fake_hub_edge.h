@@ -119,12 +119,41 @@ static void fh_stub(const fh_space *s, const fh_record *r, fh_reply *reply) {
                "{\"success\":true,\"output\":\"\",\"error\":\"\"}");
 }
 
+/* The job whose exposed port Host names; NULL: none. */
+static fh_job *fh_edge_job(fh_hub *hub, const fh_record *r) {
+    hfsb_str host = fh_field(r, "Host");
+    fh_job  *j;
+    for (j = hub->jobs; j; j = j->next)
+        if (j->box && hfsb_str_starts(host, hfsb_cstr(j->id)) &&
+            hfsb_str_find(host, HFSB_LIT("--49983.")) != HFSB_NPOS)
+            return j;
+    return NULL;
+}
+
+static void fh_edge_job_answer(fh_hub *hub, const fh_job *j, fh_record *r,
+                               fh_reply *reply, unsigned *port) {
+    char stage[32];
+    fh_job_stage(j, stage);
+    if (!fh_trusted(hub, r))
+        fh_raw(reply, 401, "text/plain", "Unauthorized");
+    else if (strcmp(stage, "RUNNING")) fh_html(reply, 404, stage);
+    else if (j->box->machine) *port = j->box->machine->port;
+    else fh_stub(j->box, r, reply);
+    if (j->box->machine && !*port && !reply->status)
+        fh_html(reply, 502, "Starting");
+}
+
 /* The answer of the edge; *port: or the server to hand it to. */
 static void fh_edge_answer(fh_hub *hub, fh_record *r, fh_reply *reply,
                            unsigned *port) {
     fh_space *s = fh_edge_space(hub, r);
     fh_stage  now;
     bool      health = fh_is(&r->path, "/api/health");
+    fh_job   *job = fh_edge_job(hub, r);
+    if (job) {
+        fh_edge_job_answer(hub, job, r, reply, port);
+        return;
+    }
     if (!s || (s->hidden && !fh_trusted(hub, r))) {
         fh_html(reply, 404, "404 - Hugging Face");
         return;

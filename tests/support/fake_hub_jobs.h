@@ -16,8 +16,117 @@ static fh_job *fh_job_find(fh_call *c, bool scheduled) {
 static void fh_job_stage(const fh_job *j, char out[32]) {
     size_t n = j->asked - (j->asked > 0);
     fh_copy(out, 32, fh_item(hfsb_buf_str(&j->stages), n));
+    if (j->box && j->box->machine && j->box->machine->command.len)
+        fh_copy(out, 32, hfsb_cstr(j->box->machine->stage
+                                       ? j->box->machine->stage
+                                       : "SCHEDULING"));
     if (j->cancelled) strcpy(out, "CANCELED");
 }
+
+static bool fh_job_is_live(const fh_job *j) {
+    char stage[32];
+    fh_job_stage(j, stage);
+    return !j->gone && !j->scheduled &&
+           (!strcmp(stage, "SCHEDULING") || !strcmp(stage, "RUNNING"));
+}
+
+HFSBI_UNUSED static size_t fh_live_jobs(fh_hub *hub) {
+    const fh_job *j;
+    size_t        n = 0;
+    fh_lock(hub);
+    for (j = hub->jobs; j; j = j->next) n += fh_job_is_live(j);
+    fh_unlock(hub);
+    return n;
+}
+
+/* ---- a job with an exposed port ---- */
+
+/* The files of the models among its volumes, as HFSB_SERVER_MOUNT. */
+static void fh_job_mount(fh_hub *hub, fh_machine *m,
+                         const hfsb_json_value *volumes) {
+    hfsb_json_iter it = hfsb_json_begin(volumes);
+    hfsb_str       none = HFSB_INIT;
+    hfsb_buf       path = HFSB_INIT;
+    while (hfsb_json_next(&it)) {
+        fh_space *s = fh_find(
+            hub, hfsb_json_str(hfsb_json_get(it.value, "source"), none));
+        fh_entry *e;
+        if (!s || !s->model) continue;
+        for (e = s->files; e; e = e->next) {
+            hfsb_buf_truncate(&path, 0);
+            FH_MUST(hfsb_buf_printf(&path, "%s/mount/%s", m->dir.ptr,
+                                    e->path.ptr));
+            fh_write_file(path.ptr, hfsb_buf_str(&e->content));
+        }
+        hfsb_buf_truncate(&path, 0);
+        FH_MUST(hfsb_buf_printf(&path, "%s/mount", m->dir.ptr));
+        fh_pair_put(&m->space->variables, HFSB_LIT("HFSB_SERVER_MOUNT"),
+                    hfsb_buf_str(&path), none);
+    }
+    hfsb_buf_free(&path);
+}
+
+static void fh_job_pairs(fh_pair **list, const hfsb_json_value *map) {
+    hfsb_json_iter it = hfsb_json_begin(map);
+    hfsb_str       none = HFSB_INIT;
+    while (hfsb_json_next(&it))
+        fh_pair_put(list, it.key, hfsb_json_str(it.value, none), none);
+}
+
+/* Its machine: the command itself, or hfsb-server's endpoints here. */
+static void fh_job_start(fh_hub *hub, fh_job *j, const hfsb_json_value *spec) {
+    const hfsb_str none = HFSB_INIT;
+    fh_machine    *m;
+    j->box = (fh_space *)fh_new(sizeof *j->box);
+    fh_set(&j->box->id, HFSB_LIT("job"));
+    fh_job_pairs(&j->box->secrets, hfsb_json_get(spec, "secrets"));
+    fh_job_pairs(&j->box->variables, hfsb_json_get(spec, "environment"));
+    if (hub->o.mode == FH_STUB && !hub->o.run_jobs) return;
+    m = (fh_machine *)fh_new(sizeof *m);
+    m->hub = hub;
+    m->space = j->box;
+    fh_scratch(&m->dir);
+    fh_machine_work(m);
+    if (hub->o.run_jobs) {
+        fh_pair **v = &j->box->variables;
+        char      host[64];
+        /* on loopback the server wants to know its name */
+        snprintf(host, sizeof host, "%s--49983.localhost", j->id);
+        fh_pair_put(v, HFSB_LIT("SPACE_HOST"), hfsb_cstr(host), none);
+        fh_pair_put(v, HFSB_LIT("SBX_PORT"), HFSB_LIT("0"), none);
+        fh_pair_put(v, HFSB_LIT("HFSB_HOST"), HFSB_LIT("127.0.0.1"), none);
+        fh_pair_put(v, HFSB_LIT("HFSB_WORK_DIR"), hfsb_buf_str(&m->work),
+                    none);
+        fh_pair_put(v, HFSB_LIT("TMPDIR"), hfsb_buf_str(&m->dir), none);
+        fh_job_mount(hub, m, hfsb_json_get(spec, "volumes"));
+        FH_MUST(hfsb_json_write(hfsb_json_get(spec, "command"), NULL,
+                                &m->command, NULL));
+    } else {
+        fh_embed(m);
+    }
+    if (pthread_create(&m->thread, NULL, fh_machine_run, m)) fh_die("thread");
+    m->next = hub->machines;
+    hub->machines = m;
+    j->box->machine = m;
+}
+
+static void fh_put_urls(hfsb_json_writer *w, const fh_hub *hub,
+                        const fh_job *j, const hfsb_json_value *spec) {
+    hfsb_json_iter it = hfsb_json_begin(
+        hfsb_json_get(hfsb_json_get(spec, "expose"), "ports"));
+    char url[160];
+    if (!j->box || j->asked < hub->o.late_urls) return;
+    fh_key(w, "exposeUrls");
+    hfsb_json_put_array(w);
+    while (hfsb_json_next(&it)) {
+        snprintf(url, sizeof url, "http://%s--%lld.localhost:%s", j->id,
+                 hfsb_json_int(it.value, 0), strrchr(hub->edge, ':') + 1);
+        hfsb_json_put_str(w, hfsb_cstr(url));
+    }
+    hfsb_json_put_end(w);
+}
+
+/* ---- jobs as JSON ---- */
 
 static void fh_put_member(hfsb_json_writer *w, const hfsb_json_value *spec,
                           const char *key) {
@@ -45,10 +154,12 @@ static void fh_put_owner(hfsb_json_writer *w, const fh_job *j) {
     hfsb_json_put_end(w);
 }
 
-static void fh_put_job(hfsb_json_writer *w, const fh_job *j) {
+static void fh_put_job(hfsb_json_writer *w, const fh_hub *hub,
+                       const fh_job *j) {
     static const char *const keys[] = {"dockerImage", "spaceId", "command",
                                        "arguments",   "environment",
-                                       "flavor",      "labels", "volumes"};
+                                       "flavor",      "labels", "volumes",
+                                       "expose"};
     hfsb_json_doc spec = HFSB_INIT;
     char          stage[32];
     size_t        i;
@@ -67,6 +178,7 @@ static void fh_put_job(hfsb_json_writer *w, const fh_job *j) {
     fh_text_or_null(w, "message",
                     strcmp(stage, "ERROR") ? "" : "Job failed");
     fh_int(w, "failureCount", 0);
+    fh_put_urls(w, hub, j, spec.root);
     hfsb_json_put_end(w);
     fh_put_owner(w, j);
     hfsb_json_put_end(w);
@@ -99,7 +211,7 @@ static void fh_reply_job(fh_call *c, const fh_job *j) {
     hfsb_json_writer w;
     fh_json(&w, c->reply);
     if (j->scheduled) fh_put_scheduled(&w, j);
-    else fh_put_job(&w, j);
+    else fh_put_job(&w, c->hub, j);
     fh_done(&w);
 }
 
@@ -120,6 +232,11 @@ static fh_job *fh_job_new(fh_call *c, const hfsb_json_value *spec,
                                      : "SCHEDULING,RUNNING,COMPLETED"));
     fh_set(&j->log, hfsb_cstr(o->job_log ? o->job_log : log));
     FH_MUST(hfsb_json_write(spec, NULL, &j->spec, NULL));
+    if (!scheduled && hfsb_json_get(spec, "expose")) {
+        fh_set(&j->stages, hfsb_cstr(o->box_stages ? o->box_stages
+                                                   : "SCHEDULING,RUNNING"));
+        fh_job_start(c->hub, j, spec);
+    }
     while (*at) at = &(*at)->next;
     *at = j;
     return j;
@@ -137,14 +254,46 @@ static bool fh_job_good(fh_call *c, const hfsb_json_value *spec) {
     return false;
 }
 
+/* True when a job has every label and one of the stages of the query. */
+static bool fh_job_wanted(const fh_call *c, const fh_job *j) {
+    hfsb_str      q = c->query, none = HFSB_INIT;
+    hfsb_json_doc spec = HFSB_INIT;
+    hfsb_buf      item = HFSB_INIT;
+    bool          ok = true, staged = false, in_stage = false;
+    char          stage[32];
+    fh_job_stage(j, stage);
+    FH_MUST(hfsb_json_parse(hfsb_buf_str(&j->spec), NULL, &spec, NULL));
+    while (q.len) {
+        size_t end = hfsb_str_find_byte(q, '&');
+        hfsb_buf_truncate(&item, 0);
+        FH_MUST(hfsb_http_decode(hfsb_str_slice(q, 0, end), &item, NULL));
+        q = hfsb_str_slice(q, end == HFSB_NPOS ? q.len : end + 1, q.len);
+        if (!strncmp(item.ptr, "stage=", 6)) {
+            staged = true;
+            in_stage = in_stage || !strcmp(item.ptr + 6, stage);
+        } else if (!strncmp(item.ptr, "label=", 6)) {
+            char *is = strchr(item.ptr + 6, '=');
+            if (!is) fh_die("a label without a value");
+            *is = '\0';
+            ok = ok && fh_same(hfsb_json_str(
+                                   hfsb_json_get(hfsb_json_get(spec.root,
+                                                               "labels"),
+                                                 item.ptr + 6),
+                                   none),
+                               is + 1);
+        }
+    }
+    hfsb_buf_free(&item);
+    hfsb_json_free(&spec);
+    return ok && (!staged || in_stage);
+}
+
 /* /api/jobs/{ns} */
 static void fh_jobs(fh_call *c, bool scheduled) {
     const hfsb_json_value *spec = c->json.root;
     hfsb_json_writer       w;
-    hfsb_buf               want = HFSB_INIT;
     size_t                 n = 0, from = fh_cursor(c);
     size_t                 page = c->hub->o.page ? c->hub->o.page : 2;
-    char                   stage[32];
     fh_job                *j;
     if (fh_method(c, "POST")) {
         if (scheduled) spec = hfsb_json_get(spec, "jobSpec");
@@ -155,25 +304,22 @@ static void fh_jobs(fh_call *c, bool scheduled) {
         fh_reply_job(c, j);
         return;
     }
-    (void)fh_query(c, "stage", &want);
     fh_json(&w, c->reply);
     hfsb_json_put_array(&w);
     for (j = c->hub->jobs; j; j = j->next) {
-        fh_job_stage(j, stage);
         if (j->gone || j->scheduled != scheduled ||
             !hfsb_str_equal(hfsb_buf_str(&j->owner), c->parts[2]) ||
-            (want.len && strcmp(want.ptr, stage)))
+            !fh_job_wanted(c, j))
             continue;
         if (n >= from && n < from + page) {
             if (scheduled) fh_put_scheduled(&w, j);
-            else fh_put_job(&w, j);
+            else fh_put_job(&w, c->hub, j);
         }
         n++;
     }
     hfsb_json_put_end(&w);
     fh_done(&w);
     if (n > from + page) fh_next_page(c, from + page);
-    hfsb_buf_free(&want);
 }
 
 /* While it waits for a machine there is nothing to see; one that was looked
@@ -182,8 +328,9 @@ static void fh_job_logs(fh_call *c, fh_job *j) {
     char stage[32];
     fh_job_stage(j, stage);
     fh_put(&c->reply->body, ": keep-alive\n\n");
-    fh_events(c, strcmp(stage, "SCHEDULING") ? hfsb_buf_str(&j->log)
-                                             : hfsb_str_make("", 0),
+    fh_events(c, j->box && c->hub->o.run_jobs ? hfsb_buf_str(&j->box->run_log)
+                 : strcmp(stage, "SCHEDULING") ? hfsb_buf_str(&j->log)
+                                               : hfsb_str_make("", 0),
               fh_tail(c));
     if (!strcmp(stage, "RUNNING")) j->asked++;
 }
@@ -197,6 +344,7 @@ static void fh_job_one(fh_call *c) {
         fh_reply_job(c, j);
     } else if (fh_part(c, 4, "cancel") && fh_method(c, "POST")) {
         j->cancelled = true;
+        if (j->box) fh_machine_stop(c->hub, j->box);
         fh_reply_job(c, j);
     } else if (fh_part(c, 4, "logs")) {
         fh_job_logs(c, j);

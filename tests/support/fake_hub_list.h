@@ -142,7 +142,7 @@ static void fh_next_page(fh_call *c, size_t next) {
 static bool fh_listed(const fh_call *c, const fh_space *s, const char *author,
                       const char *search) {
     hfsb_str id = hfsb_buf_str(&s->id);
-    if (s->gone) return false;
+    if (s->gone || s->model) return false;
     if (s->hidden && !(fh_trusted(c->hub, c->record) &&
                        fh_owns(c->hub, fh_owner(id))))
         return false;

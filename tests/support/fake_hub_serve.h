@@ -2,6 +2,27 @@
 
 /* ---- which call it is ---- */
 
+/* /{owner}/{name}/resolve/main/{file} of a model. */
+static void fh_resolve(fh_call *c) {
+    hfsb_buf  id = HFSB_INIT;
+    fh_space *s;
+    fh_entry *e;
+    FH_MUST(hfsb_buf_printf(&id, "%.*s/%.*s", (int)c->parts[0].len,
+                            c->parts[0].ptr, (int)c->parts[1].len,
+                            c->parts[1].ptr));
+    s = fh_find(c->hub, hfsb_buf_str(&id));
+    hfsb_buf_free(&id);
+    e = s && s->model && fh_trusted(c->hub, c->record)
+            ? fh_entry_find(s->files, c->parts[4])
+            : NULL;
+    if (!e) {
+        fh_no_repo(c->reply);
+        return;
+    }
+    fh_raw(c->reply, 200, "text/plain; charset=utf-8", "");
+    fh_set(&c->reply->body, hfsb_buf_str(&e->content));
+}
+
 static void fh_nothing_here(fh_call *c) {
     fh_error(c->reply, 404, NULL,
              "Sorry, we can't find the page you are looking for.");
@@ -47,7 +68,9 @@ static void fh_route_api(fh_call *c) {
     else if (c->count == 3 && fh_part(c, 2, "hardware") &&
              (jobs || fh_part(c, 1, "spaces")))
         fh_hardware(c);
-    else if (c->count > 3 && fh_part(c, 1, "spaces")) fh_route_space(c);
+    else if (c->count > 3 &&
+             (fh_part(c, 1, "spaces") || fh_part(c, 1, "models")))
+        fh_route_space(c);
     else if (fh_part(c, 1, "buckets") && fh_authorized(c, true))
         fh_raw(c->reply, 200, FH_JSON, "{}");
     else if ((jobs || later) && !fh_authorized(c, true)) return;
@@ -94,6 +117,7 @@ static void fh_answer(fh_hub *hub, const fh_record *record, fh_reply *reply) {
     (void)hfsb_json_parse(hfsb_buf_str(&record->body), NULL, &c.json, NULL);
     if (fh_part(&c, 0, "_fake")) fh_control(&c);
     else if (fh_part(&c, 0, "api")) fh_route_api(&c);
+    else if (fh_part(&c, 2, "resolve")) fh_resolve(&c);
     else if (fh_part(&c, 0, "spaces")) fh_lfs_batch(&c);
     else if (fh_part(&c, 0, "lfs-store")) fh_lfs_put(&c);
     else fh_nothing_here(&c);
@@ -173,7 +197,8 @@ static void fh_add_routes(fh_hub *hub) {
     static const char *const paths[] = {
         "/api/*",           "/api/*/*",
         "/api/*/*/*",       "/api/*/*/*/*",
-        "/api/spaces/*/*/*/*", "/spaces/*/*/info/lfs/objects/batch",
+        "/api/spaces/*/*/*/*", "/api/models/*/*/*/*",
+        "/*/*/resolve/main/*", "/spaces/*/*/info/lfs/objects/batch",
         "/lfs-store/*",     "/_fake/*",
         "/_fake/*/*",       "/_fake/*/*/*"};
     size_t i, k;
@@ -245,6 +270,7 @@ static void fh_free_jobs(fh_hub *hub) {
         hfsb_buf_free(&j->spec);
         hfsb_buf_free(&j->stages);
         hfsb_buf_free(&j->log);
+        if (j->box) fh_space_free(j->box);
         free(j);
     }
 }

@@ -62,6 +62,7 @@ static fh_space *fh_visible(fh_call *c, bool change) {
     fh_put(&id, "/");
     FH_MUST(hfsb_buf_append(&id, c->parts[3]));
     s = fh_find(c->hub, hfsb_buf_str(&id));
+    if (s && s->model != fh_part(c, 1, "models")) s = NULL;
     if (s && s->absent) {
         s->absent--;
         s = NULL;
@@ -166,7 +167,7 @@ static void fh_rebuild(fh_hub *hub, fh_space *s) {
                          : hub->o.prompt ? "RUNNING"
                                  : "BUILDING,BUILDING,APP_STARTING,RUNNING";
     fh_stages_begin(s, stages);
-    fh_machine_start(hub, s);
+    if (!s->model) fh_machine_start(hub, s);
 }
 
 static void fh_change_runtime(fh_call *c, const char *what) {
@@ -357,15 +358,19 @@ static void fh_create(fh_call *c) {
     hfsb_buf       id = HFSB_INIT;
     hfsb_json_iter it;
     fh_space      *s = NULL;
+    bool           model;
     if (!fh_authorized(c, true)) return;
     fh_named(c, &id);
-    if (!fh_arg(c, "name").len || !fh_same(fh_arg(c, "type"), "space") ||
-        !fh_arg(c, "sdk").len)
+    model = fh_same(fh_arg(c, "type"), "model");
+    if (!fh_arg(c, "name").len ||
+        (!model && (!fh_same(fh_arg(c, "type"), "space") ||
+                    !fh_arg(c, "sdk").len)))
         fh_error(c->reply, 400, NULL,
                  "\"name\", \"type\" and \"sdk\" are required");
     else s = fh_make(c, hfsb_buf_str(&id), false);
     hfsb_buf_free(&id);
     if (!s) return;
+    s->model = s->reserved = model;
     fh_copy(s->sdk, sizeof s->sdk, fh_arg(c, "sdk"));
     fh_take_pairs(&s->variables, hfsb_json_get(c->json.root, "variables"));
     fh_stages_begin(s, strcmp(s->sdk, "static") ? "NO_APP_FILE" : "RUNNING");

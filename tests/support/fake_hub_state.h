@@ -31,13 +31,16 @@ typedef struct fh_machine { /* what a Space runs on; fake_hub_build.h */
     unsigned           port;          /* 0: not yet */
     const char        *stage;
     char               sha[41];
+    hfsb_buf           command; /* of a job that is run: JSON, or empty */
 } fh_machine;
 
 typedef struct fh_space {
     struct fh_space *next;
     hfsb_buf         id;
     char             object[25];
-    bool             hidden, gone, reserved; /* reserved: the template */
+    bool             hidden, gone, reserved; /* reserved: the template, or a
+                                                model */
+    bool             model;
     char             sdk[16], hardware[48];
     long long        sleep; /* seconds; 0: not set */
     fh_pair         *secrets, *variables;
@@ -63,6 +66,8 @@ typedef struct fh_job {
     hfsb_buf       stages, log;
     size_t         asked;
     bool           cancelled, scheduled, suspended, gone;
+    fh_space      *box; /* what a job with an exposed port runs on: not among
+                           the Spaces; NULL: it has none */
 } fh_job;
 
 typedef struct fh_fault_item {

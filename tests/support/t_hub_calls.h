@@ -345,9 +345,12 @@ static hfsb_status do_job_cancel(t_hub *h) {
 }
 
 static hfsb_status do_jobs(t_hub *h) {
-    size_t      got = 0;
-    hfsb_status status =
-        hfsb_hub_jobs(h->hub, t_s("alice"), t_each, &got, NULL, &h->err);
+    hfsb_job_filter filter = HFSB_INIT;
+    size_t          got = 0;
+    hfsb_status     status;
+    filter.space = t_s("alice");
+    status =
+        hfsb_hub_jobs(h->hub, &filter, t_each, &got, NULL, &h->err);
     T_CHECK(status != HFSB_OK || got == 1);
     return status;
 }
