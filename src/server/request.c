@@ -206,10 +206,12 @@ static hfsbi_token hfsbi_token_find(const hfsb_server *server,
 /* Looks for the token in both fields that may carry it, and wipes it there.
    X-Sandbox-Authorization decides alone where it is present: in front of a
    private Space, Authorization carries the Hub's token. Where no token is
-   needed the route may use Authorization for itself. */
+   needed, or a face looks for its own, Authorization stays for it. */
 static hfsbi_token hfsbi_request_token(hfsb_request *r) {
     const hfsb_server *server = r->conn->server;
-    bool keep = server->access.no_auth || (r->route && r->route->set.no_token);
+    const hfsbi_face  *face = hfsbi_request_face(r);
+    bool keep = server->access.no_auth || (face && face->trusts) ||
+                (r->route && r->route->set.no_token);
     hfsbi_token own =
         hfsbi_token_find(server, &r->head, "x-sandbox-authorization", false);
     hfsbi_token other =
