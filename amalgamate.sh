@@ -71,7 +71,7 @@ sources_of() { # the sources of a room; its private header comes before them
     hub) echo request.c hub.c space.c commit.c jobs.c sandbox.c create.c \
         preload.c hf_jobs.c session.c ;;
     server) echo request.c reply.c conn.c websocket.c server.c ;;
-    api) echo fields.c call.c files.c events.c api.c ;;
+    api) echo fields.c call.c fetch.c upload.c files.c events.c api.c ;;
     mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c \
         mcp.c remote.c ;;
     dialect) echo dialect.c ;;

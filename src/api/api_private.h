@@ -8,6 +8,8 @@
      api.c     the object, its routes, /api/jobs, /api/health, /api/metrics
      call.c    a call of a tool, from the request to the reply
      fields.c  the arguments of a call, and the errors in them
+     fetch.c   a file as a reply
+     upload.c  a body as a file, or as several
      files.c   /api/files
      events.c  /api/events
 
@@ -183,13 +185,37 @@ HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
 /* Handles GET /api/events; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
 
-/* ---- files.c ---- */
+/* ---- fetch.c ---- */
 
-/* Adds the routes of /api/files, for the files in the root of the tools, which
-   must outlive the server's requests. HFSB_OK; HFSB_NOMEM, or as
-   hfsb_server_add(): routes added before the failure remain. */
-HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
-                                     hfsb_err *err);
+/* The HTTP status for the status of a failed file function. */
+HFSBI_FN int hfsbi_file_http_status(hfsb_status st);
+
+enum { HFSBI_ETAG = 96 }; /* bytes */
+
+/* Writes the strong validator of a version of a file, with its quotes and
+   NUL. */
+HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
+                              char                  etag[HFSBI_ETAG]);
+
+/* The conditions of a request. */
+typedef struct hfsbi_conditions {
+    hfsb_buf match, none_match; /* If-Match, If-None-Match; ptr NULL: none */
+} hfsbi_conditions;
+
+/* Copies the fields of the head. False without memory; the caller frees *c in
+   any case. */
+HFSBI_FN bool hfsbi_conditions_read(const hfsb_http_head *head,
+                                    const hfsb_alloc     *alloc,
+                                    hfsbi_conditions     *c);
+HFSBI_FN void hfsbi_conditions_free(hfsbi_conditions *c);
+/* Checks If-Match, and for a change If-None-Match. info NULL: the file does
+   not exist. False if a condition fails: the status is 412, *err has the
+   reason. In any thread. */
+HFSBI_FN bool hfsbi_conditions_hold(const hfsbi_conditions *c,
+                                    const hfsb_file_info   *info, bool change,
+                                    hfsb_err *err);
+/* True if the list is "*". */
+HFSBI_FN bool hfsbi_etag_is_any(const hfsb_buf *list);
 
 typedef enum hfsbi_range {
     HFSBI_RANGE_NONE,  /* absent, or ignored: send the whole file */
@@ -203,3 +229,118 @@ typedef enum hfsbi_range {
 HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
                                        unsigned long long *first,
                                        unsigned long long *length);
+
+/* A file to be sent as a reply. */
+typedef struct hfsbi_fetch_opts {
+    const hfsb_tools *tools; /* with the root and the journal; it must outlive
+                                the request */
+    hfsb_str    path;        /* copied */
+    const char *type;        /* Content-Type; constant (NULL:
+                                application/octet-stream) */
+    bool        part; /* send `length` bytes from `offset` on, or as many as
+                         there are, with 200; the head of the request is not
+                         looked at. Else its Range and its conditions count,
+                         and the reply has ETag and Last-Modified */
+    unsigned long long offset, length; /* ~0ull: up to the end */
+    /* Adds fields to the reply to an open file, whose status is 200, 206, 304
+       or 416; info has the true size of a file of /proc. False: without
+       memory, 503 is sent. (NULL: none) */
+    bool (*fields)(void *user, hfsb_request *request, int status,
+                   const hfsb_file_info *info);
+    /* Replies when there is nothing to send; status is 400 or above, err has
+       the reason. It may start other work for the request, such as listing a
+       directory (HFSB_IS_DIR, which then is not in the journal). (NULL:
+       hfsb_reply_error()) */
+    void (*refuse)(void *user, hfsb_request *request, int status,
+                   const hfsb_err *err);
+    /* Called once, last, also if the client is gone. (NULL: nothing) */
+    void (*release)(void *user);
+    void *user;
+} hfsbi_fetch_opts;
+
+/* Replies with a file, now or later; reports it as "download". All functions
+   are called in the loop. The reply has an exact Content-Length. For a route
+   without a body, or whose body is complete. */
+HFSBI_FN void hfsbi_fetch_start(hfsb_request           *request,
+                                const hfsbi_fetch_opts *opts);
+
+/* ---- upload.c ---- */
+
+/* A file that was written. */
+typedef struct hfsbi_upload_file {
+    hfsb_buf          path; /* as given to the writer */
+    hfsb_file_written written;
+    char              sha256[HFSB_SHA256_HEX]; /* of the bytes of the body; ""
+                                                  with no_sha256 */
+} hfsbi_upload_file;
+
+/* The end of an upload; valid during the call. */
+typedef struct hfsbi_upload_end {
+    int status; /* 201: the file was created; 200: replaced, or the body had
+                   parts; from 400 on: failed; 0: the client is gone or has an
+                   answer already */
+    const hfsb_err *err; /* for a status from 400 on: the reason */
+    hfsb_str        path; /* of the file that failed, or "" */
+    const hfsbi_upload_file *files; /* written completely, also if another
+                                       part failed after them */
+    size_t                   file_count;
+} hfsbi_upload_end;
+
+/* Where a body goes. The functions `prepare` and `part` are called in a pool
+   thread, one at a time: they must use only their own data. */
+typedef struct hfsbi_upload_opts {
+    const hfsb_tools *tools; /* with the root and the journal; it must outlive
+                                the request */
+    hfsb_str          path;  /* copied; not used with `part` */
+    hfsb_file_write_opts write; /* what its pointers lead to must exist until
+                                   `done` */
+    /* Write into the file from range->offset on, in place, instead of
+       replacing it; made if it does not exist. `write` is not used then.
+       Copied. (NULL: the whole file) */
+    const hfsbi_range_opts *range;
+    bool                    no_sha256; /* nobody wants it */
+    /* Before a file is opened: may check conditions, change the path and the
+       options. Else HFSB_OK: the file is refused with *err, and with *status
+       if that is set. (NULL: nothing) */
+    hfsb_status (*prepare)(void *user, hfsb_buf *path,
+                           hfsb_file_write_opts *write, int *status,
+                           hfsb_err *err);
+    /* The body is multipart/form-data. Called when a part begins, with its
+       name, filename and type: appends the path of the file that the part
+       becomes to *path; without one the part is skipped. Else HFSB_OK: the
+       upload ends, as for `prepare`. (NULL: the body is one file) */
+    hfsb_status (*part)(void *user, const hfsbi_multipart *part,
+                        hfsb_buf *path, int *status, hfsb_err *err);
+    size_t max_parts; /* (0: 1000) */
+    /* Replies; called once in the loop in any case, at the earliest during
+       hfsbi_upload_start(). The place to free `user`. */
+    void (*done)(void *user, hfsb_request *request,
+                 const hfsbi_upload_end *end);
+    void *user;
+} hfsbi_upload_opts;
+
+typedef struct hfsbi_upload hfsbi_upload;
+
+/* Sends the body of the request to a file, or with `part` to one for each part
+   as it ends. Called from `begin` of a route whose `body` and `fn` are the two
+   functions below; hfsb_request_set() and _on_gone() are used by the upload.
+   The files are opened before the body arrives: a client that sent "Expect:
+   100-continue" receives a refusal instead of 100. Memory is bounded: two
+   blocks of 192 KiB and the paths. Each file is reported as "upload". If the
+   client goes, files that are complete stay, the one that is not is as it
+   was (of a range, bytes that came are written). Statuses of failures:
+   hfsbi_file_http_status(); 415, 400 or 413 for a body in parts that is
+   not multipart/form-data, malformed or beyond a limit. */
+HFSBI_FN void hfsbi_upload_start(hfsb_request            *request,
+                                 const hfsbi_upload_opts *opts);
+HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
+                                hfsb_str piece);
+HFSBI_FN void hfsbi_upload_finish(void *user, hfsb_request *request);
+
+/* ---- files.c ---- */
+
+/* Adds the routes of /api/files, for the files in the root of the tools, which
+   must outlive the server's requests. HFSB_OK; HFSB_NOMEM, or as
+   hfsb_server_add(): routes added before the failure remain. */
+HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
+                                     hfsb_err *err);

@@ -35,6 +35,14 @@ HFSBI_UNUSED static void t_file_is(int line, const char *path,
     hfsb_buf_free(&got);
 }
 
+HFSBI_UNUSED static bool t_same_file(const char *path, hfsb_str bytes) {
+    hfsb_buf got = HFSB_INIT;
+    bool     ok = t_read_file(path, &got) &&
+              hfsb_str_equal(hfsb_buf_str(&got), bytes);
+    hfsb_buf_free(&got);
+    return ok;
+}
+
 HFSBI_UNUSED static bool t_exists(const char *path) {
     struct stat st;
     return lstat(path, &st) == 0;

@@ -42,6 +42,24 @@ HFSBI_UNUSED static hfsb_alloc tt_alloc(void) {
     return alloc;
 }
 
+/* Allocation number `at`, from 1 on, fails (0: none), or all from it on. */
+HFSBI_UNUSED static void tt_faults(size_t at, bool forever) {
+    pthread_mutex_lock(&tt_memory.lock);
+    tt_memory.heap.calls = 0;
+    tt_memory.heap.forever = forever;
+    tt_memory.heap.fail_at = at;
+    pthread_mutex_unlock(&tt_memory.lock);
+}
+
+/* How many there were since. */
+HFSBI_UNUSED static size_t tt_allocations(void) {
+    size_t n;
+    pthread_mutex_lock(&tt_memory.lock);
+    n = tt_memory.heap.calls;
+    pthread_mutex_unlock(&tt_memory.lock);
+    return n;
+}
+
 /* ---- the scratch directory ---- */
 
 static char   tt_dir[64]; /* DIR; DIR/work is the current directory, DIR/tmp
