@@ -74,7 +74,8 @@ sources_of() { # the sources of a room; its private header comes before them
     api) echo fields.c call.c fetch.c upload.c files.c events.c api.c ;;
     mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c \
         mcp.c remote.c ;;
-    dialect) echo dialect.c ;;
+    dialect) echo dialect.c e2b.c e2b_rest.c e2b_process.c e2b_input.c \
+        e2b_files.c e2b_watch.c e2b_control.c ;;
     esac
 }
 

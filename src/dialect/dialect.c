@@ -7,21 +7,22 @@
 
 /* ---- the list ---- */
 
-static const hfsbi_dialect_kind *const hfsbi_dialects[] = {NULL};
+/* Each returns its kind. */
+static const hfsbi_dialect_kind *(*const hfsbi_dialects[])(void) = {
+    hfsbi_dialect_e2b};
+
+enum { HFSBI_DIALECTS = sizeof hfsbi_dialects / sizeof *hfsbi_dialects };
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
-    for (i = 0; name && hfsbi_dialects[i]; i++)
-        if (strcmp(hfsbi_dialects[i]->name, name) == 0)
-            return hfsbi_dialects[i];
+    for (i = 0; name && i < HFSBI_DIALECTS; i++)
+        if (strcmp(hfsbi_dialects[i]()->name, name) == 0)
+            return hfsbi_dialects[i]();
     return NULL;
 }
 
 const char *hfsb_dialect_name(size_t n) {
-    size_t i;
-    for (i = 0; hfsbi_dialects[i]; i++)
-        if (i == n) return hfsbi_dialects[i]->name;
-    return NULL;
+    return n < HFSBI_DIALECTS ? hfsbi_dialects[n]()->name : NULL;
 }
 
 /* ---- the part of the server ---- */

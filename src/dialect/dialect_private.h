@@ -8,7 +8,8 @@
 /* dialect_private.h - what the dialects share.
 
      dialect.c   opens a dialect: its tools, its face, its port; helpers
-     e2b.c       E2B's envd: sandboxes, tokens, errors, REST
+     e2b.c       E2B's envd: sandboxes, tokens, errors
+     e2b_rest.c  its REST calls
      e2b_process.c, e2b_input.c, e2b_files.c, e2b_watch.c   its services
      e2b_control.c                                          its control plane
 
@@ -79,11 +80,13 @@ typedef struct hfsbi_e2b_watcher hfsbi_e2b_watcher;
 
 /* What the control plane knows of a sandbox. */
 typedef struct hfsbi_e2b_lease {
+    hfsb_buf    dir; /* its directory, and root */
+    hfsb_root  *root;
     hfsb_buf    template_id, metadata; /* metadata: a JSON object */
     long long   started, ends;         /* seconds since 1970 */
     hfsbi_timer timer;                 /* ends the sandbox, or looks whether a
                                           dead one can be freed */
-    hfsbi_task  task; /* removes the directory */
+    hfsbi_task  task;                  /* removes the directory */
     bool        removing;
 } hfsbi_e2b_lease;
 
@@ -100,7 +103,7 @@ typedef struct hfsbi_e2b_box {
     char                  id[24]; /* "": the server's own */
     bool                  dead;
     size_t                users;
-    hfsb_buf              token;    /* in plain: signatures need it; empty:
+    hfsb_buf              token; /* in plain: signatures need it; empty:
                                        that of the dialect counts */
     unsigned char         digest[HFSB_SHA256_SIZE]; /* of it */
     hfsb_buf              env;      /* "NAME=value", each ends in NUL */
@@ -111,11 +114,12 @@ typedef struct hfsbi_e2b_box {
 } hfsbi_e2b_box;
 
 struct hfsbi_e2b {
-    hfsbi_dialect  dialect; /* first */
-    hfsbi_e2b_box  own;
-    hfsbi_e2b_box *boxes;      /* of the control plane, newest first */
-    bool           controlled; /* there was one */
-    char           user[64];   /* the name of the server's user */
+    hfsbi_dialect      dialect; /* first */
+    hfsbi_e2b_box      own;
+    hfsbi_e2b_box     *boxes;      /* of the control plane, newest first */
+    bool               controlled; /* there was one */
+    char               user[64];   /* the name of the server's user */
+    unsigned long long cpu_all, cpu_idle; /* ticks when /metrics last looked */
 };
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_e2b(void);
@@ -155,7 +159,7 @@ HFSBI_FN void hfsbi_e2b_end(hfsb_request *request, hfsbi_connect_code code,
 /* The member of an object by its name in JSON, or in the protocol. */
 HFSBI_FN const hfsb_json_value *hfsbi_e2b_get(const hfsb_json_value *object,
                                               const char            *name,
-                                              const char *other);
+                                              const char            *other);
 /* The number in a field of the request; fallback without one, or for another
    value. */
 HFSBI_FN long long hfsbi_e2b_field(const hfsb_request *request,
@@ -165,6 +169,8 @@ HFSBI_FN long long hfsbi_e2b_beat_ms(const hfsb_request *request);
 /* Appends the absolute path for a path of a client; false without memory. */
 HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
                              hfsb_buf *out);
+/* The same for paths that begin at `base`, in any thread. */
+HFSBI_FN bool hfsbi_e2b_join(hfsb_str base, hfsb_str path, hfsb_buf *out);
 /* Appends the variables of an object to a list, instead of those that it has.
    HFSB_OK; HFSB_ARG for an invalid name or value; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_e2b_set_env(hfsb_buf              *list,
@@ -182,8 +188,8 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_watch(hfsbi_e2b *e2b, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_e2b_add_control(hfsbi_e2b *e2b, hfsb_err *err);
 /* Finds the program that the `process` of a message names, and that runs; the
    caller holds it. NULL after an error reply. */
-HFSBI_FN hfsbi_job *hfsbi_e2b_select_running(hfsbi_e2b_box *box,
-                                             hfsb_request  *request,
+HFSBI_FN hfsbi_job *hfsbi_e2b_select_running(hfsbi_e2b_box         *box,
+                                             hfsb_request          *request,
                                              const hfsb_json_value *message);
 /* Ends the watchers of a sandbox, and the streams that have them. */
 HFSBI_FN void hfsbi_e2b_end_watchers(hfsbi_e2b_box *box);

@@ -61,9 +61,8 @@ HFSBI_FN bool hfsbi_e2b_send(hfsb_request *request, hfsb_str json) {
     if (json.len <= 1024) { /* one chunk */
         memcpy(small, head, sizeof head);
         memcpy(small + sizeof head, json.ptr, json.len);
-        return hfsb_reply_write(request,
-                                hfsb_str_make(small, json.len +
-                                                         sizeof head)) ==
+        return hfsb_reply_write(
+                   request, hfsb_str_make(small, json.len + sizeof head)) ==
                HFSB_OK;
     }
     st = hfsb_reply_write(request, hfsb_str_make(head, sizeof head));
@@ -153,11 +152,10 @@ static void hfsbi_e2b_refuse(hfsbi_face *face, hfsb_request *request,
         status = 502;
         message = HFSB_LIT("The sandbox was not found");
     }
-    hfsbi_e2b_reply_error(request, status,
-                          hfsbi_e2b_is_rpc(request)
-                              ? hfsbi_e2b_code_of_http(status)
-                              : NULL,
-                          message);
+    hfsbi_e2b_reply_error(
+        request, status,
+        hfsbi_e2b_is_rpc(request) ? hfsbi_e2b_code_of_http(status) : NULL,
+        message);
 }
 
 HFSBI_FN void hfsbi_e2b_reply_empty(hfsb_request *request) {
@@ -168,8 +166,8 @@ HFSBI_FN void hfsbi_e2b_reply_empty(hfsb_request *request) {
 
 HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_named(hfsbi_e2b          *e2b,
                                             const hfsb_request *request) {
-    hfsb_str id = hfsb_http_field_find(hfsb_request_head(request),
-                                       "e2b-sandbox-id");
+    hfsb_str id =
+        hfsb_http_field_find(hfsb_request_head(request), "e2b-sandbox-id");
     hfsbi_e2b_box *box = e2b->boxes;
     for (; box; box = box->next)
         if (!box->dead && hfsb_str_equal(hfsb_cstr(box->id), id)) return box;
@@ -194,8 +192,8 @@ static bool hfsbi_e2b_basic_ok(const hfsbi_e2b    *e2b,
     hfsb_buf plain = HFSB_INIT;
     hfsb_str name;
     bool     ok;
-    if (value.len < 6 || !hfsb_http_same(hfsb_str_slice(value, 0, 6),
-                                         HFSB_LIT("basic ")))
+    if (value.len < 6 ||
+        !hfsb_http_same(hfsb_str_slice(value, 0, 6), HFSB_LIT("basic ")))
         return true;
     plain.alloc = e2b->dialect.alloc;
     plain.max = 1024;
@@ -284,13 +282,13 @@ static bool hfsbi_e2b_is_signed(const hfsbi_e2b_box *box,
                                 const hfsb_request  *request) {
     static const char *const keys[] = {"path", "username",
                                        "signature_expiration", "signature"};
-    hfsb_str           method = hfsb_request_head(request)->method;
-    bool               ok = box->token.len > 0;
-    hfsb_buf           query[4] = {HFSB_INIT};
-    char               want[64];
-    unsigned long long until = 0;
-    unsigned           diff = 0;
-    size_t             i;
+    hfsb_str                 method = hfsb_request_head(request)->method;
+    bool                     ok = box->token.len > 0;
+    hfsb_buf                 query[4] = {HFSB_INIT};
+    char                     want[64];
+    unsigned long long       until = 0;
+    unsigned                 diff = 0;
+    size_t                   i;
     for (i = 0; i < 4; i++) {
         memset(&query[i], 0, sizeof query[i]);
         query[i].alloc = box->e2b->dialect.alloc;
@@ -298,8 +296,8 @@ static bool hfsbi_e2b_is_signed(const hfsbi_e2b_box *box,
             HFSB_NOMEM)
             ok = false;
     }
-    hfsbi_e2b_sign(box, query,
-                   !hfsb_str_equal(method, HFSB_LIT("POST")), want);
+    hfsbi_e2b_sign(box, query, !hfsb_str_equal(method, HFSB_LIT("POST")),
+                   want);
     ok = ok && query[3].len == strlen(want);
     for (i = 0; ok && want[i]; i++)
         diff |= (unsigned)(unsigned char)want[i] ^
@@ -343,7 +341,7 @@ static bool hfsbi_e2b_trusts(hfsbi_face *face, hfsb_request *request) {
 
 HFSBI_FN const hfsb_json_value *hfsbi_e2b_get(const hfsb_json_value *object,
                                               const char            *name,
-                                              const char *other) {
+                                              const char            *other) {
     const hfsb_json_value *value = hfsb_json_get(object, name);
     return value ? value : hfsb_json_get(object, other);
 }
@@ -352,7 +350,8 @@ HFSBI_FN long long hfsbi_e2b_field(const hfsb_request *request,
                                    const char *name, long long fallback) {
     hfsb_str value = hfsb_http_field_find(hfsb_request_head(request), name);
     unsigned long long n = 0;
-    if (!value.len || hfsbi_read_decimal(value, 9999999999ull, &n) != value.len)
+    if (!value.len ||
+        hfsbi_read_decimal(value, 9999999999ull, &n) != value.len)
         return fallback;
     return (long long)n;
 }
@@ -360,6 +359,13 @@ HFSBI_FN long long hfsbi_e2b_field(const hfsb_request *request,
 HFSBI_FN long long hfsbi_e2b_beat_ms(const hfsb_request *request) {
     long long n = hfsbi_e2b_field(request, "keepalive-ping-interval", 90);
     return (n < 1 || n > 86400 ? 90 : n) * 1000;
+}
+
+HFSBI_FN bool hfsbi_e2b_join(hfsb_str base, hfsb_str path, hfsb_buf *out) {
+    if (hfsb_str_equal(path, HFSB_LIT("~"))) path = HFSB_LIT("");
+    else if (hfsb_str_starts(path, HFSB_LIT("~/")))
+        path = hfsb_str_slice(path, 2, path.len);
+    return hfsb_path_join(base, path, out) == HFSB_OK;
 }
 
 HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
@@ -370,10 +376,7 @@ HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
     if (!base.len) base = hfsb_root_work_dir(root);
     if (!base.len) base = hfsb_root_path(root);
     if (!base.len && getcwd(here, sizeof here)) base = hfsb_cstr(here);
-    if (hfsb_str_equal(path, HFSB_LIT("~"))) path = HFSB_LIT("");
-    else if (hfsb_str_starts(path, HFSB_LIT("~/")))
-        path = hfsb_str_slice(path, 2, path.len);
-    return hfsb_path_join(base, path, out) == HFSB_OK;
+    return hfsbi_e2b_join(base, path, out);
 }
 
 /* The message of a stream, which is one envelope. */
@@ -389,15 +392,16 @@ static bool hfsbi_e2b_unwrap(hfsb_request *request, hfsb_str *message) {
     if (event == HFSBI_CONNECT_DATA && piece.over && used == body.len)
         return true;
     if (event == HFSBI_CONNECT_DATA) /* the rest tells why */
-        event = hfsbi_connect_next(
-            &reader, hfsb_str_slice(body, used, body.len), true, &piece, &used,
-            &err);
+        event =
+            hfsbi_connect_next(&reader, hfsb_str_slice(body, used, body.len),
+                               true, &piece, &used, &err);
     hfsbi_e2b_fail(request,
                    event == HFSBI_CONNECT_BAD ? piece.code
                                               : HFSBI_CONNECT_INVALID_ARGUMENT,
-                   "%s", event == HFSBI_CONNECT_BAD
-                             ? err.msg
-                             : "The request must be one message.");
+                   "%s",
+                   event == HFSBI_CONNECT_BAD
+                       ? err.msg
+                       : "The request must be one message.");
     return false;
 }
 
@@ -518,7 +522,8 @@ static void hfsbi_e2b_find_user(hfsbi_e2b *e2b) {
         return;
     rest = hfsb_buf_str(&all);
     while (hfsbi_list_next(&rest, '\n', &line)) {
-        if (!hfsbi_list_next(&line, ':', &name) || name.len >= sizeof e2b->user ||
+        if (!hfsbi_list_next(&line, ':', &name) ||
+            name.len >= sizeof e2b->user ||
             !hfsbi_list_next(&line, ':', &field) ||
             !hfsbi_list_next(&line, ':', &field) ||
             hfsbi_read_decimal(field, ~0u, &n) != field.len || n != uid)
@@ -539,8 +544,6 @@ static hfsb_status hfsbi_e2b_open(hfsbi_dialect           *d,
     e2b->own.tools = d->tools;
     e2b->own.token.alloc = e2b->own.env.alloc = d->alloc;
     e2b->own.work_dir.alloc = d->alloc;
-    e2b->own.lease.template_id.alloc = e2b->own.lease.metadata.alloc =
-        d->alloc;
     d->part.end = hfsbi_e2b_end_part;
     d->part.busy = hfsbi_e2b_busy;
     d->face.trusts = hfsbi_e2b_trusts;
@@ -561,8 +564,7 @@ static void hfsbi_e2b_close(hfsbi_dialect *d) {
     hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)d;
     while (e2b->boxes) hfsbi_e2b_box_free(e2b->boxes);
     if (e2b->own.tools) hfsbi_e2b_end_watchers(&e2b->own);
-    if (e2b->own.token.len)
-        hfsbi_wipe(e2b->own.token.ptr, e2b->own.token.len);
+    if (e2b->own.token.len) hfsbi_wipe(e2b->own.token.ptr, e2b->own.token.len);
     hfsb_buf_free(&e2b->own.token);
     hfsb_buf_free(&e2b->own.env);
     hfsb_buf_free(&e2b->own.work_dir);

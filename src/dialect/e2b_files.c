@@ -27,12 +27,13 @@ static void hfsbi_e2b_mode_text(hfsbi_entry_type type, unsigned mode,
 
 /* Writes the name of a user or group: the one we know, or its number. */
 static void hfsbi_e2b_put_owner(hfsb_json_writer *w, const char *key,
-                                unsigned long id, bool own,
-                                const char *user) {
+                                unsigned long id, bool own, const char *user) {
     char text[24];
     (void)snprintf(text, sizeof text, "%lu", id);
     hfsbi_put_member_str(w, key,
-                         hfsb_cstr(own ? user : id == 0 ? "root" : text));
+                         hfsb_cstr(own       ? user
+                                   : id == 0 ? "root"
+                                             : text));
 }
 
 static void hfsbi_e2b_put_time(hfsb_json_writer     *w,
@@ -79,7 +80,7 @@ static hfsb_status hfsbi_e2b_put_info(hfsb_json_writer *w,
         hfsb_cstr(info.type == HFSBI_ENTRY_FILE     ? "FILE_TYPE_FILE"
                   : info.type == HFSBI_ENTRY_FOLDER ? "FILE_TYPE_DIRECTORY"
                   : info.type == HFSBI_ENTRY_LINK   ? "FILE_TYPE_SYMLINK"
-                                                    : "FILE_TYPE_UNSPECIFIED"));
+                                                  : "FILE_TYPE_UNSPECIFIED"));
     hfsbi_put_member_str(w, "path", path);
     hfsbi_put_member_str(w, "size", hfsb_cstr(size));
     hfsbi_put_member_int(w, "mode", (long long)(info.file.mode & 0777u));
@@ -224,8 +225,7 @@ static void hfsbi_e2b_op_run(void *user) {
     hfsb_json_put_object(&op->w);
     op->st = op->run(op);
     hfsb_json_put_end(&op->w);
-    if (op->st == HFSB_OK)
-        op->st = hfsb_json_writer_finish(&op->w, &op->err);
+    if (op->st == HFSB_OK) op->st = hfsb_json_writer_finish(&op->w, &op->err);
 }
 
 static void hfsbi_e2b_op_done(void *user, hfsb_request *request) {
@@ -309,7 +309,7 @@ static void hfsbi_e2b_remove(void *user, hfsb_request *request) {
 
 HFSBI_FN hfsb_status hfsbi_e2b_add_files(hfsbi_e2b *e2b, hfsb_err *err) {
 #define HFSBI_E2B_ROUTE(name, fn) \
-    {"POST", "/filesystem.Filesystem/" name, fn, false, NULL, NULL}
+    { "POST", "/filesystem.Filesystem/" name, fn, false, NULL, NULL }
     static const hfsbi_dialect_route routes[] = {
         HFSBI_E2B_ROUTE("Stat", hfsbi_e2b_stat),
         HFSBI_E2B_ROUTE("MakeDir", hfsbi_e2b_make_dir),

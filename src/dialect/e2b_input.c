@@ -38,7 +38,7 @@ static void hfsbi_e2b_input_again(hfsbi_timer *timer);
 static hfsbi_e2b_input *hfsbi_e2b_input_new(hfsbi_e2b_box *box,
                                             hfsb_request  *request) {
     const hfsb_alloc *alloc = &box->tools->alloc;
-    hfsbi_e2b_input  *in = (hfsbi_e2b_input *)hfsbi_array(alloc, 1, sizeof *in);
+    hfsbi_e2b_input *in = (hfsbi_e2b_input *)hfsbi_array(alloc, 1, sizeof *in);
     if (!in) {
         hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
         return NULL;

@@ -45,16 +45,15 @@ static hfsbi_job *hfsbi_e2b_select(hfsbi_e2b_box *box, hfsb_request *request,
     return NULL;
 }
 
-HFSBI_FN hfsbi_job *hfsbi_e2b_select_running(hfsbi_e2b_box *box,
-                                             hfsb_request  *request,
+HFSBI_FN hfsbi_job *hfsbi_e2b_select_running(hfsbi_e2b_box         *box,
+                                             hfsb_request          *request,
                                              const hfsb_json_value *message) {
     hfsbi_job *job =
         hfsbi_e2b_select(box, request, hfsb_json_get(message, "process"));
     if (!job || job->state == HFSBI_JOB_RUNNING) return job;
-    hfsbi_e2b_fail(request, HFSBI_CONNECT_NOT_FOUND, "Process %ld %s.",
-                   job->pid,
-                   job->state == HFSBI_JOB_DONE ? "has ended"
-                                                : "has not started");
+    hfsbi_e2b_fail(
+        request, HFSBI_CONNECT_NOT_FOUND, "Process %ld %s.", job->pid,
+        job->state == HFSBI_JOB_DONE ? "has ended" : "has not started");
     hfsbi_program_release(job);
     return NULL;
 }
@@ -150,8 +149,7 @@ static void hfsbi_e2b_send_exit(hfsb_request          *request,
     bool exited = end->end == HFSB_PROC_EXITED;
     int  code = exited ? end->exit_code : -1;
     char status[64], text[256];
-    if (exited)
-        (void)snprintf(status, sizeof status, "exit status %d", code);
+    if (exited) (void)snprintf(status, sizeof status, "exit status %d", code);
     else if (hfsbi_e2b_signal_name(end->signal))
         (void)snprintf(status, sizeof status, "signal: %s",
                        hfsbi_e2b_signal_name(end->signal));
@@ -222,7 +220,8 @@ static void hfsbi_e2b_stream_begin(void *user, hfsbi_job *job) {
     if (failure) {
         hfsb_status st = job->result.code;
         hfsbi_e2b_stream_end(s,
-                             job->end.timed_out ? HFSBI_CONNECT_DEADLINE_EXCEEDED
+                             job->end.timed_out
+                                 ? HFSBI_CONNECT_DEADLINE_EXCEEDED
                              : st == HFSB_NOT_FOUND || st == HFSB_DENIED
                                  ? HFSBI_CONNECT_INVALID_ARGUMENT
                                  : hfsbi_e2b_code(st),
@@ -245,9 +244,9 @@ static void hfsbi_e2b_stream_begin(void *user, hfsbi_job *job) {
    reply. */
 static hfsbi_e2b_stream *hfsbi_e2b_stream_new(hfsbi_e2b_box *box,
                                               hfsb_request  *request) {
-    long long ms = hfsbi_e2b_field(request, "connect-timeout-ms", 0);
-    hfsbi_e2b_stream *s = (hfsbi_e2b_stream *)hfsbi_array(&box->tools->alloc,
-                                                          1, sizeof *s);
+    long long         ms = hfsbi_e2b_field(request, "connect-timeout-ms", 0);
+    hfsbi_e2b_stream *s =
+        (hfsbi_e2b_stream *)hfsbi_array(&box->tools->alloc, 1, sizeof *s);
     if (!s) {
         hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
         return NULL;
@@ -312,7 +311,8 @@ static hfsb_status hfsbi_e2b_spec_fill(const hfsbi_e2b_box   *box,
         spec->raw.rows = rows > 0 && rows <= 65535 ? (unsigned)rows : 24;
     }
     spec->raw.keep_input =
-        spec->raw.cols || hfsb_json_bool(hfsb_json_get(message, "stdin"), true);
+        spec->raw.cols ||
+        hfsb_json_bool(hfsb_json_get(message, "stdin"), true);
     hfsb_buf_append(&spec->raw.tag, hfsbi_json_get_str(message, "tag"));
     hfsb_buf_append(&spec->env, hfsb_buf_str(&box->env));
     st = hfsbi_e2b_set_env(&spec->env, hfsb_json_get(p, "envs"), err);
@@ -411,8 +411,7 @@ static void hfsbi_e2b_list(void *user, hfsb_request *request) {
     hfsb_json_put_end(&w);
     if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);
-    else
-        hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
+    else hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
     hfsb_buf_free(&out);
 }
 
@@ -477,7 +476,7 @@ static void hfsbi_e2b_update(void *user, hfsb_request *request) {
 
 HFSBI_FN hfsb_status hfsbi_e2b_add_process(hfsbi_e2b *e2b, hfsb_err *err) {
 #define HFSBI_E2B_ROUTE(name, fn) \
-    {"POST", "/process.Process/" name, fn, false, NULL, NULL}
+    { "POST", "/process.Process/" name, fn, false, NULL, NULL }
     static const hfsbi_dialect_route routes[] = {
         HFSBI_E2B_ROUTE("Start", hfsbi_e2b_start),
         HFSBI_E2B_ROUTE("Connect", hfsbi_e2b_connect),

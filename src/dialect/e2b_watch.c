@@ -191,8 +191,8 @@ static void hfsbi_e2b_add_change(hfsbi_e2b_watcher  *w,
 
 static void hfsbi_e2b_watcher_read(void *user) {
     hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
-    size_t       max = w->stream ? HFSBI_E2B_EVENTS : HFSBI_E2B_POLLED;
-    hfsbi_change change;
+    size_t             max = w->stream ? HFSBI_E2B_EVENTS : HFSBI_E2B_POLLED;
+    hfsbi_change       change;
     while (w->out.len < max && !w->over && !w->lost &&
            w->out.status == HFSB_OK) {
         if (!hfsbi_folder_watch_next(w->watch, &change)) return;
@@ -279,9 +279,9 @@ static void hfsbi_e2b_watcher_open(void *user) {
     opts.walled = w->box->tools->walled;
     opts.fn = hfsbi_e2b_watcher_news;
     opts.user = w;
-    w->st = hfsbi_folder_watch_open(w->box->tools->place,
-                                    hfsb_buf_str(&w->path), &opts, &w->watch,
-                                    &w->err);
+    w->st =
+        hfsbi_folder_watch_open(w->box->tools->place, hfsb_buf_str(&w->path),
+                                &opts, &w->watch, &w->err);
 }
 
 static void hfsbi_e2b_watcher_opened(void *user, hfsb_request *request) {
@@ -445,7 +445,7 @@ static void hfsbi_e2b_remove_watcher(void *user, hfsb_request *request) {
 
 HFSBI_FN hfsb_status hfsbi_e2b_add_watch(hfsbi_e2b *e2b, hfsb_err *err) {
 #define HFSBI_E2B_ROUTE(name, fn) \
-    {"POST", "/filesystem.Filesystem/" name, fn, false, NULL, NULL}
+    { "POST", "/filesystem.Filesystem/" name, fn, false, NULL, NULL }
     static const hfsbi_dialect_route routes[] = {
         HFSBI_E2B_ROUTE("WatchDir", hfsbi_e2b_watch_dir),
         HFSBI_E2B_ROUTE("CreateWatcher", hfsbi_e2b_create_watcher),
