@@ -198,6 +198,10 @@ HFSBI_FN void hfsbi_e2b_end_watchers(hfsbi_e2b_box *box);
 HFSBI_FN hfsb_status hfsbi_e2b_put_entry(hfsb_json_writer *w,
                                          const hfsb_root *root, hfsb_str path,
                                          const char *user, hfsb_err *err);
+/* Extended attributes of these names are the metadata of a file. */
+#define HFSBI_E2B_MARK "user.e2b."
+/* Puts a list as hfsbi_path_marks() makes it into an object, as "metadata". */
+HFSBI_FN void hfsbi_e2b_put_metadata(hfsb_json_writer *w, hfsb_str list);
 /* Sets the access token of a sandbox; false without memory. */
 HFSBI_FN bool hfsbi_e2b_set_token(hfsbi_e2b_box *box, hfsb_str token);
 /* Ends a sandbox of the control plane. */

@@ -60,7 +60,30 @@ static void hfsbi_e2b_follow(const hfsb_root *root, hfsb_str path,
     } else hfsb_buf_append(target, link);
 }
 
-/* Writes an entry, which a symlink is shown as what it leads to. */
+HFSBI_FN void hfsbi_e2b_put_metadata(hfsb_json_writer *w, hfsb_str list) {
+    hfsb_str name, value;
+    hfsb_json_put_key(w, HFSB_LIT("metadata"));
+    hfsb_json_put_object(w);
+    while (hfsbi_list_next(&list, '\0', &name) && name.len &&
+           hfsbi_list_next(&list, '\0', &value)) {
+        hfsb_json_put_key(w, name);
+        hfsb_json_put_str(w, value);
+    }
+    hfsb_json_put_end(w);
+}
+
+/* Writes the metadata of a file, if it has any. */
+static void hfsbi_e2b_add_metadata(hfsb_json_writer *w, const hfsb_root *root,
+                                   hfsb_str path) {
+    hfsb_buf list = HFSB_INIT;
+    list.alloc = hfsbi_root_alloc(root);
+    if (hfsbi_path_marks(root, path, HFSBI_E2B_MARK, &list, NULL) == HFSB_OK &&
+        list.len)
+        hfsbi_e2b_put_metadata(w, hfsb_buf_str(&list));
+    hfsb_buf_free(&list);
+}
+
+/* Writes an entry; a symlink is shown as what it leads to. */
 static hfsb_status hfsbi_e2b_put_info(hfsb_json_writer *w,
                                       const hfsb_root *root, hfsb_str path,
                                       const hfsbi_path_info *found,
@@ -92,6 +115,7 @@ static hfsb_status hfsbi_e2b_put_info(hfsb_json_writer *w,
     hfsbi_e2b_put_time(w, &info.file);
     if (found->type == HFSBI_ENTRY_LINK)
         hfsbi_put_member_str(w, "symlinkTarget", hfsb_buf_str(&target));
+    if (info.type == HFSBI_ENTRY_FILE) hfsbi_e2b_add_metadata(w, root, path);
     hfsb_json_put_end(w);
     hfsb_buf_free(&target);
     return target.status;

@@ -70,6 +70,7 @@ typedef struct hfsbi_e2b_stream {
     long long         until; /* the deadline; 0: none */
     long long         sent;  /* when the last message was */
     bool              begun;
+    bool              starts; /* the deadline is also that of the program */
 } hfsbi_e2b_stream;
 
 static void hfsbi_e2b_stream_free(hfsbi_e2b_stream *s) {
@@ -191,7 +192,7 @@ static void hfsbi_e2b_stream_pump(hfsbi_e2b_stream *s) {
             if (!hfsbi_e2b_send_data(s->request, &event)) return;
             continue;
         }
-        if (s->until && s->job->end.timed_out) {
+        if (s->starts && s->job->end.timed_out) {
             hfsbi_e2b_stream_late(&s->deadline);
             return;
         }
@@ -337,6 +338,7 @@ static void hfsbi_e2b_start(void *user, hfsb_request *request) {
     }
     hfsbi_job_spec_init(&spec, &ask.box->tools->alloc);
     st = hfsbi_e2b_spec_fill(ask.box, ask.doc.root, &spec, &err);
+    s->starts = true;
     if (s->until) /* the same deadline ends the program */
         spec.timeout = (double)(s->until - hfsb_clock_ms()) / 1000.0;
     if (s->until && spec.timeout <= 0) spec.timeout = 0.001;

@@ -237,8 +237,12 @@ static void hfsbi_e2b_files_get(void *user, hfsb_request *request) {
 
 typedef struct hfsbi_e2b_put {
     hfsbi_e2b_box *box;
-    hfsb_buf       base; /* where the names of parts begin */
-    hfsb_buf       path; /* of the query; or empty */
+    hfsb_buf       base;     /* where the names of parts begin */
+    hfsb_buf       path;     /* of the query; or empty */
+    hfsb_buf       metadata; /* as of hfsbi_path_marks() */
+    hfsb_buf       written;  /* paths, each ended by NUL */
+    hfsb_status    st;       /* of setting the metadata */
+    hfsb_err       err;
 } hfsbi_e2b_put;
 
 /* A part becomes the file that the query names, or else the part itself. In a
@@ -260,25 +264,26 @@ static hfsb_status hfsbi_e2b_put_part(void *user, const hfsbi_multipart *part,
                : HFSB_NOMEM;
 }
 
-static void hfsbi_e2b_put_reply(const hfsbi_e2b_put    *put,
-                                hfsb_request           *request,
-                                const hfsbi_upload_end *end) {
+static void hfsbi_e2b_put_reply(const hfsbi_e2b_put *put,
+                                hfsb_request        *request) {
     hfsb_json_writer w;
     hfsb_buf         out = HFSB_INIT;
-    size_t           i;
+    hfsb_str         rest = hfsb_buf_str(&put->written), path;
     out.alloc = put->base.alloc;
     hfsb_json_writer_init(&w, &out, NULL);
     hfsb_json_put_array(&w);
-    for (i = 0; i < end->file_count; i++) {
-        hfsb_str path = hfsb_buf_str(&end->files[i].path);
+    while (hfsbi_list_next(&rest, '\0', &path) && path.len) {
         hfsb_json_put_object(&w);
         hfsbi_put_member_str(&w, "path", path);
         hfsbi_put_member_str(&w, "name", hfsb_path_base(path));
         hfsbi_put_member_str(&w, "type", HFSB_LIT("file"));
+        if (put->metadata.len)
+            hfsbi_e2b_put_metadata(&w, hfsb_buf_str(&put->metadata));
         hfsb_json_put_end(&w);
     }
     hfsb_json_put_end(&w);
-    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+    if (put->written.status == HFSB_OK &&
+        hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);
     else
         hfsb_reply_error(request, 503,
@@ -291,16 +296,70 @@ static void hfsbi_e2b_put_free(hfsbi_e2b_put *put) {
     put->box->users--;
     hfsb_buf_free(&put->base);
     hfsb_buf_free(&put->path);
+    hfsb_buf_free(&put->metadata);
+    hfsb_buf_free(&put->written);
     hfsbi_array_free(&alloc, put, 1, sizeof *put);
+}
+
+/* Sets the metadata of all files, in a thread. */
+static void hfsbi_e2b_put_mark(void *user) {
+    hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
+    hfsb_str       rest = hfsb_buf_str(&put->written), path;
+    while (put->st == HFSB_OK && hfsbi_list_next(&rest, '\0', &path) &&
+           path.len)
+        put->st =
+            hfsbi_path_set_marks(put->box->tools->place, path, HFSBI_E2B_MARK,
+                                 hfsb_buf_str(&put->metadata), &put->err);
+}
+
+static void hfsbi_e2b_put_marked(void *user, hfsb_request *request) {
+    hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
+    if (put->st == HFSB_OK) hfsbi_e2b_put_reply(put, request);
+    else
+        hfsb_reply_error(request, hfsbi_file_http_status(put->st),
+                         "The files are written, but not their metadata. %s",
+                         put->err.msg);
+    hfsbi_e2b_put_free(put);
 }
 
 static void hfsbi_e2b_put_done(void *user, hfsb_request *request,
                                const hfsbi_upload_end *end) {
     hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
+    size_t         i;
+    for (i = 0; i < end->file_count; i++) {
+        hfsb_buf_append(&put->written, hfsb_buf_str(&end->files[i].path));
+        hfsb_buf_append_byte(&put->written, '\0');
+    }
+    if (end->status && end->status < 400 && put->metadata.len) {
+        hfsb_request_on_gone(request, NULL, NULL);
+        hfsbi_request_work(request, put->box->tools->walled,
+                           hfsbi_e2b_put_mark, hfsbi_e2b_put_marked, put);
+        return;
+    }
     if (end->status >= 400)
         hfsb_reply_error(request, end->status, "%s", end->err->msg);
-    else if (end->status) hfsbi_e2b_put_reply(put, request, end);
+    else if (end->status) hfsbi_e2b_put_reply(put, request);
     hfsbi_e2b_put_free(put);
+}
+
+/* Collects the fields X-Metadata-NAME; false without memory. */
+static bool hfsbi_e2b_put_fields(hfsbi_e2b_put        *put,
+                                 const hfsb_http_head *head) {
+    const hfsb_str prefix = HFSB_LIT("x-metadata-");
+    size_t         i;
+    for (i = 0; i < head->field_count; i++) {
+        hfsb_str name = head->fields[i].name;
+        if (name.len <= prefix.len ||
+            !hfsb_http_same(hfsb_str_slice(name, 0, prefix.len), prefix))
+            continue;
+        for (name = hfsb_str_slice(name, prefix.len, name.len); name.len;
+             name = hfsb_str_slice(name, 1, name.len))
+            hfsb_buf_append_byte(&put->metadata, hfsbi_lower(name.ptr[0]));
+        hfsb_buf_append_byte(&put->metadata, '\0');
+        hfsb_buf_append(&put->metadata, head->fields[i].value);
+        hfsb_buf_append_byte(&put->metadata, '\0');
+    }
+    return put->metadata.status == HFSB_OK;
 }
 
 /* What a request to write has; NULL after an error reply. */
@@ -315,8 +374,10 @@ static hfsbi_e2b_put *hfsbi_e2b_put_new(hfsbi_e2b_box *box,
     memset(put, 0, sizeof *put);
     put->box = box;
     put->base.alloc = put->path.alloc = box->env.alloc;
+    put->metadata.alloc = put->written.alloc = box->env.alloc;
     box->users++;
-    if (!hfsbi_e2b_path(box, HFSB_LIT(""), &put->base))
+    if (!hfsbi_e2b_path(box, HFSB_LIT(""), &put->base) ||
+        !hfsbi_e2b_put_fields(put, hfsb_request_head(request)))
         hfsb_reply_error(request, 503, "Out of memory.");
     else if (hfsbi_e2b_query_path(box, request, !parts, &put->path))
         return put;

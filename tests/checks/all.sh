@@ -88,6 +88,7 @@ waiting() {
     item tls sh tests/checks/tls.sh
     item server sh tests/checks/server.sh
     item client sh tests/checks/client.sh
+    item e2b sh tests/checks/e2b.sh
     item soak sh tests/checks/soak.sh 20
     item server-limits sh tests/checks/server_limits.sh
     item mcp sh tests/checks/mcp.sh

@@ -613,6 +613,26 @@ static void nothing_leads_out_of_the_root(void) {
     "--cut\r\nContent-Disposition: form-data; name=\"" name "\"; filename=\"" \
     file "\"\r\n\r\n"
 
+/* Extended attributes, where the file system has them. */
+static void metadata_is_kept(void) {
+    ts_reply r = HFSB_INIT;
+    ts_call(&s, &r, "POST", "/files?path=d/m",
+            "X-Metadata-Kind: a b\r\nX-Metadata-n: 1\r\n", HFSB_LIT("x"));
+    if (r.status == 400 && ts_contains(&r, "no extended attributes")) {
+        t_skipped++;
+        ts_drop(&r);
+        return;
+    }
+    TS_IS(&r, 200, "\"metadata\":{\"kind\":\"a b\",\"n\":\"1\"}");
+    FILES(&r, "Stat", "{\"path\":\"d/m\"}");
+    TS_IS(&r, 200, "\"kind\":\"a b\"");
+    ts_call(&s, &r, "POST", "/files?path=d/m", "X-Metadata-Other: 2\r\n",
+            HFSB_LIT("y"));
+    FILES(&r, "Stat", "{\"path\":\"d/m\"}");
+    TS_IS(&r, 200, "\"metadata\":{\"other\":\"2\"}");
+    ts_drop(&r);
+}
+
 static void files_are_sent_and_received(void) {
     ts_reply r = HFSB_INIT;
     start(&open_how);
@@ -632,6 +652,7 @@ static void files_are_sent_and_received(void) {
     T_CHECK(r.status == 200 && tt_file_is("d/e", HFSB_LIT("4")));
     ts_call(&s, &r, "POST", "/files", "", HFSB_LIT("x"));
     TS_IS(&r, 400, "\"code\":400");
+    metadata_is_kept();
     ts_call(&s, &r, "POST", "/files?path=d/z", "Content-Encoding: gzip\r\n",
             HFSB_LIT("x"));
     TS_IS(&r, 415, "compressed");
@@ -1034,7 +1055,7 @@ static void each_allocation_fails_in_turn(void) {
          "{\"path\":\"d\",\"depth\":2}", false},
         {"POST", "/filesystem.Filesystem/CreateWatcher", TS_JSON,
          "{\"path\":\"d\",\"recursive\":true}", false},
-        {"POST", "/files?path=d/x", "", "bytes", false},
+        {"POST", "/files?path=d/x", "X-Metadata-a: b\r\n", "bytes", false},
         {"POST", "/files/compose", TS_JSON,
          "{\"source_paths\":[\"d/x\"],\"destination\":\"d/y\"}", false},
         {"GET", "/metrics", "", "", false},

@@ -194,6 +194,12 @@ async function files(s) {
     [work + '/x/y', work + '/x/y/z'])
   await throws('list of a file', Error, () => s.files.list('empty'))
   await throws('list of none', NotFoundError, () => s.files.list('none'))
+  const marked = await s.files.write('marked', 'x', { metadata: { kind: 'a b' } }).catch((e) => e)
+  if (!/no extended attributes/.test(marked.message)) {
+    same('metadata', marked.metadata, { kind: 'a b' })
+    same('kept', (await s.files.getInfo('marked')).metadata, { kind: 'a b' })
+  }
+  await s.files.remove('marked')
   const moved = await s.files.rename('d/a.txt', 'new/b.txt')
   same('rename', moved.path, work + '/new/b.txt')
   await throws('rename of none', NotFoundError, () => s.files.rename('none', 'n2'))
