@@ -175,15 +175,9 @@ static hfsb_status hfsbi_e2b_run_stat(hfsbi_e2b_op *op) {
 }
 
 static hfsb_status hfsbi_e2b_run_make(hfsbi_e2b_op *op) {
-    const hfsb_root *root = op->box->tools->place;
-    hfsb_str         path = hfsb_buf_str(&op->path);
-    hfsbi_path_info  info;
-    hfsb_status      st = hfsbi_path_make_folder(
-             root, path, 0, HFSBI_MAKE_PARENTS | HFSBI_MAKE_NEW, NULL, &op->err);
-    if (st == HFSB_EXISTS &&
-        hfsbi_path_stat(root, path, true, &info, NULL, NULL) == HFSB_OK &&
-        info.type != HFSBI_ENTRY_FOLDER)
-        return hfsbi_fail_not_folder(path, &op->err);
+    hfsb_status st = hfsbi_path_make_folder(
+        op->box->tools->place, hfsb_buf_str(&op->path), 0,
+        HFSBI_MAKE_PARENTS | HFSBI_MAKE_NEW, NULL, &op->err);
     return st == HFSB_OK ? hfsbi_e2b_op_entry(op, &op->path) : st;
 }
 

@@ -54,11 +54,10 @@ run() { # MODE OPTION...: a server, and the SDK in that mode
     done
     [ -n "$port" ] || { echo "FAIL  no port:"; cat "$top/$mode.out"; exit 1; }
     echo "== $mode"
-    env -u SANDBOX_API_TOKEN WORK_DIR="$work" HOME="$top" \
+    limited 200 env WORK_DIR="$work" E2B_DEBUG=false \
         E2B_SANDBOX_URL="http://127.0.0.1:$port" \
         E2B_API_URL="http://127.0.0.1:$port" \
-        E2B_DEBUG=false limited 200 node tests/node/e2b.mjs "$modules" \
-        "$mode" "$key" || failed=1
+        node tests/node/e2b.mjs "$modules" "$mode" "$key" || failed=1
     kill "$pid"
     wait "$pid" || { echo "FAIL  the server ended with $?"; failed=1; }
     pid=
