@@ -380,11 +380,11 @@ HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
 }
 
 /* The message of a stream, which is one envelope. */
-static bool hfsbi_e2b_unwrap(hfsb_request *request, hfsb_str *message) {
+static bool hfsbi_e2b_unwrap(hfsb_request *request, hfsb_str body,
+                             hfsb_str *message) {
     hfsbi_connect_reader reader = HFSB_INIT;
     hfsbi_connect_piece  piece;
     hfsb_err             err = HFSB_INIT;
-    hfsb_str             body = hfsb_request_body(request);
     size_t               used = 0;
     hfsbi_connect_event  event =
         hfsbi_connect_next(&reader, body, true, &piece, &used, &err);
@@ -405,13 +405,32 @@ static bool hfsbi_e2b_unwrap(hfsb_request *request, hfsb_str *message) {
     return false;
 }
 
-HFSBI_FN bool hfsbi_e2b_ask_open(hfsbi_e2b *e2b, hfsb_request *request,
-                                 bool stream, hfsbi_e2b_ask *ask) {
+/* Parses the message; false after an error reply. */
+static bool hfsbi_e2b_parse(hfsb_request *request, hfsb_str text,
+                            hfsb_json_doc *doc) {
     hfsb_json_parse_opts opts = HFSB_INIT;
-    hfsb_str             text = hfsb_request_body(request);
     hfsb_err             err = HFSB_INIT;
     hfsb_status          st;
+    opts.max_values = HFSBI_ARGUMENT_VALUES;
+    if (!text.len) text = HFSB_LIT("{}");
+    st = hfsb_json_parse(text, &opts, doc, &err);
+    if (st == HFSB_OK && hfsb_json_type_of(doc->root) == HFSB_JSON_OBJECT)
+        return true;
+    if (st == HFSB_OK)
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_INVALID_ARGUMENT,
+                       "The message must be a JSON object.");
+    else hfsbi_e2b_fail(request, hfsbi_e2b_code(st), "%s", err.msg);
+    hfsb_json_free(doc);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_e2b_ask_open(hfsbi_e2b *e2b, hfsb_request *request,
+                                 bool stream, hfsbi_e2b_ask *ask) {
+    hfsb_buf body = HFSB_INIT;
+    hfsb_str text;
+    bool     ok;
     memset(ask, 0, sizeof *ask);
+    ask->doc.alloc = e2b->dialect.alloc;
     if (stream ? !hfsbi_e2b_is_stream(request)
                : !hfsbi_request_is_json(request)) {
         hfsbi_e2b_reply_error(request, 415, "unknown",
@@ -422,20 +441,14 @@ HFSBI_FN bool hfsbi_e2b_ask_open(hfsbi_e2b *e2b, hfsb_request *request,
         return false;
     }
     ask->box = hfsbi_e2b_box_open(e2b, request);
-    if (!ask->box || (stream && !hfsbi_e2b_unwrap(request, &text)))
-        return false;
-    ask->doc.alloc = e2b->dialect.alloc;
-    opts.max_values = HFSBI_ARGUMENT_VALUES;
-    if (!text.len) text = HFSB_LIT("{}");
-    st = hfsb_json_parse(text, &opts, &ask->doc, &err);
-    if (st == HFSB_OK && hfsb_json_type_of(ask->doc.root) == HFSB_JSON_OBJECT)
-        return true;
-    if (st == HFSB_OK)
-        hfsbi_e2b_fail(request, HFSBI_CONNECT_INVALID_ARGUMENT,
-                       "The message must be a JSON object.");
-    else hfsbi_e2b_fail(request, hfsbi_e2b_code(st), "%s", err.msg);
-    hfsb_json_free(&ask->doc);
-    return false;
+    if (!ask->box) return false;
+    /* a stream may last for days: its request need not be kept */
+    hfsbi_request_take_body(request, &body);
+    text = hfsb_buf_str(&body);
+    ok = (!stream || hfsbi_e2b_unwrap(request, text, &text)) &&
+         hfsbi_e2b_parse(request, text, &ask->doc);
+    hfsb_buf_free(&body);
+    return ok;
 }
 
 /* ---- environments ---- */

@@ -72,6 +72,8 @@ static void hfsbi_e2b_watcher_end(hfsbi_e2b_watcher *w,
         hfsb_reply_on_drained(request, NULL, NULL);
         hfsbi_e2b_end(request, code, message);
     }
+    hfsbi_loop_timer_clear(w->box->tools->loop, &w->beat);
+    hfsbi_loop_timer_clear(w->box->tools->loop, &w->deadline);
     w->ended = true;
     if (w->state == HFSBI_E2B_READY) hfsbi_e2b_watcher_free(w);
 }

@@ -7,7 +7,7 @@
 static ts_server      s; /* its port is that of the dialect */
 static const hfsb_str nothing = HFSB_INIT;
 
-#define TOKEN "an-access-token-of-e2b"
+#define TOKEN  "an-access-token-of-e2b"
 #define ACCESS "X-Access-Token: " TOKEN "\r\n"
 #define STREAM "Content-Type: application/connect+json\r\n"
 
@@ -62,15 +62,15 @@ static void rpc(ts_reply *r, const char *method, const char *json) {
 }
 
 #define PROCESS(r, method, json) rpc(r, "process.Process/" method, json)
-#define FILES(r, method, json) rpc(r, "filesystem.Filesystem/" method, json)
+#define FILES(r, method, json)   rpc(r, "filesystem.Filesystem/" method, json)
 
 /* Checks an error: status, code and a part of the message. */
 static void refused(int line, const ts_reply *r, int status, const char *code,
                     const char *part) {
-    bool ok = r->whole && r->status == status &&
-              hfsb_str_equal(ts_text(r, "code"), hfsb_cstr(code)) &&
-              hfsb_str_find(ts_text(r, "message"), hfsb_cstr(part)) !=
-                  HFSB_NPOS;
+    bool ok =
+        r->whole && r->status == status &&
+        hfsb_str_equal(ts_text(r, "code"), hfsb_cstr(code)) &&
+        hfsb_str_find(ts_text(r, "message"), hfsb_cstr(part)) != HFSB_NPOS;
     t_checks++;
     if (ok) return;
     t_failed++;
@@ -173,9 +173,8 @@ static bool finish(stream *st, hfsb_buf *out) {
         if (event(st, "end")) return true;
         for (i = 0; data && i < 3; i++)
             if (hfsb_json_get(data, kinds[i]))
-                T_CHECK(hfsb_base64_decode(
-                            hfsbi_json_get_str(data, kinds[i]), out, NULL) ==
-                        HFSB_OK);
+                T_CHECK(hfsb_base64_decode(hfsbi_json_get_str(data, kinds[i]),
+                                           out, NULL) == HFSB_OK);
     }
     return false;
 }
@@ -192,8 +191,8 @@ static void ends(int line, stream *st, const char *code, const char *part) {
     t_checks++;
     if (st->flags == 2 && !stream_next(st) && st->over &&
         hfsb_str_equal(hfsbi_json_get_str(error, "code"), hfsb_cstr(code)) &&
-        hfsb_str_find(hfsbi_json_get_str(error, "message"),
-                      hfsb_cstr(part)) != HFSB_NPOS)
+        hfsb_str_find(hfsbi_json_get_str(error, "message"), hfsb_cstr(part)) !=
+            HFSB_NPOS)
         return;
     t_failed++;
     printf("line %d: %s: flags %u, over %d, code %s, message %s\n", line,
@@ -214,8 +213,11 @@ static void a_command_streams_its_output(void) {
     hfsb_buf               out = HFSB_INIT;
     const hfsb_json_value *e;
     start(&open_how);
-    start_process(&st, "", SH("echo $A; echo err >&2; pwd; exit 3") ",\"envs\""
-                           ":{\"A\":\"1\"},\"cwd\":\"/\"},\"stdin\":false}");
+    start_process(
+        &st, "",
+        SH("echo $A; echo err >&2; pwd; exit 3") ",\"envs\""
+                                                 ":{\"A\":\"1\"},\"cwd\":\"/"
+                                                 "\"},\"stdin\":false}");
     T_CHECK(started(&st) > 1 && finish(&st, &out));
     e = event(&st, "end");
     T_CHECK(exit_code(&st) == 3);
@@ -267,8 +269,10 @@ static void a_client_that_goes_leaves_its_command(void) {
     long     pid;
     char     ask[64];
     start(&open_how);
-    start_process(&st, "", SH("echo early; read x; echo late; exit 4")
-                  "},\"tag\":\"mine\",\"stdin\":true}");
+    start_process(
+        &st, "",
+        SH("echo early; read x; echo late; exit 4") "},\"tag\":\"mine\","
+                                                    "\"stdin\":true}");
     pid = started(&st);
     T_CHECK(stream_next(&st) && event(&st, "data"));
     stream_close(&st);
@@ -283,7 +287,8 @@ static void a_client_that_goes_leaves_its_command(void) {
     T_CHECK(started(&again) == pid);
     PROCESS(&r, "List", "{}");
     TS_IS(&r, 200, "\"tag\":\"mine\"");
-    TS_IS(&r, 200, "\"args\":[\"-c\",\"echo early; read x; echo late; exit 4\"]");
+    TS_IS(&r, 200,
+          "\"args\":[\"-c\",\"echo early; read x; echo late; exit 4\"]");
     PROCESS(&r, "SendInput",
             "{\"process\":{\"tag\":\"mine\"},\"input\":{\"stdin\":\"Cg==\"}}");
     TS_IS(&r, 200, "{}");
@@ -384,17 +389,21 @@ static void input_reaches_the_command(void) {
     T_CHECK(hfsb_buf_append(&big, HFSB_LIT("\"}}")) == HFSB_OK);
     PROCESS(&r, "SendInput", big.ptr); /* more than the command reads now */
     TS_IS(&r, 200, "{}");
-    PROCESS(&r, "SendInput", "{\"process\":{\"tag\":\"c\"},\"input\":{"
-                             "\"stdin\":\"_-8\"}}"); /* url-safe, unpadded */
+    PROCESS(&r, "SendInput",
+            "{\"process\":{\"tag\":\"c\"},\"input\":{"
+            "\"stdin\":\"_-8\"}}"); /* url-safe, unpadded */
     TS_IS(&r, 200, "{}");
-    PROCESS(&r, "SendInput", "{\"process\":{\"tag\":\"c\"},\"input\":{"
-                             "\"stdin\":\"***\"}}");
+    PROCESS(&r, "SendInput",
+            "{\"process\":{\"tag\":\"c\"},\"input\":{"
+            "\"stdin\":\"***\"}}");
     T_CHECK(r.status == 400);
-    PROCESS(&r, "SendInput", "{\"process\":{\"tag\":\"c\"},\"input\":{"
-                             "\"pty\":\"Cg==\"}}");
+    PROCESS(&r, "SendInput",
+            "{\"process\":{\"tag\":\"c\"},\"input\":{"
+            "\"pty\":\"Cg==\"}}");
     REFUSED(&r, 400, "failed_precondition", "no terminal");
-    PROCESS(&r, "Update", "{\"process\":{\"tag\":\"c\"},\"pty\":{\"size\":{"
-                          "\"cols\":1,\"rows\":1}}}");
+    PROCESS(&r, "Update",
+            "{\"process\":{\"tag\":\"c\"},\"pty\":{\"size\":{"
+            "\"cols\":1,\"rows\":1}}}");
     REFUSED(&r, 400, "failed_precondition", "terminal");
     PROCESS(&r, "SendSignal", "{\"process\":{\"tag\":\"c\"},\"signal\":5}");
     REFUSED(&r, 400, "invalid_argument", "SIGNAL_SIGKILL");
@@ -435,11 +444,11 @@ static void put_stream(ts_conn *c, hfsb_str body, size_t step) {
 
 static void a_stream_of_input_may_be_cut_anywhere(void) {
     static const size_t steps[] = {1, 2, 7, 1000, 5000000};
-    static const char   small[] = "{\"data\":{\"input\":{\"stdin\":\"eAo=\"}}}";
-    stream              st;
-    hfsb_buf            body = HFSB_INIT, out = HFSB_INIT, one = HFSB_INIT;
-    ts_reply            r = HFSB_INIT;
-    size_t              i, k;
+    static const char small[] = "{\"data\":{\"input\":{\"stdin\":\"eAo=\"}}}";
+    stream            st;
+    hfsb_buf          body = HFSB_INIT, out = HFSB_INIT, one = HFSB_INIT;
+    ts_reply          r = HFSB_INIT;
+    size_t            i, k;
     start(&open_how);
     for (i = 0; i < TT_COUNT(steps); i++) {
         ts_conn c = ts_connect(&s);
@@ -453,8 +462,8 @@ static void a_stream_of_input_may_be_cut_anywhere(void) {
         for (k = 0; k < 3; k++) envelope(&body, 0, hfsb_cstr(small));
         if (steps[i] > 100) { /* more than the command takes at once */
             hfsb_buf_truncate(&one, 0);
-            hfsb_buf_append(
-                &one, HFSB_LIT("{\"data\":{\"input\":{\"stdin\":\""));
+            hfsb_buf_append(&one,
+                            HFSB_LIT("{\"data\":{\"input\":{\"stdin\":\""));
             for (k = 0; k < 250000; k++)
                 hfsb_buf_append(&one, HFSB_LIT("YWJj"));
             hfsb_buf_append(&one, HFSB_LIT("\"}}}"));
@@ -509,11 +518,13 @@ static void a_terminal_is_typed_into(void) {
     hfsb_buf out = HFSB_INIT;
     ts_reply r = HFSB_INIT;
     start(&open_how);
-    start_process(&st, "", "{\"process\":{\"cmd\":\"/bin/sh\"},\"tag\":\"t\","
-                           "\"pty\":{\"size\":{\"cols\":91,\"rows\":31}}}");
+    start_process(&st, "",
+                  "{\"process\":{\"cmd\":\"/bin/sh\"},\"tag\":\"t\","
+                  "\"pty\":{\"size\":{\"cols\":91,\"rows\":31}}}");
     T_CHECK(started(&st) > 0);
-    PROCESS(&r, "Update", "{\"process\":{\"tag\":\"t\"},\"pty\":{\"size\":{"
-                          "\"cols\":101,\"rows\":41}}}");
+    PROCESS(&r, "Update",
+            "{\"process\":{\"tag\":\"t\"},\"pty\":{\"size\":{"
+            "\"cols\":101,\"rows\":41}}}");
     TS_IS(&r, 200, "{}");
     /* "stty size; exit 6\n" */
     PROCESS(&r, "SendInput",
@@ -540,8 +551,9 @@ static void files_are_looked_at_and_changed(void) {
     T_CHECK(symlink("f", "link") == 0 && symlink("nowhere", "broken") == 0);
     FILES(&r, "Stat", "{\"path\":\"f\"}");
     TS_IS(&r, 200, "\"name\":\"f\",\"type\":\"FILE_TYPE_FILE\"");
-    TS_IS(&r, 200, "/work/f\",\"size\":\"3\",\"mode\":420,\"permissions\":"
-                   "\"-rw-r--r--\"");
+    TS_IS(&r, 200,
+          "/work/f\",\"size\":\"3\",\"mode\":420,\"permissions\":"
+          "\"-rw-r--r--\"");
     FILES(&r, "Stat", "{\"path\":\"link\"}");
     TS_IS(&r, 200, "\"type\":\"FILE_TYPE_FILE\"");
     TS_IS(&r, 200, "/work/f\"}}");
@@ -585,9 +597,9 @@ static void files_are_looked_at_and_changed(void) {
 static void nothing_leads_out_of_the_root(void) {
     static const char *const asks[] = {"Stat", "MakeDir", "ListDir", "Remove",
                                        "CreateWatcher"};
-    ts_reply r = HFSB_INIT;
-    size_t   i;
-    char     target[64];
+    ts_reply                 r = HFSB_INIT;
+    size_t                   i;
+    char                     target[64];
     start(&rooted_how);
     T_CHECK(symlink("/tmp", "out") == 0);
     for (i = 0; i < TT_COUNT(asks); i++) {
@@ -609,9 +621,9 @@ static void nothing_leads_out_of_the_root(void) {
 }
 
 #define FORM "Content-Type: multipart/form-data; boundary=cut\r\n"
-#define PART(name, file)                                                  \
-    "--cut\r\nContent-Disposition: form-data; name=\"" name "\"; filename=\"" \
-    file "\"\r\n\r\n"
+#define PART(name, file)                                    \
+    "--cut\r\nContent-Disposition: form-data; name=\"" name \
+    "\"; filename=\"" file "\"\r\n\r\n"
 
 /* Extended attributes, where the file system has them. */
 static void metadata_is_kept(void) {
@@ -640,9 +652,10 @@ static void files_are_sent_and_received(void) {
             "Content-Type: application/octet-stream\r\n", HFSB_LIT("hello"));
     TS_IS(&r, 200, "/work/d/a\",\"name\":\"a\",\"type\":\"file\"}]");
     T_CHECK(tt_file_is("d/a", HFSB_LIT("hello")));
-    ts_call(&s, &r, "POST", "/files", FORM,
-            HFSB_LIT(PART("file", "d/b") "1\r\n" PART("other", "d/x")
-                     "2\r\n" PART("file", "d/c") "3\r\n--cut--\r\n"));
+    ts_call(
+        &s, &r, "POST", "/files", FORM,
+        HFSB_LIT(PART("file", "d/b") "1\r\n" PART("other", "d/x") "2\r\n" PART(
+            "file", "d/c") "3\r\n--cut--\r\n"));
     TS_IS(&r, 200, "\"name\":\"b\"");
     TS_IS(&r, 200, "\"name\":\"c\"");
     T_CHECK(tt_file_is("d/b", HFSB_LIT("1")) &&
@@ -741,10 +754,10 @@ static const char *signed_target(const char *path, const char *operation,
 }
 
 static void the_token_is_needed(void) {
-    static const how with = {false, false, false, TOKEN};
+    static const how         with = {false, false, false, TOKEN};
     static const char *const open[] = {"/envs", "/metrics", "/files?path=f"};
-    size_t             i;
-    char               until[32];
+    size_t                   i;
+    char                     until[32];
     start(&with);
     tt_put("f", HFSB_LIT("abc"));
     T_CHECK(status_of("GET", "/health", "", "") == 204);
@@ -780,8 +793,8 @@ static void the_token_is_needed(void) {
             401);
     T_CHECK(status_of("GET", signed_target("f", "read", "", "-5"), "", "") ==
             401);
-    T_CHECK(status_of("POST", signed_target("g", "write", "", ""), "", "new") ==
-            200);
+    T_CHECK(status_of("POST", signed_target("g", "write", "", ""), "",
+                      "new") == 200);
     T_CHECK(tt_file_is("g", HFSB_LIT("new")));
     T_CHECK(status_of("POST", signed_target("g", "read", "", ""), "", "no") ==
             401);
@@ -965,8 +978,10 @@ static void sandboxes_are_made_and_ended(void) {
     int      i;
     start(&rooted_how);
     T_CHECK(status_of("GET", "/health", "E2b-Sandbox-Id: any\r\n", "") == 204);
-    create(&r, "{\"templateID\":\"t\",\"metadata\":{\"k\":\"v w\"},\"envVars\""
-               ":{\"A\":\"1\"},\"timeout\":60}", a, fa);
+    create(&r,
+           "{\"templateID\":\"t\",\"metadata\":{\"k\":\"v w\"},\"envVars\""
+           ":{\"A\":\"1\"},\"timeout\":60}",
+           a, fa);
     create(&r, "{}", b, fb);
     T_CHECK(status_of("GET", "/health", "E2b-Sandbox-Id: any\r\n", "") == 502);
     T_CHECK(status_of("GET", "/envs", "E2b-Sandbox-Id: any\r\n", "") == 502);
@@ -1039,47 +1054,98 @@ static void a_killed_sandbox_takes_its_processes(void) {
 
 /* ---- faults ---- */
 
+typedef struct one_call {
+    const char *method, *target, *fields, *body;
+    bool        wrapped;
+} one_call;
+
+static const one_call calls[] = {
+    {"POST", "/process.Process/Start", STREAM,
+     SH("cat") "},\"tag\":\"x\",\"stdin\":false}", true},
+    {"POST", "/process.Process/List", TS_JSON, "{}", false},
+    {"POST", "/process.Process/SendInput", TS_JSON,
+     "{\"process\":{\"tag\":\"c\"},\"input\":{\"stdin\":\"eAo=\"}}", false},
+    {"POST", "/process.Process/StreamInput", STREAM,
+     "{\"start\":{\"process\":{\"tag\":\"c\"}}}", true},
+    {"POST", "/filesystem.Filesystem/ListDir", TS_JSON,
+     "{\"path\":\"d\",\"depth\":2}", false},
+    {"POST", "/filesystem.Filesystem/CreateWatcher", TS_JSON,
+     "{\"path\":\"d\",\"recursive\":true}", false},
+    {"POST", "/files?path=d/x", "X-Metadata-a: b\r\n", "bytes", false},
+    {"POST", "/files/compose", TS_JSON,
+     "{\"source_paths\":[\"d/x\"],\"destination\":\"d/y\"}", false},
+    {"GET", "/metrics", "", "", false},
+    {"POST", "/init", TS_JSON,
+     "{\"envVars\":{\"A\":\"1\"},\"defaultWorkdir\":\"\"}", false},
+    {"POST", "/v2/sandboxes", TS_JSON, "{\"metadata\":{\"k\":\"v\"}}", false}};
+
+/* Writes the body of a call. */
+static void put_body(const one_call *call, hfsb_buf *out) {
+    if (call->wrapped) envelope(out, 0, hfsb_cstr(call->body));
+    else T_CHECK(hfsb_buf_append(out, hfsb_cstr(call->body)) == HFSB_OK);
+}
+
+/* What the calls work on. */
+static void prepare(stream *st) {
+    T_CHECK(mkdir("d", 0755) == 0 && mkdir("d/e", 0755) == 0);
+    start_process(st, "", SH("cat > /dev/null") "},\"tag\":\"c\"}");
+    T_CHECK(started(st) > 0);
+}
+
+static void put_away(stream *st) {
+    stream_close(st);
+    end();
+    T_CHECK(tt_remove_all("d", NULL));
+    (void)tt_remove_all("sandboxes", NULL);
+}
+
+static void a_connection_may_be_cut_at_every_byte(void) {
+    stream st;
+    size_t i, n;
+    start(&open_how);
+    prepare(&st);
+    for (i = 0; i < TT_COUNT(calls); i++) {
+        hfsb_buf all = HFSB_INIT, body = HFSB_INIT;
+        put_body(&calls[i], &body);
+        T_CHECK(hfsb_buf_printf(&all,
+                                "%s %s HTTP/1.1\r\nHost: localhost\r\n%s"
+                                "Content-Length: %zu\r\n\r\n",
+                                calls[i].method, calls[i].target,
+                                calls[i].fields, body.len) == HFSB_OK);
+        T_CHECK(hfsb_buf_append(&all, hfsb_buf_str(&body)) == HFSB_OK);
+        tt_put("d/x", HFSB_LIT("old"));
+        for (n = 0; n < all.len; n++) { /* the request */
+            ts_conn c = ts_connect(&s);
+            T_CHECK(ts_send(&c, hfsb_str_slice(hfsb_buf_str(&all), 0, n)));
+            if (n % 2) ts_reset(&c);
+            else ts_hang_up(&c);
+        }
+        for (n = 0; n < 12; n++) { /* the reply, at any time */
+            ts_conn c = ts_connect(&s);
+            char    drop[64];
+            T_CHECK(ts_send(&c, hfsb_buf_str(&all)));
+            if (n) T_CHECK(recv(c.fd, drop, n * 5, 0) > 0);
+            ts_reset(&c);
+        }
+        hfsb_buf_free(&all);
+        hfsb_buf_free(&body);
+    }
+    T_CHECK(status_of("GET", "/health", "", "") == 204);
+    put_away(&st);
+}
+
 static void each_allocation_fails_in_turn(void) {
-    static const struct {
-        const char *method, *target, *fields, *body;
-        bool        wrapped;
-    } calls[] = {
-        {"POST", "/process.Process/Start", STREAM,
-         SH("cat") "},\"tag\":\"x\",\"stdin\":false}", true},
-        {"POST", "/process.Process/List", TS_JSON, "{}", false},
-        {"POST", "/process.Process/SendInput", TS_JSON,
-         "{\"process\":{\"tag\":\"c\"},\"input\":{\"stdin\":\"eAo=\"}}", false},
-        {"POST", "/process.Process/StreamInput", STREAM,
-         "{\"start\":{\"process\":{\"tag\":\"c\"}}}", true},
-        {"POST", "/filesystem.Filesystem/ListDir", TS_JSON,
-         "{\"path\":\"d\",\"depth\":2}", false},
-        {"POST", "/filesystem.Filesystem/CreateWatcher", TS_JSON,
-         "{\"path\":\"d\",\"recursive\":true}", false},
-        {"POST", "/files?path=d/x", "X-Metadata-a: b\r\n", "bytes", false},
-        {"POST", "/files/compose", TS_JSON,
-         "{\"source_paths\":[\"d/x\"],\"destination\":\"d/y\"}", false},
-        {"GET", "/metrics", "", "", false},
-        {"POST", "/init", TS_JSON,
-         "{\"envVars\":{\"A\":\"1\"},\"defaultWorkdir\":\"\"}", false},
-        {"POST", "/v2/sandboxes", TS_JSON, "{\"metadata\":{\"k\":\"v\"}}",
-         false}};
     stream st;
     size_t i, k, total;
     start(&open_how);
-    T_CHECK(mkdir("d", 0755) == 0 && mkdir("d/e", 0755) == 0);
-    start_process(&st, "", SH("cat > /dev/null") "},\"tag\":\"c\"}");
-    T_CHECK(started(&st) > 0);
+    prepare(&st);
     for (i = 0; i < TT_COUNT(calls); i++)
         for (k = total = 0; k <= total && k < 400; k++) {
             ts_reply r = HFSB_INIT;
             ts_conn  c;
             hfsb_buf body = HFSB_INIT;
             tt_put("d/x", HFSB_LIT("old"));
-            if (calls[i].wrapped)
-                envelope(&body, 0, hfsb_cstr(calls[i].body));
-            else
-                T_CHECK(hfsb_buf_append(&body, hfsb_cstr(calls[i].body)) ==
-                        HFSB_OK);
+            put_body(&calls[i], &body);
             tt_faults(k, false);
             c = ts_connect(&s);
             ts_ask(&c, calls[i].method, calls[i].target, calls[i].fields,
@@ -1095,10 +1161,7 @@ static void each_allocation_fails_in_turn(void) {
             ts_drop(&r);
             hfsb_buf_free(&body);
         }
-    stream_close(&st);
-    end();
-    T_CHECK(tt_remove_all("d", NULL));
-    (void)tt_remove_all("sandboxes", NULL);
+    put_away(&st);
 }
 
 int main(void) {
@@ -1125,6 +1188,7 @@ int main(void) {
     TT_RUN(streams_end_when_the_server_stops);
     TT_RUN(sandboxes_are_made_and_ended);
     TT_RUN(a_killed_sandbox_takes_its_processes);
+    TT_RUN(a_connection_may_be_cut_at_every_byte);
     TT_RUN(each_allocation_fails_in_turn);
     return TT_END();
 }
