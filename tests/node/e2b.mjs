@@ -13,7 +13,7 @@ const require = createRequire(modules + '/here.js')
 const e2b = await import(pathToFileURL(require.resolve('e2b')))
 const { Sandbox, CommandExitError, TimeoutError, NotFoundError } =
   e2b.default ?? e2b
-const work = process.env.WORK_DIR
+let work = process.env.WORK_DIR // of the sandbox that is tested
 
 let checks = 0
 let failed = 0
@@ -298,6 +298,11 @@ async function control() {
   const a = await Sandbox.create({ ...opts, envs: { WHO: 'a' } })
   const b = await Sandbox.create({ ...opts, envs: { WHO: 'b' }, metadata: { kind: 'other' } })
   ok('two', a.sandboxId !== b.sandboxId)
+  const top = work
+  work = `${top}/sandboxes/${a.sandboxId}`
+  for (const part of [commands, files, watches]) await part(a)
+  same('home', (await a.commands.run('cd; pwd')).stdout, work + '\n')
+  work = top
   ok('running', await a.isRunning())
   same('environments', [(await a.commands.run('echo $WHO')).stdout, (await b.commands.run('echo $WHO')).stdout], ['a\n', 'b\n'])
   await a.files.write('f', 'of a')
