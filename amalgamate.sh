@@ -78,7 +78,9 @@ sources_of() { # the sources of a room; its private header comes before them
         remote.c ;;
     dialect) echo codex.c codex_params.c codex_session.c codex_process.c \
         codex_files.c agent_sandbox_exec.c agent_sandbox.c dialect.c \
-        proxy.c hf_exec.c hf_files.c hf_host.c hf_create.c hf.c ;;
+        proxy.c hf_exec.c hf_files.c hf_host.c hf_create.c hf.c e2b.c \
+        e2b_rest.c e2b_process.c e2b_input.c e2b_files.c e2b_watch.c \
+        e2b_control.c ;;
     esac
 }
 

@@ -7,22 +7,23 @@
 
 /* ---- the list ---- */
 
-static const hfsbi_dialect_row hfsbi_dialects[] = {
-    hfsbi_dialect_hf, hfsbi_dialect_codex, hfsbi_dialect_agent_sandbox, NULL};
+/* Each returns its kind. */
+static const hfsbi_dialect_kind *(*const hfsbi_dialects[])(void) = {
+    hfsbi_dialect_hf, hfsbi_dialect_codex, hfsbi_dialect_agent_sandbox,
+    hfsbi_dialect_e2b};
+
+enum { HFSBI_DIALECTS = sizeof hfsbi_dialects / sizeof *hfsbi_dialects };
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
-    for (i = 0; name && hfsbi_dialects[i]; i++)
+    for (i = 0; name && i < HFSBI_DIALECTS; i++)
         if (strcmp(hfsbi_dialects[i]()->name, name) == 0)
             return hfsbi_dialects[i]();
     return NULL;
 }
 
 const char *hfsb_dialect_name(size_t n) {
-    size_t i;
-    for (i = 0; hfsbi_dialects[i]; i++)
-        if (i == n) return hfsbi_dialects[i]()->name;
-    return NULL;
+    return n < HFSBI_DIALECTS ? hfsbi_dialects[n]()->name : NULL;
 }
 
 /* ---- the part of the server ---- */

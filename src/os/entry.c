@@ -370,3 +370,89 @@ HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
     hfsbi_target_close(&a);
     return st;
 }
+
+/* ---- extended attributes ---- */
+
+#ifdef HFSBI_LINUX
+/* Visits the attributes of fd that begin with the prefix: adds them to *out,
+   or without it removes them. 0 or an errno. */
+static int hfsbi_marks_visit(int fd, const char *prefix, hfsb_buf *out,
+                             const hfsb_alloc *alloc) {
+    hfsb_buf names = HFSB_INIT, value = HFSB_INIT;
+    size_t   at, skip = strlen(prefix);
+    int      code;
+    names.alloc = value.alloc = *alloc;
+    code = hfsbi_attribute_list(fd, &names);
+    for (at = 0; code == 0 && at < names.len;
+         at += strlen(names.ptr + at) + 1) {
+        const char *name = names.ptr + at;
+        if (strncmp(name, prefix, skip) != 0) continue;
+        if (!out) code = fremovexattr(fd, name) == 0 ? 0 : errno;
+        else code = hfsbi_attribute_get(fd, name, &value);
+        if (!out || code != 0 ||
+            hfsb_str_find_byte(hfsb_buf_str(&value), '\0') != HFSB_NPOS)
+            continue;
+        hfsb_buf_append(out, hfsb_cstr(name + skip));
+        hfsb_buf_append_byte(out, '\0');
+        hfsb_buf_append(out, hfsb_buf_str(&value));
+        hfsb_buf_append_byte(out, '\0');
+    }
+    hfsb_buf_free(&names);
+    hfsb_buf_free(&value);
+    return code;
+}
+
+static int hfsbi_mark_set(int fd, const char *prefix, hfsb_str name,
+                          hfsb_str value) {
+    char full[256];
+    if (strlen(prefix) + name.len >= sizeof full) return ERANGE;
+    (void)snprintf(full, sizeof full, "%s%.*s", prefix, (int)name.len,
+                   name.ptr);
+    return fsetxattr(fd, full, value.ptr, value.len, 0) == 0 ? 0 : errno;
+}
+#endif
+
+HFSBI_FN hfsb_status hfsbi_path_marks(const hfsb_root *root, hfsb_str path,
+                                      const char *prefix, hfsb_buf *out,
+                                      hfsb_err *err) {
+    int         fd = -1, code = 0;
+    hfsb_status st = hfsb_file_open(root, path, &fd, NULL, err);
+    if (st != HFSB_OK) return st;
+#ifdef HFSBI_LINUX
+    code = hfsbi_marks_visit(fd, prefix, out, &out->alloc);
+#else
+    (void)prefix;
+#endif
+    hfsbi_close(&fd);
+    if (code)
+        return hfsbi_file_fail_os(root, path, code, "read attributes of", err);
+    return out->status;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_set_marks(const hfsb_root *root, hfsb_str path,
+                                          const char *prefix, hfsb_str list,
+                                          hfsb_err *err) {
+    int         fd = -1, code = ENOTSUP;
+    hfsb_status st = hfsb_file_open(root, path, &fd, NULL, err);
+    if (st != HFSB_OK) return st;
+#ifdef HFSBI_LINUX
+    {
+        hfsb_alloc alloc = hfsbi_root_alloc(root);
+        hfsb_str   name, value;
+        code = hfsbi_marks_visit(fd, prefix, NULL, &alloc);
+        while (code == 0 && hfsbi_list_next(&list, '\0', &name) && name.len &&
+               hfsbi_list_next(&list, '\0', &value))
+            code = hfsbi_mark_set(fd, prefix, name, value);
+    }
+#else
+    (void)prefix, (void)list;
+#endif
+    hfsbi_close(&fd);
+    if (code == ENOTSUP)
+        return hfsbi_file_fail(err, HFSB_REFUSED,
+                               "This file system has no extended attributes",
+                               path);
+    return code ? hfsbi_file_fail_os(root, path, code, "set attributes of",
+                                     err)
+                : HFSB_OK;
+}

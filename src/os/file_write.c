@@ -175,7 +175,7 @@ static hfsb_status hfsbi_check_content(const hfsb_root *root, hfsb_str path,
 
 #ifdef HFSBI_LINUX
 
-static int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out) {
+HFSBI_FN int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out) {
     ssize_t n = fgetxattr(fd, name, NULL, 0);
     if (n < 0) return errno;
     hfsb_buf_truncate(out, 0);
@@ -199,8 +199,7 @@ static int hfsbi_attribute_copy(int from, int to, const char *name,
     return fsetxattr(to, name, old->ptr, old->len, 0) == 0 ? 0 : errno;
 }
 
-/* The names of all attributes, each followed by a NUL. */
-static int hfsbi_attribute_list(int fd, hfsb_buf *out) {
+HFSBI_FN int hfsbi_attribute_list(int fd, hfsb_buf *out) {
     ssize_t n = flistxattr(fd, NULL, 0);
     if (n > 0) {
         if (hfsb_buf_reserve(out, (size_t)n) != HFSB_OK) return ENOMEM;

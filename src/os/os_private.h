@@ -459,6 +459,13 @@ HFSBI_FN int hfsbi_lock_wait(int fd, bool shared);
 HFSBI_FN int hfsbi_rename_new(int from_dir, const char *from, int to_dir,
                               const char *to);
 
+#ifdef HFSBI_LINUX
+/* Fills *out with the value of an extended attribute; or with the names of all,
+   each followed by a NUL: none where the file system has no attributes. */
+HFSBI_FN int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out);
+HFSBI_FN int hfsbi_attribute_list(int fd, hfsb_buf *out);
+#endif
+
 /* Writes all of s at a position; the caller has a signal guard. */
 HFSBI_FN bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at);
 HFSBI_FN bool hfsbi_set_size(int fd, off_t size);
@@ -763,6 +770,18 @@ enum {
    HFSB_REFUSED  a root, a path that ends in dots, or another file system */
 HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
                                      hfsb_str to, unsigned how, hfsb_err *err);
+
+/* Extended attributes of a regular file, which a symlink may lead to, whose
+   names begin with `prefix`: appends the rest of the name, a NUL, the value
+   and a NUL for each; those with a NUL in their value are left out. */
+HFSBI_FN hfsb_status hfsbi_path_marks(const hfsb_root *root, hfsb_str path,
+                                      const char *prefix, hfsb_buf *out,
+                                      hfsb_err *err);
+/* Replaces all of these by the ones of such a list. HFSB_REFUSED where the file
+   system has none. */
+HFSBI_FN hfsb_status hfsbi_path_set_marks(const hfsb_root *root, hfsb_str path,
+                                          const char *prefix, hfsb_str list,
+                                          hfsb_err *err);
 
 /* Removes slashes at the end of a path, and "/." too. */
 HFSBI_FN hfsb_str hfsbi_path_trim(hfsb_str path);

@@ -493,6 +493,12 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                out, err);
 }
 
+HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root) {
+    HFSB_ASSERT(tools->borrows);
+    tools->place = root;
+    if (tools->checker) tools->checker->place = root;
+}
+
 /* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a
    server, which must not be turned by what it calls, nothing may run. */
 void hfsb_tools_close(hfsb_tools *tools) {

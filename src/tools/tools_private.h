@@ -1118,6 +1118,10 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
 HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
                                      bool runs);
 
+/* Gives an object of hfsbi_tools_open_like() a root of its own, beneath that
+   of the other one, before its first call. The root must outlive it. */
+HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root);
+
 /* Calls fn(user), in a thread that is not walled: for what is not bound to the
    roots, such as programs and functions of the host. Waits for it. */
 HFSBI_FN void hfsbi_tools_outside(hfsb_tools *tools, void (*fn)(void *user),

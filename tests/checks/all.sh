@@ -91,6 +91,7 @@ waiting() {
     item cut sh tests/checks/cut.sh
     item agent-sandbox sh tests/checks/agent_sandbox.sh
     item hf-v1 sh tests/checks/hf_v1.sh
+    item e2b sh tests/checks/e2b.sh
     item soak sh tests/checks/soak.sh 20
     item server-limits sh tests/checks/server_limits.sh
     item codex sh tests/checks/codex.sh
