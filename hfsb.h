@@ -1532,6 +1532,9 @@ typedef struct hfsb_confine_opts {
     size_t             allow_write_count;
     const char *const *allow_read; /* the same for STRICT */
     size_t             allow_read_count;
+    bool no_temp;    /* $TMPDIR, /tmp and /dev/shm, which all commands of this
+                        machine share, may not be written, and in STRICT not
+                        be read */
     const char *net; /* "on", "off", "loopback" (a network of their own that
                         all commands share), or TCP ports to connect to and
                         listen on: "443,80"; with 53 also UDP, to any port.
@@ -2345,8 +2348,8 @@ typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
 /* A sandbox: a machine that runs hfsb-server (or the Python server of
    ml-intern, called the reference here, or HF's sbx-server: option v1) at any
-   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one handle; delete and close must
-   come last. */
+   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one
+   handle; delete and close must come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
 
 /* Waits, all in milliseconds; 0 is the default in parentheses. Programs
@@ -2684,6 +2687,7 @@ typedef struct hfsb_commit {
     hfsb_str                summary;  /* required */
     hfsb_str                description;
     hfsb_str parent; /* HFSB_STALE when it is not the head (empty: any) */
+    bool     model;  /* the repository is a model (default: a Space) */
 } hfsb_commit;
 
 typedef struct hfsb_commit_done {
@@ -2724,20 +2728,45 @@ HFSB_API hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id,
 
 /* ---- jobs ---- */
 
+/* A repository or bucket that a job finds as a folder. */
+typedef struct hfsb_job_volume {
+    hfsb_str type;     /* "model", "dataset", "space" or "bucket" */
+    hfsb_str source;   /* "owner/name"; the Hub decides what there is */
+    hfsb_str revision; /* (empty: not sent) */
+    hfsb_str mount;    /* absolute path in the job */
+    bool     read_only;
+} hfsb_job_volume;
+
+/* Parses "TYPE:OWNER/NAME[@REVISION]:/MOUNT[:ro|:rw]"; *out has views of
+   text. HFSB_OK; HFSB_ARG. */
+HFSB_API hfsb_status hfsb_job_volume_parse(hfsb_str text, hfsb_job_volume *out,
+                                           hfsb_err *err);
+
 typedef struct hfsb_job_spec {
-    hfsb_str             space;   /* owner of the job (empty: the token's) */
-    hfsb_str             image;   /* docker image, or a Space's page (empty:
+    hfsb_str               space;   /* owner of the job (empty: the token's) */
+    hfsb_str               image;   /* docker image, or a Space's page (empty:
                                   python:3.12; for a script uv's image) */
-    const hfsb_str      *command; /* words */
-    size_t               command_count;
-    hfsb_str             flavor; /* (empty: cpu-basic) */
-    const hfsb_hub_pair *env;
-    size_t               env_count;
-    const hfsb_hub_pair *secrets;
-    size_t               secret_count;
-    const hfsb_hub_pair *labels;
-    size_t               label_count;
-    hfsb_str timeout; /* "30m", "2h", "90" seconds (empty: not sent) */
+    const hfsb_str        *command; /* words */
+    size_t                 command_count;
+    hfsb_str               flavor; /* (empty: cpu-basic) */
+    const hfsb_hub_pair   *env;
+    size_t                 env_count;
+    const hfsb_hub_pair   *secrets;
+    size_t                 secret_count;
+    const hfsb_hub_pair   *labels; /* names and values: up to 100 letters,
+                                  digits, ".", "_" and "-" */
+    size_t                 label_count;
+    hfsb_str               name; /* the label "name" (empty: not sent) */
+    const hfsb_job_volume *volumes;
+    size_t                 volume_count;
+    const unsigned        *ports; /* that get a URL, in status.exposeUrls of
+                                  the job; calls need the owner's token */
+    size_t                 port_count;
+    hfsb_str timeout;  /* "30m", "2h", "90" seconds (empty: not sent) */
+    hfsb_str schedule; /* a scheduled job, which is run again and again, is
+                          made instead: "@daily", "@hourly" ... or the 5 to 7
+                          fields of cron (empty: run it now, once) */
+    bool     suspend;  /* a scheduled job does not run until it is resumed */
     /* for hfsb_hub_job_script() */
     hfsb_str        script;    /* a URL, a command or source text */
     bool            is_source; /* script is source text */
@@ -2770,11 +2799,26 @@ HFSB_API hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space,
                                          hfsb_str           id,
                                          const hfsb_cancel *cancel,
                                          hfsb_json_doc *out, hfsb_err *err);
-HFSB_API hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
-                                   bool (*each)(void                  *user,
-                                                const hfsb_json_value *job),
-                                   void *user, const hfsb_cancel *cancel,
-                                   hfsb_err *err);
+
+typedef struct hfsb_job_filter {
+    hfsb_str             space;  /* owner of the jobs (empty: the token's) */
+    const hfsb_hub_pair *labels; /* a job must have all of them */
+    size_t               label_count;
+    const hfsb_str      *stages; /* "RUNNING": a job must be in one of them */
+    size_t               stage_count;
+} hfsb_job_filter;
+
+/* filter NULL: all jobs of the token's owner. */
+HFSB_API hfsb_status
+hfsb_hub_jobs(hfsb_hub *hub, const hfsb_job_filter *filter,
+              bool (*each)(void *user, const hfsb_json_value *job), void *user,
+              const hfsb_cancel *cancel, hfsb_err *err);
+/* Asks for the job every poll_ms (0: 5,000) until it has ended; *out receives
+   it. */
+HFSB_API hfsb_status hfsb_hub_job_wait(hfsb_hub *hub, hfsb_str space,
+                                       hfsb_str id, long long poll_ms,
+                                       const hfsb_cancel *cancel,
+                                       hfsb_json_doc *out, hfsb_err *err);
 /* Reads the log of a job. When followed it ends with the job, also when the
    job is still waiting to be scheduled at first. */
 HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
@@ -2782,8 +2826,30 @@ HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
                                        hfsb_log_line_fn fn, void *user,
                                        hfsb_err *err);
 
+/* ---- scheduled jobs ---- */
+
+typedef enum hfsb_scheduled {
+    HFSB_SCHEDULED_GET,
+    HFSB_SCHEDULED_DELETE,
+    HFSB_SCHEDULED_SUSPEND,
+    HFSB_SCHEDULED_RESUME,
+    HFSB_SCHEDULED_RUN /* now: *out receives the job */
+} hfsb_scheduled;
+
+/* Does something with a scheduled job. *out receives it, except after DELETE
+   and RUN; after SUSPEND and RESUME as far as the Hub says. */
+HFSB_API hfsb_status hfsb_hub_scheduled(hfsb_hub *hub, hfsb_scheduled what,
+                                        hfsb_str space, hfsb_str id,
+                                        const hfsb_cancel *cancel,
+                                        hfsb_json_doc *out, hfsb_err *err);
+/* Lists the scheduled jobs of space (empty: the token's owner). */
+HFSB_API hfsb_status
+hfsb_hub_scheduled_jobs(hfsb_hub *hub, hfsb_str space,
+                        bool (*each)(void *user, const hfsb_json_value *job),
+                        void *user, const hfsb_cancel *cancel, hfsb_err *err);
+
 /* ---- src/hub/space.h ---- */
-/* ==== SPACE: sandboxes that are Spaces of the Hub ======================= */
+/* ==== SPACE: sandboxes that are Spaces or jobs of the Hub =============== */
 
 typedef struct hfsb_sandbox_spec {
     hfsb_str  owner;      /* (empty: the token's owner) */
@@ -2801,6 +2867,23 @@ typedef struct hfsb_sandbox_spec {
                              sandbox_server.py. NULL: the Space stays as it was
                              duplicated */
     size_t                  file_count;
+    /* A sandbox that is a job, when image is not empty. It starts in seconds,
+       runs any image that has /bin/sh, and is gone when it ends. from,
+       visible, sleep_time and files do not apply; hardware is its flavor. */
+    hfsb_str image;        /* "python:3.12", or the page of a Space */
+    hfsb_str server;       /* bytes of a static hfsb-server: committed once to
+                              the private model OWNER/hfsb-server, which the
+                              job mounts */
+    bool     download;     /* do not mount it: the job downloads it with curl
+                              or wget, and gets the Hub's token for that */
+    hfsb_str timeout;      /* of the job: "2h" (empty: 24h) */
+    hfsb_str idle_timeout; /* the server ends after this long without a call
+                              and without a command: "10m" (empty: never) */
+    hfsb_str api;          /* "hf": the server also speaks this protocol on
+                              its port, and the job has the labels by which
+                              huggingface_hub.Sandbox finds it (empty: none) */
+    const hfsb_job_volume *volumes;
+    size_t                 volume_count;
 } hfsb_sandbox_spec;
 
 /* Creates a Space, then waits until it runs our commit on the requested
@@ -2810,13 +2893,22 @@ typedef struct hfsb_sandbox_spec {
    Space that is left. HFSB_CANCELLED "Sandbox creation cancelled: {id}";
    HFSB_REMOTE "Space failed to start: {stage}. Check {url}" with the end of
    the build log; HFSB_TIMEOUT "Space did not start within {n}s. Check {url}";
-   else as the HUB. */
+   else as the HUB.
+
+   With spec->image it runs a job instead, waits until its server answers, and
+   on any failure or cancel cancels the job; a job whose server stays silent
+   for times.wait_ms is a failure, too. The id of such a sandbox is
+   "jobs/OWNER/ID". Its token is derived from the Hub's token and a label of
+   the job, so that any program with the same token of the Hub can connect to
+   it by its id, with empty api_token (unless create was given one). */
 HFSB_API hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
                                          const hfsb_sandbox_opts *opts,
                                          hfsb_sandbox **out, hfsb_err *err);
 
-/* A handle of the Space `id`; sends nothing. owned: the handle may delete the
-   Space, as if it had created it. HFSB_OK, HFSB_ARG, HFSB_NOMEM. */
+/* A handle of the Space "OWNER/NAME" or the job "jobs/OWNER/ID"; sends
+   nothing. owned: the handle may delete it, as if it had created it. Calls of
+   a job's tools need connect, which finds its address. HFSB_OK, HFSB_ARG,
+   HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
                                        const hfsb_sandbox_opts *opts,
                                        hfsb_sandbox **out, hfsb_err *err);
@@ -2831,17 +2923,19 @@ HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
                                           const hfsb_sandbox_opts *opts,
                                           hfsb_sandbox **out, hfsb_err *err);
 
-/* ---- the Space; HFSB_ARG for a URL ---- */
+/* ---- the Space or job; HFSB_ARG for a URL ---- */
 
-/* Deletes the Space if the handle owns it, else HFSB_REFUSED "This Sandbox did
-   not create {id}." A second call is HFSB_OK. */
+/* Deletes the Space, or cancels the job, if the handle owns it, else
+   HFSB_REFUSED "This Sandbox did not create {id}." A second call is HFSB_OK. */
 HFSB_API hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err);
+/* Pause and restart: HFSB_ARG for a job. */
 HFSB_API hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err);
 /* Restarts the Space (factory: rebuilds it first), also a paused one, and
    waits up to times.api_wait_ms until the new server answers. HFSB_REMOTE at
    once when the Hub reports that the Space failed. */
 HFSB_API hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
                                           hfsb_err *err);
+/* Of a job: stage, hardware and error (its message). */
 HFSB_API hfsb_status hfsb_sandbox_status(hfsb_sandbox       *sandbox,
                                          hfsb_space_runtime *out,
                                          hfsb_err           *err);
@@ -2850,9 +2944,10 @@ HFSB_API hfsb_status hfsb_sandbox_status(hfsb_sandbox       *sandbox,
 
 /* Calls each for every Space of owner (empty: the token's owner) that create
    made: called sandbox-[0-9a-f]{8}, or {name}-[0-9a-f]{8} with the variable
-   HFSB_CREATED (which costs one request for each such name). id and modified
-   ("" if unknown) are valid during the call; false ends the list with
-   HFSB_OK. */
+   HFSB_CREATED (which costs one request for each such name); then for every
+   job that create made and that has not ended, with the date of its start.
+   id and modified ("" if unknown) are valid during the call; false ends the
+   list with HFSB_OK. */
 HFSB_API hfsb_status hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
                                        bool (*each)(void *user, hfsb_str id,
                                                     hfsb_str modified),
@@ -2877,7 +2972,7 @@ typedef struct hfsb_sweep_item {
 } hfsb_sweep_item;
 
 /* Finds the sandboxes that programs left behind: those of hfsb_sandbox_list()
-   that were not modified for so long. Calls each for every one (false ends
+   that were not modified for so long, and jobs that were started as long ago. Calls each for every one (false ends
    the sweep). */
 HFSB_API hfsb_status
 hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
@@ -24776,6 +24871,12 @@ HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 
 /* The allocator of a root, which may be NULL. */
 HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
+/* True if the root, which may be NULL, has a deny list. */
+HFSBI_FN bool hfsbi_root_has_deny(const hfsb_root *root);
+/* Changes the working directory, which on failure stays as it was; statuses of
+   hfsb_root_open(). No thread may use the root meanwhile. */
+HFSBI_FN hfsb_status hfsbi_root_move(hfsb_root *root, hfsb_str work_dir,
+                                     hfsb_err *err);
 
 /* Fails with the message and status for errno `code`, met while resolving path
    or at it. */
@@ -24879,6 +24980,13 @@ HFSBI_FN int hfsbi_lock_wait(int fd, bool shared);
    system cannot, a folder is only checked for first. */
 HFSBI_FN int hfsbi_rename_new(int from_dir, const char *from, int to_dir,
                               const char *to);
+
+#ifdef HFSBI_LINUX
+/* Fills *out with the value of an extended attribute; or with the names of all,
+   each followed by a NUL: none where the file system has no attributes. */
+HFSBI_FN int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out);
+HFSBI_FN int hfsbi_attribute_list(int fd, hfsb_buf *out);
+#endif
 
 /* Writes all of s at a position; the caller has a signal guard. */
 HFSBI_FN bool hfsbi_pwrite_all(int fd, hfsb_str s, off_t at);
@@ -25184,6 +25292,18 @@ enum {
    HFSB_REFUSED  a root, a path that ends in dots, or another file system */
 HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
                                      hfsb_str to, unsigned how, hfsb_err *err);
+
+/* Extended attributes of a regular file, which a symlink may lead to, whose
+   names begin with `prefix`: appends the rest of the name, a NUL, the value
+   and a NUL for each; those with a NUL in their value are left out. */
+HFSBI_FN hfsb_status hfsbi_path_marks(const hfsb_root *root, hfsb_str path,
+                                      const char *prefix, hfsb_buf *out,
+                                      hfsb_err *err);
+/* Replaces all of these by the ones of such a list. HFSB_REFUSED where the file
+   system has none. */
+HFSBI_FN hfsb_status hfsbi_path_set_marks(const hfsb_root *root, hfsb_str path,
+                                          const char *prefix, hfsb_str list,
+                                          hfsb_err *err);
 
 /* Removes slashes at the end of a path, and "/." too. */
 HFSBI_FN hfsb_str hfsbi_path_trim(hfsb_str path);
@@ -27593,9 +27713,9 @@ typedef struct hfsbi_open_how {
 } hfsbi_open_how;
 
 enum { /* RESOLVE_* of the same header */
-    HFSBI_OPEN_NO_XDEV = 0x01,
-    HFSBI_OPEN_NO_MAGICLINKS = 0x02,
-    HFSBI_OPEN_BENEATH = 0x08
+       HFSBI_OPEN_NO_XDEV = 0x01,
+       HFSBI_OPEN_NO_MAGICLINKS = 0x02,
+       HFSBI_OPEN_BENEATH = 0x08
 };
 
 /* openat2(); a descriptor, or -1 with errno. */
@@ -27627,8 +27747,7 @@ static int hfsbi_openat2(int dir, const char *path, int flags,
    an absolute symlink, which the kernel takes for a way out. */
 static int hfsbi_open_by_kernel(int root, const char *path) {
     int fd = hfsbi_openat2(root, path, HFSBI_O_SEARCH,
-                           HFSBI_OPEN_NO_MAGICLINKS |
-                               HFSBI_OPEN_BENEATH);
+                           HFSBI_OPEN_NO_MAGICLINKS | HFSBI_OPEN_BENEATH);
     /* EPERM comes from seccomp filters that do not know the call. ELOOP is
        either a magic link or a real loop: the walk decides which. */
     if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == EPERM ||
@@ -27648,8 +27767,7 @@ HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount) {
 #ifdef HFSBI_LINUX
     if (same_mount) {
         fd = hfsbi_openat2(dir, name, flags, HFSBI_OPEN_NO_XDEV);
-        if (fd >= 0 ||
-            (errno != ENOSYS && errno != EPERM && errno != EINVAL))
+        if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL))
             return fd;
     }
 #endif
@@ -27857,6 +27975,10 @@ HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
 HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root) {
     hfsb_alloc none = HFSB_INIT;
     return root ? root->alloc : none;
+}
+
+HFSBI_FN bool hfsbi_root_has_deny(const hfsb_root *root) {
+    return root && root->deny->rules;
 }
 
 /* Appends path as seen from the root or, without one, from the current
@@ -28165,8 +28287,7 @@ static int hfsbi_target_check_direct(const hfsbi_target *target) {
     while (code == 0 && hfsbi_take_name(&ahead, name, &fits))
         if (!hfsbi_walk_enter(&w, name))
             code = errno == ELOOP ? ENOTDIR : errno;
-    if (code == 0 &&
-        (fstat(w.at, &is) != 0 || fstat(target->dir, &want) != 0))
+    if (code == 0 && (fstat(w.at, &is) != 0 || fstat(target->dir, &want) != 0))
         code = errno;
     else if (code == 0 &&
              (is.st_dev != want.st_dev || is.st_ino != want.st_ino))
@@ -28313,6 +28434,34 @@ static hfsb_status hfsbi_root_fill(hfsb_root *root, hfsb_str top, hfsb_str dir,
     hfsbi_close(&fd);
     if (code == 0) return HFSB_OK;
     return hfsbi_root_fail(err, code, "Working directory", dir);
+}
+
+HFSBI_FN hfsb_status hfsbi_root_move(hfsb_root *root, hfsb_str work_dir,
+                                     hfsb_err *err) {
+    hfsb_buf    rest = root->work_rest, dir = root->work_dir;
+    hfsb_status st = HFSB_OK;
+    int         code, fd = -1;
+    if (hfsb_str_find_byte(work_dir, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The working directory contains a NUL byte.");
+    memset(&root->work_rest, 0, sizeof root->work_rest);
+    memset(&root->work_dir, 0, sizeof root->work_dir);
+    root->work_rest.alloc = root->work_dir.alloc = root->alloc;
+    if (root->root_fd >= 0) {
+        st = hfsbi_root_set_inside(root, work_dir, err);
+    } else {
+        code = hfsbi_root_open_host(&root->alloc, work_dir, &fd,
+                                    &root->work_dir, NULL);
+        hfsbi_close(&fd);
+        if (code != 0)
+            st = hfsbi_root_fail(err, code, "Working directory", work_dir);
+    }
+    hfsb_buf_free(st == HFSB_OK ? &rest : &root->work_rest);
+    hfsb_buf_free(st == HFSB_OK ? &dir : &root->work_dir);
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    root->work_rest = rest;
+    root->work_dir = dir;
+    return st;
 }
 
 /* One allocation for all; root.sweeps and root.deny point into it. */
@@ -29135,7 +29284,7 @@ static hfsb_status hfsbi_check_content(const hfsb_root *root, hfsb_str path,
 
 #ifdef HFSBI_LINUX
 
-static int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out) {
+HFSBI_FN int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out) {
     ssize_t n = fgetxattr(fd, name, NULL, 0);
     if (n < 0) return errno;
     hfsb_buf_truncate(out, 0);
@@ -29159,8 +29308,7 @@ static int hfsbi_attribute_copy(int from, int to, const char *name,
     return fsetxattr(to, name, old->ptr, old->len, 0) == 0 ? 0 : errno;
 }
 
-/* The names of all attributes, each followed by a NUL. */
-static int hfsbi_attribute_list(int fd, hfsb_buf *out) {
+HFSBI_FN int hfsbi_attribute_list(int fd, hfsb_buf *out) {
     ssize_t n = flistxattr(fd, NULL, 0);
     if (n > 0) {
         if (hfsb_buf_reserve(out, (size_t)n) != HFSB_OK) return ENOMEM;
@@ -31152,6 +31300,92 @@ HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
     }
     hfsbi_target_close(&a);
     return st;
+}
+
+/* ---- extended attributes ---- */
+
+#ifdef HFSBI_LINUX
+/* Visits the attributes of fd that begin with the prefix: adds them to *out,
+   or without it removes them. 0 or an errno. */
+static int hfsbi_marks_visit(int fd, const char *prefix, hfsb_buf *out,
+                             const hfsb_alloc *alloc) {
+    hfsb_buf names = HFSB_INIT, value = HFSB_INIT;
+    size_t   at, skip = strlen(prefix);
+    int      code;
+    names.alloc = value.alloc = *alloc;
+    code = hfsbi_attribute_list(fd, &names);
+    for (at = 0; code == 0 && at < names.len;
+         at += strlen(names.ptr + at) + 1) {
+        const char *name = names.ptr + at;
+        if (strncmp(name, prefix, skip) != 0) continue;
+        if (!out) code = fremovexattr(fd, name) == 0 ? 0 : errno;
+        else code = hfsbi_attribute_get(fd, name, &value);
+        if (!out || code != 0 ||
+            hfsb_str_find_byte(hfsb_buf_str(&value), '\0') != HFSB_NPOS)
+            continue;
+        hfsb_buf_append(out, hfsb_cstr(name + skip));
+        hfsb_buf_append_byte(out, '\0');
+        hfsb_buf_append(out, hfsb_buf_str(&value));
+        hfsb_buf_append_byte(out, '\0');
+    }
+    hfsb_buf_free(&names);
+    hfsb_buf_free(&value);
+    return code;
+}
+
+static int hfsbi_mark_set(int fd, const char *prefix, hfsb_str name,
+                          hfsb_str value) {
+    char full[256];
+    if (strlen(prefix) + name.len >= sizeof full) return ERANGE;
+    (void)snprintf(full, sizeof full, "%s%.*s", prefix, (int)name.len,
+                   name.ptr);
+    return fsetxattr(fd, full, value.ptr, value.len, 0) == 0 ? 0 : errno;
+}
+#endif
+
+HFSBI_FN hfsb_status hfsbi_path_marks(const hfsb_root *root, hfsb_str path,
+                                      const char *prefix, hfsb_buf *out,
+                                      hfsb_err *err) {
+    int         fd = -1, code = 0;
+    hfsb_status st = hfsb_file_open(root, path, &fd, NULL, err);
+    if (st != HFSB_OK) return st;
+#ifdef HFSBI_LINUX
+    code = hfsbi_marks_visit(fd, prefix, out, &out->alloc);
+#else
+    (void)prefix;
+#endif
+    hfsbi_close(&fd);
+    if (code)
+        return hfsbi_file_fail_os(root, path, code, "read attributes of", err);
+    return out->status;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_set_marks(const hfsb_root *root, hfsb_str path,
+                                          const char *prefix, hfsb_str list,
+                                          hfsb_err *err) {
+    int         fd = -1, code = ENOTSUP;
+    hfsb_status st = hfsb_file_open(root, path, &fd, NULL, err);
+    if (st != HFSB_OK) return st;
+#ifdef HFSBI_LINUX
+    {
+        hfsb_alloc alloc = hfsbi_root_alloc(root);
+        hfsb_str   name, value;
+        code = hfsbi_marks_visit(fd, prefix, NULL, &alloc);
+        while (code == 0 && hfsbi_list_next(&list, '\0', &name) && name.len &&
+               hfsbi_list_next(&list, '\0', &value))
+            code = hfsbi_mark_set(fd, prefix, name, value);
+    }
+#else
+    (void)prefix, (void)list;
+#endif
+    hfsbi_close(&fd);
+    if (code == ENOTSUP)
+        return hfsbi_file_fail(err, HFSB_REFUSED,
+                               "This file system has no extended attributes",
+                               path);
+    return code ? hfsbi_file_fail_os(root, path, code, "set attributes of",
+                                     err)
+                : HFSB_OK;
 }
 
 /* ---- src/os/tree.c ---- */
@@ -35575,9 +35809,11 @@ static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
                                 o->allow_write_count, err);
     if (st != HFSB_OK) return st;
     hfsbi_confine_add_bases(c);
-    if (!hfsbi_place_add_outer(places, getenv("TMPDIR")))
-        (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/tmp");
-    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/dev/shm");
+    if (!o->no_temp) {
+        if (!hfsbi_place_add_outer(places, getenv("TMPDIR")))
+            (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/tmp");
+        (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/dev/shm");
+    }
     hfsbi_confine_add_home(c);
     if (c->level == HFSB_CONFINE_STRICT) {
         hfsbi_places_system(places);
@@ -35769,8 +36005,9 @@ static void hfsbi_confine_put_list(const char *const *list, size_t count,
 /* Writes all options but the allocator into one text. */
 static hfsb_status hfsbi_confine_put_options(const hfsb_confine_opts *o,
                                              hfsb_buf                *out) {
-    hfsb_buf_printf(out, "%d %d %llu %llu %llu %llu %s%c", (int)o->level,
-                    o->if_possible ? 1 : 0, o->max_memory, o->max_processes,
+    hfsb_buf_printf(out, "%d %d %d %llu %llu %llu %llu %s%c", (int)o->level,
+                    o->if_possible ? 1 : 0, o->no_temp ? 1 : 0, o->max_memory,
+                    o->max_processes,
                     o->max_file_size, o->max_cpu, o->net ? o->net : "", 0);
     hfsbi_confine_put_list(o->dirs, o->dir_count, out);
     hfsbi_confine_put_list(o->allow_write, o->allow_write_count, out);
@@ -44767,6 +45004,8 @@ typedef struct hfsbi_tools_group {
     unsigned long ever;                     /* jobs added */
     size_t        input;     /* bytes of standard input that jobs hold */
     size_t        max_input; /* (0: any number) */
+    hfsb_buf      env; /* set late: "NAME=value" or, to unset, "NAME", for all
+                          commands; each ends in NUL. Freed by the owner */
 } hfsbi_tools_group;
 
 /* What a command of another protocol has beyond those of bash: raw output as a
@@ -44860,6 +45099,11 @@ HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
 HFSBI_FN const char **hfsbi_env_merge(const hfsb_tools     *tools,
                                       const hfsbi_job_spec *spec,
                                       size_t               *size);
+/* Appends an object of variables as "NAME=value" or, for null, "NAME", each
+   with a NUL. HFSB_OK, or HFSB_ARG with *err; out->status keeps other
+   failures. */
+HFSBI_FN hfsb_status hfsbi_env_read(const hfsb_json_value *object,
+                                    hfsb_buf *out, hfsb_err *err);
 /* Returns the name in "NAME=value" or "NAME", as a view of entry. */
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
@@ -45469,6 +45713,10 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
    Call it before the first call. */
 HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
                                      bool runs);
+
+/* Gives an object of hfsbi_tools_open_like() a root of its own, beneath that
+   of the other one, before its first call. The root must outlive it. */
+HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root);
 
 /* Calls fn(user), in a thread that is not walled: for what is not bound to the
    roots, such as programs and functions of the host. Waits for it. */
@@ -47145,16 +47393,24 @@ static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
 HFSBI_FN const char **hfsbi_env_merge(const hfsb_tools     *tools,
                                       const hfsbi_job_spec *spec,
                                       size_t               *size) {
-    const char **list;
-    size_t       i, n = 0, at;
+    const char    **list;
+    size_t          i, n = 0, at;
+    const hfsb_buf *late = &tools->group->env;
     *size = tools->env.count + 1;
     for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
         ++*size;
+    for (at = 0; at < late->len; at += strlen(late->ptr + at) + 1) ++*size;
     list = (const char **)hfsbi_array(&tools->alloc, *size, sizeof(char *));
     if (!list) return NULL;
     for (i = 0; i < tools->env.count && !spec->raw.bare_env; i++)
-        if (!hfsbi_env_has(&spec->env, hfsbi_env_name(tools->env.list[i])))
+        if (!hfsbi_env_has(&spec->env, hfsbi_env_name(tools->env.list[i])) &&
+            !hfsbi_env_has(late, hfsbi_env_name(tools->env.list[i])))
             list[n++] = tools->env.list[i];
+    for (at = 0; at < late->len && !spec->raw.bare_env;
+         at += strlen(late->ptr + at) + 1)
+        if (strchr(late->ptr + at, '=') &&
+            !hfsbi_env_has(&spec->env, hfsbi_env_name(late->ptr + at)))
+            list[n++] = late->ptr + at;
     for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
         if (strchr(spec->env.ptr + at, '=')) /* else it is unset */
             list[n++] = spec->env.ptr + at;
@@ -47364,7 +47620,7 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
 static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
                              hfsb_str bytes) {
     hfsbi_job      *job = (hfsbi_job *)user;
-    hfsbi_feed_kind kind = job->spec.raw.cols            ? HFSBI_FEED_PTY
+    hfsbi_feed_kind kind = job->spec.raw.cols           ? HFSBI_FEED_PTY
                            : stream == HFSB_PROC_STDERR ? HFSBI_FEED_STDERR
                                                         : HFSBI_FEED_STDOUT;
     if (!job->feed) {
@@ -47385,8 +47641,10 @@ static void hfsbi_job_hold(void *user, bool hold) {
    or timed out from its end. Once it has exited its output is read, and the
    feed drops what it has no room for. */
 static void hfsbi_job_loosen(hfsbi_job *job) {
-    hfsb_proc_result now = hfsb_proc_status(job->proc);
-    if (!job->feed || job->loose || !(now.killed || now.timed_out)) return;
+    hfsb_proc_result now;
+    if (!job->feed || job->loose) return;
+    now = hfsb_proc_status(job->proc);
+    if (!now.killed && !now.timed_out) return;
     if (now.end == HFSB_PROC_RUNNING && !now.incomplete) return;
     job->loose = true;
     hfsbi_proc_hold(job->proc, false);
@@ -47556,9 +47814,10 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     const char **own = NULL, **argv = NULL;
     size_t       size = 0, argc = 0;
-    bool         has_env = job->spec.env.len || job->spec.raw.bare_env;
-    hfsb_err     err = HFSB_INIT;
-    hfsb_status  st;
+    bool         has_env =
+        job->spec.env.len || job->spec.raw.bare_env || tools->group->env.len;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
     job->notes.alloc = tools->alloc;
     if (tools->far) { /* hfsbi_far_run() does the rest */
         hfsbi_job_enter(job, HFSBI_JOB_RUNNING);
@@ -49430,6 +49689,12 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                out, err);
 }
 
+HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root) {
+    HFSB_ASSERT(tools->borrows);
+    tools->place = root;
+    if (tools->checker) tools->checker->place = root;
+}
+
 /* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a
    server, which must not be turned by what it calls, nothing may run. */
 void hfsb_tools_close(hfsb_tools *tools) {
@@ -50315,7 +50580,7 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
     return stopped && st == HFSB_OK ? hfsbi_result_cancelled(result) : st;
 }
 
-enum { HFSBI_RUN_PARSED = 4 }; /* objects and lists among the parameters */
+enum { HFSBI_RUN_PARSED = 8 }; /* objects and lists among the parameters */
 
 HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
                                     const hfsb_json_value *arguments,
@@ -50823,6 +51088,15 @@ static hfsb_status hfsbi_spec_variable(hfsb_str               name,
     return HFSB_OK;
 }
 
+HFSBI_FN hfsb_status hfsbi_env_read(const hfsb_json_value *object,
+                                    hfsb_buf *out, hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    hfsb_status    st = HFSB_OK;
+    while (st == HFSB_OK && hfsb_json_next(&it))
+        st = hfsbi_spec_variable(it.key, it.value, out, err);
+    return st;
+}
+
 /* Resolves the folder of the command against the working directory. */
 static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
                                 hfsbi_job_spec *spec) {
@@ -50839,8 +51113,7 @@ static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
    failure of a buffer. */
 static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
                                    hfsbi_job_spec *spec, hfsb_err *err) {
-    hfsb_json_iter it = hfsb_json_begin(a->env);
-    hfsb_status    st = HFSB_OK;
+    hfsb_status st;
     if (a->id.len >= HFSBI_JOB_ID ||
         hfsb_str_find_byte(a->id, '\0') != HFSB_NPOS) {
         hfsbi_fail(err, HFSB_ARG, 0,
@@ -50861,8 +51134,7 @@ static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
     spec->has_input = a->input.ptr != NULL;
     spec->background = a->background;
     spec->merge_stderr = a->merge_stderr || a->background;
-    while (st == HFSB_OK && hfsb_json_next(&it))
-        st = hfsbi_spec_variable(it.key, it.value, &spec->env, err);
+    st = hfsbi_env_read(a->env, &spec->env, err);
     if (st == HFSB_ARG) hfsbi_err_key(err, "env");
     return st == HFSB_OK ? hfsbi_job_spec_status(spec) : st;
 }
@@ -57399,16 +57671,20 @@ static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
 static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
                                      struct addrinfo **list, hfsb_err *err) {
     struct addrinfo hints;
+    const char     *host = link->host;
     char            port[8];
     int             code;
+    /* RFC 6761: every name below localhost is this machine */
+    if (hfsb_str_ends(hfsb_cstr(host), HFSB_LIT(".localhost")))
+        host = "127.0.0.1";
     memset(&hints, 0, sizeof hints);
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     (void)snprintf(port, sizeof port, "%u", link->port % 65536);
-    code = getaddrinfo(link->host, port, &hints, list);
+    code = getaddrinfo(host, port, &hints, list);
     if (code) { /* not a numeric address: a name */
         hints.ai_flags = AI_NUMERICSERV;
-        code = getaddrinfo(link->host, port, &hints, list);
+        code = getaddrinfo(host, port, &hints, list);
     }
     if (!code) return HFSB_OK;
     *list = NULL;
@@ -58507,7 +58783,7 @@ void hfsb_http_reply_free(hfsb_http_reply *reply) {
 /* ==== sandbox.c: a handle ==== */
 
 /* Where the machine of a sandbox comes from, if this program can ask: the Hub,
-   for a Space (room hub). A server at a URL has none. */
+   for a Space or a job (room hub). A server at a URL has none. */
 typedef struct hfsbi_home {
     /* The server does not answer: HFSB_OK when it is worth waiting for, else
        the reason in *err. fresh: the machine was just started. */
@@ -58548,8 +58824,10 @@ struct hfsb_sandbox {
     hfsb_buf          texts;     /* copies of id and of the options' texts,
                                     each NUL-terminated; contains secrets */
     hfsb_buf          page, api; /* api: "https://.../api/" */
-    const hfsbi_protocol *wire;
+    const hfsbi_protocol *protocol;
     struct hfsbi_v1  *v1;        /* of a server that speaks /v1, else NULL */
+    hfsb_buf          token;     /* of the server, when its home knows it and
+                                    the options do not; o.api_token shows it */
     const hfsbi_home *home;      /* NULL for a URL */
     bool              owned;     /* may be removed from its home */
     bool              at_edge;   /* gets hub_token too */
@@ -59887,7 +60165,7 @@ HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void) {
 HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
                                       hfsb_tool_result *result,
                                       hfsb_err         *err) {
-    return r->sandbox->wire->run(r, result, err);
+    return r->sandbox->protocol->run(r, result, err);
 }
 
 /* ---- the call ---- */
@@ -60786,6 +61064,8 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     hfsbi_v1_close(s->v1);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
+    if (s->token.ptr) hfsbi_wipe(s->token.ptr, s->token.len);
+    hfsb_buf_free(&s->token);
     hfsb_buf_free(&s->page);
     hfsb_buf_free(&s->api);
     hfsbi_seen_free(&s->seen);
@@ -60808,8 +61088,9 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     s->id = id;
     s->transport = *opts->transport;
     s->o.transport = &s->transport;
-    s->wire = hfsbi_protocol_api();
-    s->texts.alloc = s->page.alloc = s->api.alloc = opts->alloc;
+    s->protocol = hfsbi_protocol_api();
+    s->texts.alloc = s->page.alloc = s->api.alloc = s->token.alloc =
+        opts->alloc;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
         return hfsbi_fail_status(err, HFSB_BUSY, "Sandbox");
@@ -60950,13 +61231,13 @@ static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str path,
         hfsb_buf_printf(&m->text, "Bearer %s", s->o.hub_token.ptr);
     m->api_at = m->text.len;
     if (s->o.api_token.len)
-        hfsb_buf_printf(&m->text, "%s%s", s->wire->token_prefix,
+        hfsb_buf_printf(&m->text, "%s%s", s->protocol->token_prefix,
                         s->o.api_token.ptr);
     if (m->text.status != HFSB_OK) return m->text.status;
     for (; m->count < call->field_count; m->count++)
         m->fields[m->count] = call->fields[m->count];
     hfsbi_message_add(m, HFSB_LIT("Authorization"), m->hub_at, m->api_at);
-    hfsbi_message_add(m, hfsb_cstr(s->wire->token_name), m->api_at,
+    hfsbi_message_add(m, hfsb_cstr(s->protocol->token_name), m->api_at,
                       m->text.len);
     return HFSB_OK;
 }
@@ -61097,7 +61378,7 @@ HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
     for (;;) {
         left = deadline - hfsb_clock_ms();
         if (left > t->health_ms) left = t->health_ms;
-        st = s->wire->check(s, p, left > 100 ? left : 100);
+        st = s->protocol->check(s, p, left > 100 ? left : 100);
         if (st == HFSB_OK) {
             hfsbi_sandbox_log(s, "API is responsive at %s", s->api.ptr);
             return hfsbi_ok(err);
@@ -61128,7 +61409,7 @@ hfsbi_sandbox_find_instance(hfsb_sandbox *s,
     pthread_mutex_lock(&s->lock);
     answered = s->answered;
     pthread_mutex_unlock(&s->lock);
-    if (!answered) (void)s->wire->check(s, &p, s->o.times.health_ms);
+    if (!answered) (void)s->protocol->check(s, &p, s->o.times.health_ms);
     pthread_mutex_lock(&s->lock);
     memcpy(out, s->instance, sizeof s->instance);
     pthread_mutex_unlock(&s->lock);
@@ -61725,7 +62006,8 @@ HFSBI_FN void hfsbi_v1_set_files(hfsbi_v1 *v1) {
        {"event":"start","pid":7}            first
        {"event":"stdout","data":"..."}      also stderr; any number
        {"event":"ping"}                     ignored, as all unknown ones
-       {"event":"exit","exit_code":0, ...}  without it the command may still run
+       {"event":"exit","exit_code":0, ...}  without it the command may still
+                                            run
 
    A command is sent once. Each has a variable in its environment by which kill
    finds its processes, also those that left their process group. */
@@ -62172,7 +62454,7 @@ static hfsb_status hfsbi_v1_run(hfsbi_remote *r, hfsb_tool_result *result,
                           r->tool->name);
     }
     opts.cancel = r->cancel;
-    opts.id.ptr = NULL; /* it is in the body */
+    memset(&opts.id, 0, sizeof opts.id); /* it is in the body */
     (void)hfsbi_v1_begin(v1, &use, r->cancel);
     st = hfsb_tools_call_text(v1->tools, hfsb_cstr(r->tool->name),
                               hfsb_buf_str(&r->body), &opts, result);
@@ -62314,7 +62596,7 @@ HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
     if (!v1) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
     memset(v1, 0, sizeof *v1);
     s->v1 = v1;
-    s->wire = &wire;
+    s->protocol = &wire;
     v1->sandbox = s;
     v1->prefix.alloc = s->o.alloc;
     hfsbi_v1_set_files(v1);
@@ -62322,7 +62604,9 @@ HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
     v1->far.run = hfsbi_v1_run_job;
     v1->far.kill = hfsbi_v1_kill;
     st = hfsbi_v1_address(s, v1, url, parsed, err);
-    opts.work_dir = s->o.work_dir;
+    /* a relative one is where commands run, see hfsbi_remote_put() */
+    if (hfsb_str_starts(s->o.work_dir, HFSB_LIT("/")))
+        opts.work_dir = s->o.work_dir;
     opts.timeout = s->o.timeout;
     opts.alloc = s->o.alloc;
     /* the session is that of the sandbox, see seen.c */
@@ -62352,6 +62636,7 @@ HFSBI_FN void hfsbi_v1_close(hfsbi_v1 *v1) {
        jobs.c      logs, and jobs
        sandbox.c   sandboxes that are Spaces
        create.c    creates one
+       job_home.c  sandboxes that are jobs
        preload.c   the sandboxes of a session
        hf_jobs.c   the tool hf_jobs
        session.c   what an agent holds
@@ -62395,44 +62680,65 @@ typedef enum hfsbi_hub_repeat {
    the request's subject ({space}, {owner}) and detail ({job}, {detail}).
    {space} must be a valid id; {owner} defaults to the token's owner; {detail}
    is percent-encoded in a path. */
-#define HFSBI_HUB_ENDPOINTS(X)                                             \
-    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",  \
-      REPEAT)                                                              \
-    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                  \
-      "duplicate {space} as {detail}", ONCE)                               \
-    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)     \
-    X(SECRET, "POST", "/api/spaces/{space}/secrets",                       \
-      "set the secret {detail} of {space}", REPEAT)                        \
-    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
-      "set the variable {detail} of {space}", REPEAT)                      \
-    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                   \
-      "list the variables of {space}", REPEAT)                             \
-    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
-      "see the state of {space}", REPEAT)                                  \
-    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
-    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",   \
-      REPEAT)                                                              \
-    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",         \
-      "restart {space}", REPEAT)                                           \
-    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)      \
-    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",            \
-      "look at {space}", REPEAT)                                           \
-    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                 \
-    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",              \
-      "read the {detail} log of {space}", REPEAT)                          \
-    X(VALIDATE, "POST", "/api/validate-yaml",                              \
-      "have the metadata of README.md checked", REPEAT)                    \
-    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
-      "prepare a commit to {space}", REPEAT)                               \
-    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
-      "commit to {space}", ONCE)                                           \
-    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
-    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
-    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)  \
-    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                \
-      "cancel job {job}", REPEAT)                                          \
-    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                     \
-      "read the log of job {job}", REPEAT)
+#define HFSBI_HUB_ENDPOINTS(X)                                                \
+    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",     \
+      REPEAT)                                                                 \
+    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                     \
+      "duplicate {space} as {detail}", ONCE)                                  \
+    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)        \
+    X(SECRET, "POST", "/api/spaces/{space}/secrets",                          \
+      "set the secret {detail} of {space}", REPEAT)                           \
+    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                      \
+      "set the variable {detail} of {space}", REPEAT)                         \
+    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                      \
+      "list the variables of {space}", REPEAT)                                \
+    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                          \
+      "see the state of {space}", REPEAT)                                     \
+    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT)    \
+    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",      \
+      REPEAT)                                                                 \
+    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",            \
+      "restart {space}", REPEAT)                                              \
+    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)         \
+    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",               \
+      "look at {space}", REPEAT)                                              \
+    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                    \
+    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",                 \
+      "read the {detail} log of {space}", REPEAT)                             \
+    X(VALIDATE, "POST", "/api/validate-yaml",                                 \
+      "have the metadata of README.md checked", REPEAT)                       \
+    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",            \
+      "prepare a commit to {space}", REPEAT)                                  \
+    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",                  \
+      "commit to {space}", ONCE)                                              \
+    X(MODEL_CREATE, "POST", "/api/repos/create", "create {space}", REPEAT)    \
+    X(MODEL_REVISION, "GET", "/api/models/{space}/revision/{detail}",         \
+      "look at {space}", REPEAT)                                              \
+    X(MODEL_PREUPLOAD, "POST", "/api/models/{space}/preupload/{detail}",      \
+      "prepare a commit to {space}", REPEAT)                                  \
+    X(MODEL_COMMIT, "POST", "/api/models/{space}/commit/{detail}",            \
+      "commit to {space}", ONCE)                                              \
+    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)                \
+    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)                  \
+    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)     \
+    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                   \
+      "cancel job {job}", REPEAT)                                             \
+    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                        \
+      "read the log of job {job}", REPEAT)                                    \
+    X(SCHEDULE, "POST", "/api/scheduled-jobs/{owner}", "schedule a job",      \
+      ONCE)                                                                   \
+    X(SCHEDULED_JOBS, "GET", "/api/scheduled-jobs/{owner}",                   \
+      "list scheduled jobs", REPEAT)                                          \
+    X(SCHEDULED_GET, "GET", "/api/scheduled-jobs/{owner}/{job}",              \
+      "look at scheduled job {job}", REPEAT)                                  \
+    X(SCHEDULED_DELETE, "DELETE", "/api/scheduled-jobs/{owner}/{job}",        \
+      "delete scheduled job {job}", REMOVE)                                   \
+    X(SCHEDULED_SUSPEND, "POST", "/api/scheduled-jobs/{owner}/{job}/suspend", \
+      "suspend scheduled job {job}", REPEAT)                                  \
+    X(SCHEDULED_RESUME, "POST", "/api/scheduled-jobs/{owner}/{job}/resume",   \
+      "resume scheduled job {job}", REPEAT)                                   \
+    X(SCHEDULED_RUN, "POST", "/api/scheduled-jobs/{owner}/{job}/run",         \
+      "run scheduled job {job}", ONCE)
 
 typedef enum hfsbi_hub_endpoint {
 #define HFSBI_X(name, method, path, what, repeat) HFSBI_HUB_##name,
@@ -62573,6 +62879,13 @@ HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
                                           hfsb_space_runtime *out,
                                           hfsb_err           *err);
 
+/* ---- jobs.c ---- */
+
+/* The stage of a job, "" when the Hub does not say. */
+HFSBI_FN hfsb_str hfsbi_job_stage(const hfsb_json_value *job);
+/* True when a job in this stage has ended. */
+HFSBI_FN bool hfsbi_job_is_final(hfsb_str stage);
+
 /* ---- hub.c ---- */
 
 /* The hub's transport, for its sandboxes. */
@@ -62633,6 +62946,52 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
                                          const hfsb_sandbox_spec *spec,
                                          const char *sha, bool *seen,
                                          hfsb_err *err);
+
+/* What it shares with job_home.c: */
+
+/* Removes the tokens and the secrets of spec from a text. */
+HFSBI_FN void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
+                                 const hfsb_sandbox_spec *spec, char *text);
+/* Appends the end of the log of the Space ("build" or "run"), or of the job,
+   to *err, if the Hub has one. */
+HFSBI_FN void hfsbi_log_end_add(const hfsb_sandbox      *s,
+                                const hfsb_sandbox_spec *spec,
+                                const char *which, hfsb_err *err);
+/* Checks the names of the user's secrets. */
+HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
+                                                hfsb_err                *err);
+/* False when the Hub reported that nothing was made, or was never asked. */
+HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st);
+/* Appends `end` completely, if need be by cutting the message before it. */
+HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end);
+
+/* ==== job_home.c: a sandbox that is a job ==== */
+
+#define HFSBI_HUBJOB_LABEL "hfsb-sandbox" /* = "1": a job that is a sandbox */
+
+/* True for "jobs/OWNER/ID", which *owner and *job show then. */
+HFSBI_FN bool hfsbi_hubjob_split(hfsb_str id, hfsb_str *owner, hfsb_str *job);
+/* A handle of the job `id`; sends nothing. */
+HFSBI_FN hfsb_status hfsbi_hubjob_new(const hfsb_sandbox_opts *opts,
+                                      hfsb_str id, bool owned,
+                                      hfsb_sandbox **out, hfsb_err *err);
+/* Asks the Hub for the address of the job's server, and derives its token,
+   unless the options give both. */
+HFSBI_FN hfsb_status hfsbi_hubjob_locate(hfsb_sandbox *sandbox, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_hubjob_status(hfsb_sandbox       *sandbox,
+                                         hfsb_space_runtime *out,
+                                         hfsb_err           *err);
+/* Cancels the job `id`. HFSB_OK also when it has ended; HFSB_NOT_FOUND.
+   tried NULL: with the hub's repeats; else as hfsbi_hub_delete_once(). */
+HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
+                                      long long          until,
+                                      const hfsb_cancel *cancel,
+                                      hfsbi_hub_tried *tried, hfsb_err *err);
+/* hfsbi_sandbox_make() for a spec with an image. */
+HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
+                                       const hfsb_sandbox_opts *opts,
+                                       hfsb_buf *left, hfsb_sandbox **out,
+                                       hfsb_err *err);
 
 /* ==== session.c ==== */
 
@@ -62903,9 +63262,10 @@ static long long hfsbi_hub_asked_ms(const hfsb_http_reply *reply) {
    see, so that nobody learns that it exists; a bad token is 401 as well. */
 static bool hfsbi_hub_is_hidden(const hfsbi_hub_request *request,
                                 hfsb_str                 text) {
+    hfsb_str target = hfsb_buf_str(&request->target);
     return hfsb_hub_has_token(request->hub) &&
-           hfsb_str_starts(hfsb_buf_str(&request->target),
-                           HFSB_LIT("/api/spaces/")) &&
+           (hfsb_str_starts(target, HFSB_LIT("/api/spaces/")) ||
+            hfsb_str_starts(target, HFSB_LIT("/api/models/"))) &&
            hfsb_str_find(
                text,
                HFSB_LIT("Invalid credentials in Authorization header")) ==
@@ -64542,7 +64902,9 @@ static hfsb_status hfsbi_commit_readme(const hfsbi_committing *c,
     if (status == HFSB_OK) {
         w = hfsbi_hub_object(&request);
         hfsbi_hub_put(w, "content", text);
-        hfsbi_hub_put(w, "repoType", HFSB_LIT("space"));
+        hfsbi_hub_put(w, "repoType",
+                      c->commit->model ? HFSB_LIT("model")
+                                       : HFSB_LIT("space"));
         hfsb_json_put_end(w);
         status = hfsbi_hub_send(&request, err);
     }
@@ -64670,8 +65032,10 @@ static hfsb_status hfsbi_commit_preupload(hfsbi_committing *c, hfsb_err *err) {
             n += c->items[to].content.ptr ? 1 : 0;
         if (!n) break;
         doc.alloc = c->hub->alloc;
-        status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_PREUPLOAD, c->id,
-                                 c->revision, c->cancel, err);
+        status = hfsbi_hub_begin(c->hub, &request,
+                                 c->commit->model ? HFSBI_HUB_MODEL_PREUPLOAD
+                                                  : HFSBI_HUB_PREUPLOAD,
+                                 c->id, c->revision, c->cancel, err);
         request.out = &doc;
         if (status == HFSB_OK)
             status = hfsbi_commit_ask(c, from, to, &request, err);
@@ -64727,8 +65091,10 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
     hfsbi_hub_request request;
     hfsb_json_doc     doc = HFSB_INIT;
     size_t            i;
-    hfsb_status status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_COMMIT,
-                                         c->id, c->revision, c->cancel, err);
+    hfsb_status       status = hfsbi_hub_begin(
+              c->hub, &request,
+        c->commit->model ? HFSBI_HUB_MODEL_COMMIT : HFSBI_HUB_COMMIT, c->id,
+              c->revision, c->cancel, err);
     doc.alloc = c->hub->alloc;
     if (status == HFSB_OK) {
         request.body_type = "application/x-ndjson";
@@ -64754,12 +65120,16 @@ static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
 /* Gets the newest commit of the revision into out->oid. */
 static hfsb_status hfsbi_commit_head(hfsbi_committing *c,
                                      hfsb_commit_done *out, hfsb_err *err) {
-    hfsb_json_doc  doc = HFSB_INIT;
-    const hfsb_str none = HFSB_INIT;
-    hfsb_status    status;
+    hfsbi_hub_request request;
+    hfsb_json_doc     doc = HFSB_INIT;
+    hfsb_status       status = hfsbi_hub_begin(
+              c->hub, &request,
+        c->commit->model ? HFSBI_HUB_MODEL_REVISION : HFSBI_HUB_REVISION,
+              c->id, c->revision, c->cancel, err);
     doc.alloc = c->hub->alloc;
-    status =
-        hfsb_hub_space(c->hub, c->id, c->revision, none, c->cancel, &doc, err);
+    request.out = &doc;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
     if (status != HFSB_OK) return status;
     hfsbi_hub_copy(hfsb_json_get(doc.root, "sha"), out->oid, sizeof out->oid);
     hfsb_json_free(&doc);
@@ -65041,7 +65411,7 @@ static hfsb_status hfsbi_log_once(hfsbi_log_reader  *reader,
     return status;
 }
 
-static bool hfsbi_log_is_final(hfsb_str stage) {
+HFSBI_FN bool hfsbi_job_is_final(hfsb_str stage) {
     static const char *const final[] = {"COMPLETED", "CANCELED", "CANCELLED",
                                         "ERROR",     "DELETED",  "DELETING",
                                         "STOPPED",   "PAUSED"};
@@ -65049,6 +65419,10 @@ static bool hfsbi_log_is_final(hfsb_str stage) {
     for (i = 0; i < sizeof final / sizeof *final; i++)
         if (hfsb_str_equal(stage, hfsb_cstr(final[i]))) return true;
     return false;
+}
+
+HFSBI_FN hfsb_str hfsbi_job_stage(const hfsb_json_value *job) {
+    return hfsbi_json_get_str(hfsb_json_get(job, "status"), "stage");
 }
 
 /* *ended: whether the job has ended; one that waits to be run has not. */
@@ -65061,9 +65435,7 @@ static hfsb_status hfsbi_log_job_ended(hfsbi_log_reader *reader,
     status =
         hfsb_hub_job(reader->hub, space, id, reader->opts->cancel, &doc, err);
     if (status != HFSB_OK) return status;
-    *ended = hfsbi_log_is_final(hfsb_json_str(
-        hfsb_json_get(hfsb_json_get(doc.root, "status"), "stage"),
-        hfsb_str_make("", 0)));
+    *ended = hfsbi_job_is_final(hfsbi_job_stage(doc.root));
     hfsb_json_free(&doc);
     return HFSB_OK;
 }
@@ -65201,6 +65573,67 @@ HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text) {
     return digits && value < 1e12 ? (long long)value : 0;
 }
 
+static bool hfsbi_job_is_label(hfsb_str text) {
+    size_t i;
+    for (i = 0; i < text.len; i++)
+        if (!hfsbi_is_word_char(text.ptr[i]) && text.ptr[i] != '-' &&
+            text.ptr[i] != '.')
+            return false;
+    return text.len <= 100;
+}
+
+static hfsb_status hfsbi_job_check_label(hfsb_str key, hfsb_str value,
+                                         hfsb_err *err) {
+    if (key.len && hfsbi_job_is_label(key) && hfsbi_job_is_label(value))
+        return HFSB_OK;
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "The label \"");
+    hfsbi_err_quote(err, key, 60);
+    hfsbi_err_add(err, "\" = \"");
+    hfsbi_err_quote(err, value, 60);
+    hfsbi_err_add(err, "\" is invalid: a job's label needs a name, and name "
+                       "and value must have at most 100 characters, letters, "
+                       "digits, \".\", \"_\" and \"-\".");
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_job_check_volume(const hfsb_job_volume *volume,
+                                          hfsb_err              *err) {
+    static const char types[] = "model dataset space bucket";
+    if (hfsbi_list_has(hfsb_cstr(types), ' ', volume->type) &&
+        volume->source.len && hfsb_str_starts(volume->mount, HFSB_LIT("/")))
+        return HFSB_OK;
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "A job's volume is TYPE:OWNER/NAME[@REVISION]:/MOUNT "
+                      "with \":ro\" or \":rw\" at its end, or nothing; TYPE "
+                      "is model, dataset, space or bucket.");
+}
+
+hfsb_status hfsb_job_volume_parse(hfsb_str text, hfsb_job_volume *out,
+                                  hfsb_err *err) {
+    size_t      colon = hfsb_str_find_byte(text, ':'), at;
+    hfsb_status status;
+    memset(out, 0, sizeof *out);
+    out->read_only = hfsb_str_ends(text, HFSB_LIT(":ro"));
+    if (out->read_only || hfsb_str_ends(text, HFSB_LIT(":rw"))) text.len -= 3;
+    if (colon != HFSB_NPOS && colon < text.len) {
+        out->type = hfsb_str_slice(text, 0, colon);
+        text = hfsb_str_slice(text, colon + 1, text.len);
+        colon = hfsb_str_find_byte(text, ':');
+        out->source = hfsb_str_slice(text, 0, colon);
+        if (colon != HFSB_NPOS)
+            out->mount = hfsb_str_slice(text, colon + 1, text.len);
+        at = hfsb_str_find_byte(out->source, '@');
+        if (at != HFSB_NPOS) {
+            out->revision =
+                hfsb_str_slice(out->source, at + 1, out->source.len);
+            out->source.len = at;
+        }
+    }
+    status = hfsbi_job_check_volume(out, err);
+    if (status != HFSB_OK) memset(out, 0, sizeof *out);
+    return status == HFSB_OK ? hfsbi_ok(err) : status;
+}
+
 static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
                                         hfsb_err            *err) {
     hfsb_status status =
@@ -65210,12 +65643,17 @@ static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
         status =
             hfsbi_hub_check_keys(spec->secrets, spec->secret_count, 1, err);
     for (i = 0; i < spec->label_count && status == HFSB_OK; i++)
-        if (!spec->labels[i].key.len || spec->labels[i].key.len > 100 ||
-            spec->labels[i].value.len > 100)
-            status =
-                hfsbi_fail(err, HFSB_ARG, 0,
-                           "A job's label needs a name, and name and value "
-                           "must have at most 100 characters.");
+        status = hfsbi_job_check_label(spec->labels[i].key,
+                                       spec->labels[i].value, err);
+    if (status == HFSB_OK && spec->name.len)
+        status = hfsbi_job_check_label(HFSB_LIT("name"), spec->name, err);
+    for (i = 0; i < spec->volume_count && status == HFSB_OK; i++)
+        status = hfsbi_job_check_volume(&spec->volumes[i], err);
+    for (i = 0; i < spec->port_count && status == HFSB_OK; i++)
+        if (!spec->ports[i] || spec->ports[i] > 65535)
+            status = hfsbi_fail(err, HFSB_ARG, 0,
+                                "%u is not a port: expected 1 to 65535.",
+                                spec->ports[i]);
     if (status == HFSB_OK && spec->timeout.len &&
         hfsbi_hub_seconds(spec->timeout) <= 0) {
         status = hfsbi_fail(err, HFSB_ARG, 0, "\"");
@@ -65236,6 +65674,64 @@ static void hfsbi_job_put_map(hfsb_json_writer *w, const char *key,
         hfsb_json_put_key(w, pairs[i].key);
         hfsb_json_put_str(w, pairs[i].value);
     }
+    hfsb_json_put_end(w);
+}
+
+/* Puts the labels, and the name as one more. */
+static void hfsbi_job_put_labels(hfsb_json_writer    *w,
+                                 const hfsb_job_spec *spec) {
+    size_t i;
+    if (!spec->label_count && !spec->name.len) return;
+    hfsb_json_put_key(w, HFSB_LIT("labels"));
+    hfsb_json_put_object(w);
+    for (i = 0; i < spec->label_count; i++)
+        if (!spec->name.len ||
+            !hfsb_str_equal(spec->labels[i].key, HFSB_LIT("name"))) {
+            hfsb_json_put_key(w, spec->labels[i].key);
+            hfsb_json_put_str(w, spec->labels[i].value);
+        }
+    if (spec->name.len) hfsbi_hub_put(w, "name", spec->name);
+    hfsb_json_put_end(w);
+}
+
+static void hfsbi_job_put_volumes(hfsb_json_writer    *w,
+                                  const hfsb_job_spec *spec) {
+    size_t i;
+    if (!spec->volume_count) return;
+    hfsb_json_put_key(w, HFSB_LIT("volumes"));
+    hfsb_json_put_array(w);
+    for (i = 0; i < spec->volume_count; i++) {
+        const hfsb_job_volume *volume = &spec->volumes[i];
+        hfsb_json_put_object(w);
+        hfsbi_hub_put(w, "type", volume->type);
+        hfsbi_hub_put(w, "source", volume->source);
+        hfsbi_hub_put(w, "mountPath", volume->mount);
+        if (volume->revision.len)
+            hfsbi_hub_put(w, "revision", volume->revision);
+        if (volume->read_only) {
+            hfsb_json_put_key(w, HFSB_LIT("readOnly"));
+            hfsb_json_put_bool(w, true);
+        }
+        hfsb_json_put_end(w);
+    }
+    hfsb_json_put_end(w);
+}
+
+/* No port is reachable without the owner's token. */
+static void hfsbi_job_put_ports(hfsb_json_writer    *w,
+                                const hfsb_job_spec *spec) {
+    size_t i;
+    if (!spec->port_count) return;
+    hfsb_json_put_key(w, HFSB_LIT("expose"));
+    hfsb_json_put_object(w);
+    hfsb_json_put_key(w, HFSB_LIT("ports"));
+    hfsb_json_put_array(w);
+    for (i = 0; i < spec->port_count; i++)
+        hfsb_json_put_int(w, (long long)spec->ports[i]);
+    hfsb_json_put_end(w);
+    hfsb_json_put_key(w, HFSB_LIT("portsPublic"));
+    hfsb_json_put_array(w);
+    hfsb_json_put_end(w);
     hfsb_json_put_end(w);
 }
 
@@ -65270,8 +65766,9 @@ static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
         hfsb_json_put_key(w, HFSB_LIT("timeoutSeconds"));
         hfsb_json_put_int(w, hfsbi_hub_seconds(spec->timeout));
     }
-    if (spec->label_count)
-        hfsbi_job_put_map(w, "labels", spec->labels, spec->label_count);
+    hfsbi_job_put_labels(w, spec);
+    hfsbi_job_put_volumes(w, spec);
+    hfsbi_job_put_ports(w, spec);
     hfsbi_job_put_image(w, spec->image.len ? spec->image : image);
     hfsb_json_put_end(w);
 }
@@ -65381,12 +65878,18 @@ static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
                                    const hfsb_cancel *cancel, hfsb_err *err) {
     const hfsb_str    none = HFSB_INIT;
     hfsb_json_writer *w;
-    hfsb_status       status = hfsbi_hub_begin(hub, request, HFSBI_HUB_JOB_RUN,
-                                               spec->space, none, cancel, err);
+    hfsb_status       status = hfsbi_hub_begin(
+              hub, request,
+        spec->schedule.len ? HFSBI_HUB_SCHEDULE : HFSBI_HUB_JOB_RUN,
+              spec->space, none, cancel, err);
     if (status != HFSB_OK) return status;
     request->secrets = spec->secrets;
     request->secret_count = spec->secret_count;
     w = hfsbi_hub_object(request);
+    if (spec->schedule.len) {
+        hfsb_json_put_key(w, HFSB_LIT("jobSpec"));
+        hfsb_json_put_object(w);
+    }
     hfsb_json_put_key(w, HFSB_LIT("command"));
     hfsb_json_put_array(w);
     return HFSB_OK;
@@ -65400,6 +65903,14 @@ static hfsb_status hfsbi_job_send(hfsbi_hub_request   *request,
     hfsb_status status;
     hfsb_json_put_end(&request->json);
     hfsbi_job_put_rest(&request->json, spec, image);
+    if (spec->schedule.len) {
+        hfsbi_hub_put(&request->json, "schedule", spec->schedule);
+        if (spec->suspend) {
+            hfsb_json_put_key(&request->json, HFSB_LIT("suspend"));
+            hfsb_json_put_bool(&request->json, true);
+        }
+        hfsb_json_put_end(&request->json);
+    }
     request->out = out;
     status = hfsbi_hub_send(request, err);
     if (status != HFSB_OK && request->unclear)
@@ -65488,14 +65999,102 @@ hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                           err);
 }
 
-hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
+/* Appends ?label=k=v&stage=S, percent-encoded. */
+static hfsb_status hfsbi_job_put_filter(const hfsb_job_filter *filter,
+                                        hfsb_buf *target, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    char        mark = '?';
+    size_t      i;
+    for (i = 0; i < filter->label_count && status == HFSB_OK; i++) {
+        const hfsb_hub_pair *label = &filter->labels[i];
+        status = hfsbi_job_check_label(label->key, label->value, err);
+        if (status != HFSB_OK) return status;
+        hfsb_buf_printf(target, "%clabel=", mark);
+        hfsbi_hub_put_encoded(target, label->key);
+        hfsb_buf_append_byte(target, '=');
+        hfsbi_hub_put_encoded(target, label->value);
+        mark = '&';
+    }
+    for (i = 0; i < filter->stage_count; i++) {
+        hfsb_buf_printf(target, "%cstage=", mark);
+        hfsbi_hub_put_encoded(target, filter->stages[i]);
+        mark = '&';
+    }
+    if (target->status == HFSB_OK) return HFSB_OK;
+    return hfsbi_fail_status(err, target->status, "list jobs");
+}
+
+hfsb_status hfsb_hub_jobs(hfsb_hub *hub, const hfsb_job_filter *filter,
                           bool (*each)(void *user, const hfsb_json_value *job),
                           void *user, const hfsb_cancel *cancel,
                           hfsb_err *err) {
+    const hfsb_job_filter all = HFSB_INIT;
+    const hfsb_str        none = HFSB_INIT;
+    hfsbi_hub_request     request;
+    hfsb_status           status;
+    if (!filter) filter = &all;
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOBS, filter->space,
+                             none, cancel, err);
+    if (status == HFSB_OK)
+        status = hfsbi_job_put_filter(filter, &request.target, err);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_pages(&request, 0, each, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_job_wait(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                              long long poll_ms, const hfsb_cancel *cancel,
+                              hfsb_json_doc *out, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   status;
+    if (poll_ms <= 0) poll_ms = 5000;
+    for (;;) {
+        doc.alloc = out->alloc;
+        status = hfsb_hub_job(hub, space, id, cancel, &doc, err);
+        if (status != HFSB_OK) return status;
+        if (hfsbi_job_is_final(hfsbi_job_stage(doc.root))) break;
+        hfsb_json_free(&doc);
+        memset(&doc, 0, sizeof doc);
+        if (!hfsb_cancel_wait(cancel, poll_ms))
+            return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                              "Cancelled: no longer waiting for job %.*s, "
+                              "which goes on.",
+                              (int)id.len, id.ptr);
+    }
+    *out = doc;
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_hub_scheduled(hfsb_hub *hub, hfsb_scheduled what,
+                               hfsb_str space, hfsb_str id,
+                               const hfsb_cancel *cancel, hfsb_json_doc *out,
+                               hfsb_err *err) {
+    static const hfsbi_hub_endpoint endpoints[] = {
+        HFSBI_HUB_SCHEDULED_GET, HFSBI_HUB_SCHEDULED_DELETE,
+        HFSBI_HUB_SCHEDULED_SUSPEND, HFSBI_HUB_SCHEDULED_RESUME,
+        HFSBI_HUB_SCHEDULED_RUN};
+    bool needed = what == HFSB_SCHEDULED_GET || what == HFSB_SCHEDULED_RUN;
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, endpoints[what], space,
+                                         id, cancel, err);
+    if (needed) request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    if (status == HFSB_OK && !needed && what != HFSB_SCHEDULED_DELETE)
+        (void)hfsb_json_parse(hfsb_buf_str(&request.reply.body), NULL, out,
+                              NULL);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status
+hfsb_hub_scheduled_jobs(hfsb_hub *hub, hfsb_str space,
+                        bool (*each)(void *user, const hfsb_json_value *job),
+                        void *user, const hfsb_cancel *cancel, hfsb_err *err) {
     const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOBS, space,
-                                         none, cancel, err);
+    hfsb_status       status = hfsbi_hub_begin(
+              hub, &request, HFSBI_HUB_SCHEDULED_JOBS, space, none, cancel, err);
     if (status == HFSB_OK)
         status = hfsbi_hub_pages(&request, 0, each, user, err);
     hfsbi_hub_end(&request);
@@ -65518,8 +66117,9 @@ hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
 }
 
 /* ---- src/hub/sandbox.c ---- */
-/* sandbox.c - sandboxes that are Spaces: their address, their life, an owner's
-   list, and those that programs left behind.
+/* sandbox.c - sandboxes that are Spaces: their address, their life; and of
+   Spaces and jobs (job_home.c) an owner's list, and those that programs left
+   behind.
 
    A handle of a Space is a handle of a server (room remote) whose home is the
    Hub. Its address follows from its name by the Hub's rule; where the rule is
@@ -65609,12 +66209,37 @@ static void hfsbi_space_stage(hfsb_sandbox *s, const hfsb_cancel *cancel,
                    runtime.stage[0] ? runtime.stage : "unknown");
 }
 
+static bool hfsbi_space_is_job(hfsb_str id) {
+    hfsb_str owner, job;
+    return hfsbi_hubjob_split(id, &owner, &job);
+}
+
+/* Deletes the Space, or cancels the job. */
+static hfsb_status hfsbi_space_remove(hfsb_hub *hub, hfsb_str id,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    return hfsbi_space_is_job(id)
+               ? hfsbi_hubjob_end(hub, id, 0, cancel, NULL, err)
+               : hfsb_hub_delete(hub, id, cancel, err);
+}
+
 static hfsb_status hfsbi_space_check_home(const hfsb_sandbox *s,
                                           const char *verb, hfsb_err *err) {
     if (s->home) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0,
                       "%s is a server at a URL, not a Space: nothing to %s",
                       s->page.ptr, verb);
+}
+
+/* A job that has ended is gone; only a Space can be stopped and started. */
+static hfsb_status hfsbi_space_check_space(const hfsb_sandbox *s,
+                                           const char *verb, hfsb_err *err) {
+    if (!hfsbi_space_is_job(s->id))
+        return hfsbi_space_check_home(s, verb, err);
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "%s is a job, which cannot be paused or restarted: "
+                      "delete it and create another",
+                      s->id.ptr);
 }
 
 hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
@@ -65630,7 +66255,8 @@ hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
     if (deleted) return hfsbi_ok(err);
     hfsbi_sandbox_log(sandbox, "Deleting sandbox: %s...", sandbox->id.ptr);
     /* o.cancel ends the work; the deletion comes after it */
-    st = hfsb_hub_delete(sandbox->o.hub, sandbox->id, sandbox->o.give_up, err);
+    st = hfsbi_space_remove(sandbox->o.hub, sandbox->id, sandbox->o.give_up,
+                            err);
     if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
     pthread_mutex_lock(&sandbox->lock);
     sandbox->removed = true;
@@ -65672,7 +66298,8 @@ HFSBI_FN hfsb_status hfsbi_space_new(const hfsb_sandbox_opts *opts,
 hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
                               const hfsb_sandbox_opts *opts,
                               hfsb_sandbox **out, hfsb_err *err) {
-    return hfsbi_space_new(opts, id, owned, out, err);
+    return hfsbi_space_is_job(id) ? hfsbi_hubjob_new(opts, id, owned, out, err)
+                                  : hfsbi_space_new(opts, id, owned, out, err);
 }
 
 hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
@@ -65680,7 +66307,8 @@ hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
                                  hfsb_sandbox **out, hfsb_err *err) {
     hfsb_status st = hfsb_sandbox_open(id, owned, opts, out, err);
     if (st != HFSB_OK) return st;
-    st = hfsbi_space_locate(*out, err);
+    st = hfsbi_space_is_job(id) ? hfsbi_hubjob_locate(*out, err)
+                                : hfsbi_space_locate(*out, err);
     /* if the Hub does not answer, the address by the rule must do */
     if (st == HFSB_OK || ((*out)->api.len && st != HFSB_NOT_FOUND &&
                           st != HFSB_CANCELLED && st != HFSB_NOMEM))
@@ -65693,7 +66321,7 @@ hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
 /* ---- pause, restart, status ---- */
 
 hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err) {
-    hfsb_status st = hfsbi_space_check_home(sandbox, "pause", err);
+    hfsb_status st = hfsbi_space_check_space(sandbox, "pause", err);
     if (st != HFSB_OK) return st;
     return hfsb_hub_pause(sandbox->o.hub, sandbox->id, sandbox->o.cancel, NULL,
                           err);
@@ -65704,7 +66332,7 @@ hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
     const hfsb_sandbox_times *t = &sandbox->o.times;
     char                      before[sizeof sandbox->instance];
     hfsbi_probe               p = HFSB_INIT;
-    hfsb_status st = hfsbi_space_check_home(sandbox, "restart", err);
+    hfsb_status st = hfsbi_space_check_space(sandbox, "restart", err);
     if (st == HFSB_OK) st = hfsbi_space_locate(sandbox, err);
     if (st != HFSB_OK) return st;
     hfsbi_sandbox_find_instance(sandbox, before);
@@ -65723,6 +66351,8 @@ hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
     hfsb_status st = hfsbi_space_check_home(sandbox, "ask about", err);
     memset(out, 0, sizeof *out);
     if (st != HFSB_OK) return st;
+    if (hfsbi_space_is_job(sandbox->id))
+        return hfsbi_hubjob_status(sandbox, out, err);
     return hfsb_hub_runtime(sandbox->o.hub, sandbox->id, sandbox->o.cancel,
                             out, err);
 }
@@ -65836,22 +66466,68 @@ static hfsb_str hfsbi_space_list_base(hfsb_str id, hfsb_str owner) {
     return hfsb_str_slice(id, owner.len + 1, end);
 }
 
-static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
-    const hfsb_str    none = HFSB_LIT("");
-    hfsbi_space_list *l = (hfsbi_space_list *)user;
-    hfsb_str          id = hfsb_json_str(hfsb_json_get(space, "id"), none);
-    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
-    size_t   mark = l->found.len;
-    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
-        hfsb_space_check(id, NULL) != HFSB_OK ||
-        (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days)))
+/* Adds prefix + id, if it is old enough. */
+static bool hfsbi_space_list_put(hfsbi_space_list *l, hfsb_str prefix,
+                                 hfsb_str id, hfsb_str date) {
+    size_t mark = l->found.len;
+    if (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days))
         return true; /* without a date its age is unknown */
+    hfsb_buf_append(&l->found, prefix);
     hfsb_buf_append(&l->found, id);
     hfsb_buf_append_byte(&l->found, '\0');
     hfsb_buf_append(&l->found, date);
     hfsb_buf_append_byte(&l->found, '\0');
     l->status = hfsb_buf_finish(&l->found, mark);
     return l->status == HFSB_OK;
+}
+
+static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
+    hfsbi_space_list *l = (hfsbi_space_list *)user;
+    hfsb_str          id = hfsbi_json_get_str(space, "id");
+    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
+        hfsb_space_check(id, NULL) != HFSB_OK)
+        return true;
+    return hfsbi_space_list_put(l, HFSB_LIT(""), id,
+                                hfsbi_json_get_str(space, "lastModified"));
+}
+
+static bool hfsbi_space_list_add_job(void *user, const hfsb_json_value *job) {
+    hfsbi_space_list *l = (hfsbi_space_list *)user;
+    hfsb_str          id = hfsbi_json_get_str(job, "id");
+    hfsb_buf          prefix = HFSB_INIT;
+    bool              go;
+    if (!id.len || hfsbi_job_is_final(hfsbi_job_stage(job))) return true;
+    prefix.alloc = l->found.alloc;
+    l->status = hfsb_buf_printf(&prefix, "jobs/%s/", l->owner.ptr);
+    go = l->status == HFSB_OK &&
+         hfsbi_space_list_put(l, hfsb_buf_str(&prefix), id,
+                              hfsbi_json_get_str(job, "createdAt"));
+    hfsb_buf_free(&prefix);
+    return go;
+}
+
+/* Adds the jobs that are sandboxes. An account or a token that may not use
+   jobs has none. */
+static hfsb_status hfsbi_space_list_jobs(hfsbi_space_list *l, hfsb_err *err) {
+    static const char *const live[] = {"RUNNING", "SCHEDULING"};
+    hfsb_job_filter          filter = HFSB_INIT;
+    hfsb_hub_pair            label = HFSB_INIT;
+    hfsb_str                 stages[2];
+    hfsb_status              st;
+    stages[0] = hfsb_cstr(live[0]);
+    stages[1] = hfsb_cstr(live[1]);
+    label.key = HFSB_LIT(HFSBI_HUBJOB_LABEL);
+    label.value = HFSB_LIT("1");
+    filter.space = hfsb_buf_str(&l->owner);
+    filter.labels = &label;
+    filter.label_count = 1;
+    filter.stages = stages;
+    filter.stage_count = 2;
+    st = hfsb_hub_jobs(l->hub, &filter, hfsbi_space_list_add_job, l, l->cancel,
+                       err);
+    return st == HFSB_DENIED || st == HFSB_NOT_FOUND || st == HFSB_PAYMENT
+               ? HFSB_OK
+               : st;
 }
 
 static void hfsbi_space_list_close(hfsbi_space_list *l) {
@@ -65880,6 +66556,8 @@ static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
         st = hfsb_hub_spaces(hub, &filter, hfsbi_space_list_add, l, cancel,
                              err);
     if (st == HFSB_OK) st = l->status;
+    if (st == HFSB_OK) st = hfsbi_space_list_jobs(l, err);
+    if (st == HFSB_OK) st = l->status;
     l->rest = hfsb_buf_str(&l->found);
     if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Listing");
     return st;
@@ -65900,7 +66578,8 @@ static hfsb_status hfsbi_space_list_is_ours(hfsbi_space_list *l, hfsb_str id,
     hfsb_str      base = hfsbi_space_list_base(id, hfsb_buf_str(&l->owner));
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st;
-    *ours = hfsb_str_equal(base, HFSB_LIT("sandbox"));
+    *ours =
+        hfsb_str_equal(base, HFSB_LIT("sandbox")) || hfsbi_space_is_job(id);
     if (*ours) return HFSB_OK;
     doc.alloc = l->hub->alloc;
     st = hfsbi_hub_variables(l->hub, id, l->cancel, &doc, err);
@@ -65957,7 +66636,7 @@ static void hfsbi_sweep_remove(hfsb_hub *hub, const hfsb_sweep_opts *opts,
         return;
     }
     --*left;
-    item->status = hfsb_hub_delete(hub, item->id, opts->cancel, err);
+    item->status = hfsbi_space_remove(hub, item->id, opts->cancel, err);
     if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
     item->removed = item->status == HFSB_OK;
 }
@@ -66056,9 +66735,8 @@ static hfsb_str hfsbi_create_secret_at(const void *owner, size_t i) {
     return s->spec->secrets[i - 2].value;
 }
 
-/* Removes the tokens and the secrets of spec from a text. */
-static void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
-                               const hfsb_sandbox_spec *spec, char *text) {
+HFSBI_FN void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
+                                 const hfsb_sandbox_spec *spec, char *text) {
     hfsbi_create_texts owner;
     owner.opts = opts;
     owner.spec = spec;
@@ -66109,19 +66787,21 @@ static hfsb_str hfsbi_log_end_show(hfsb_str text) {
     return hfsb_str_slice(text, hfsbi_utf8_ceil(text, 0), text.len);
 }
 
-/* Appends the end of the Space's log to *err, if the Hub has one. */
-static void hfsbi_log_end_add(const hfsb_sandbox      *s,
-                              const hfsb_sandbox_spec *spec, const char *which,
-                              hfsb_err *err) {
+HFSBI_FN void hfsbi_log_end_add(const hfsb_sandbox      *s,
+                                const hfsb_sandbox_spec *spec,
+                                const char *which, hfsb_err *err) {
     hfsbi_log_end e = HFSB_INIT;
     hfsb_log_opts opts = HFSB_INIT;
-    hfsb_str      shown;
+    hfsb_str      shown, owner, job;
     e.text.alloc = s->o.alloc;
     e.deadline = hfsb_clock_ms() + HFSBI_LOG_MS;
     e.filter = hfsb_text_filter_open(&s->o.alloc);
     opts.cancel = s->o.cancel;
     opts.idle_ms = s->o.times.poll_ms < 5000 ? 1000 : 5000;
-    if (e.filter)
+    if (e.filter && hfsbi_hubjob_split(s->id, &owner, &job))
+        (void)hfsb_hub_job_logs(s->o.hub, owner, job, &opts,
+                                hfsbi_log_end_line, &e, NULL);
+    else if (e.filter)
         (void)hfsb_hub_space_logs(s->o.hub, s->id, which, &opts,
                                   hfsbi_log_end_line, &e, NULL);
     hfsb_text_filter_close(e.filter);
@@ -66266,15 +66946,15 @@ typedef struct hfsbi_create {
     hfsb_err                 err;
 } hfsbi_create;
 
-static hfsb_status hfsbi_create_check_secrets(hfsbi_create *c) {
+HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
+                                                hfsb_err                *err) {
     size_t i;
-    for (i = 0; i < c->spec->secret_count; i++) {
-        hfsb_str    key = c->spec->secrets[i].key;
-        hfsb_status st =
-            hfsbi_hub_check_keys(&c->spec->secrets[i], 1, 1, &c->err);
+    for (i = 0; i < spec->secret_count; i++) {
+        hfsb_str    key = spec->secrets[i].key;
+        hfsb_status st = hfsbi_hub_check_keys(&spec->secrets[i], 1, 1, err);
         if (st != HFSB_OK) return st;
         if (hfsb_str_equal(key, HFSB_LIT("SANDBOX_API_TOKEN")))
-            return hfsbi_fail(&c->err, HFSB_ARG, i,
+            return hfsbi_fail(err, HFSB_ARG, i,
                               "the secret SANDBOX_API_TOKEN is set by create "
                               "itself: give it as the option api_token");
     }
@@ -66323,7 +67003,7 @@ static hfsb_status hfsbi_create_begin(hfsbi_create            *c,
                           "creating a Space needs a token of the Hugging Face "
                           "Hub: set HF_TOKEN, or log in with \"hf auth "
                           "login\"");
-    st = hfsbi_create_check_secrets(c);
+    st = hfsbi_create_check_secrets(spec, &c->err);
     if (st == HFSB_OK) st = hfsb_space_check(c->from, &c->err);
     if (st == HFSB_OK) st = hfsbi_create_token(c);
     if (st != HFSB_OK) return st;
@@ -66372,8 +67052,7 @@ static hfsb_status hfsbi_create_name(hfsbi_create *c) {
     return st;
 }
 
-/* False when the Hub reported that nothing was made, or was never asked. */
-static bool hfsbi_create_may_have_run(hfsb_status st) {
+HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st) {
     switch (st) {
     case HFSB_ARG:
     case HFSB_AUTH:
@@ -66587,8 +67266,7 @@ static bool hfsbi_create_delete(hfsbi_create *c, hfsb_err *why) {
            (st == HFSB_NOT_FOUND && c->state == HFSBI_MADE_DOUBTFUL);
 }
 
-/* Appends `end` completely, if need be by cutting the message before it. */
-static void hfsbi_create_append(hfsb_err *err, const char *end) {
+HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end) {
     size_t room = sizeof err->msg - 1, len = strlen(end);
     room -= len < room ? len : room;
     if (strlen(err->msg) > room)
@@ -66678,6 +67356,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
     const hfsb_sandbox_spec plain = HFSB_INIT;
     hfsbi_create            c = HFSB_INIT;
     hfsb_status             st;
+    if (spec && spec->image.len)
+        return hfsbi_hubjob_make(spec, opts, left, out, err);
     c.spec = spec ? spec : &plain;
     st = hfsbi_create_run(&c, opts);
     *out = NULL;
@@ -66701,6 +67381,930 @@ hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
                                 const hfsb_sandbox_opts *opts,
                                 hfsb_sandbox **out, hfsb_err *err) {
     return hfsbi_sandbox_make(spec, opts, NULL, out, err);
+}
+
+/* ---- src/hub/job_home.c ---- */
+/* job_home.c - sandboxes that are jobs: their address, their life, and how one
+   is created.
+
+   A job runs any image that has /bin/sh. Its command is a boot script that
+   decodes a static hfsb-server, checks it, and becomes it. The server is
+   committed once, as base64 text, since the Hub wants other bytes in LFS, to
+   the private model OWNER/hfsb-server, one file for each version and sha256:
+
+       commit (once) --> run the job --> its URL --> its server answers
+                             |  volume: the model, read-only
+                             |  secret: SANDBOX_API_TOKEN
+                             |  labels: hfsb-sandbox=1, hf-sandbox-nonce=N
+
+   The token is HMAC-SHA-256(token of the Hub, "hf-sandbox:" N), as
+   huggingface_hub derives it. So the job itself says all that another machine
+   with the same token of the Hub needs to connect, and nothing must be kept.
+
+   Whatever fails after the job was sent cancels it. When the reply to that
+   request is lost, the nonce finds the job; one that cannot be cancelled is
+   named in the message. */
+enum {
+    HFSBI_HUBJOB_PORT = 49983,
+    HFSBI_HUBJOB_NONCE = 32, /* hexadecimal digits */
+    HFSBI_HUBJOB_LINE = 76,  /* characters of base64, for openssl */
+    HFSBI_HUBJOB_LOOKS = 4,  /* for a job whose reply was lost */
+    HFSBI_HUBJOB_TRIES = 8,  /* of a commit to a model that is not visible */
+    HFSBI_HUBJOB_POLL_MS = 2000,
+    HFSBI_HUBJOB_API_POLL_MS = 250
+};
+
+#define HFSBI_HUBJOB_NONCE_LABEL "hf-sandbox-nonce"
+#define HFSBI_HUBJOB_REPO        "hfsb-server"
+#define HFSBI_HUBJOB_MOUNT       "/.hfsb-server"
+
+/* ---- ids ---- */
+
+HFSBI_FN bool hfsbi_hubjob_split(hfsb_str id, hfsb_str *owner, hfsb_str *job) {
+    const hfsb_str begin = HFSB_LIT("jobs/");
+    size_t         slash;
+    if (!hfsb_str_starts(id, begin)) return false;
+    id = hfsb_str_slice(id, begin.len, id.len);
+    slash = hfsb_str_find_byte(id, '/');
+    if (slash == HFSB_NPOS) return false;
+    *owner = hfsb_str_slice(id, 0, slash);
+    *job = hfsb_str_slice(id, slash + 1, id.len);
+    return true;
+}
+
+static hfsb_str hfsbi_hubjob_owner(const hfsb_sandbox *s) {
+    hfsb_str owner = HFSB_INIT, job;
+    (void)hfsbi_hubjob_split(s->id, &owner, &job);
+    return owner;
+}
+
+static hfsb_str hfsbi_hubjob_id(const hfsb_sandbox *s) {
+    hfsb_str owner, job = HFSB_INIT;
+    (void)hfsbi_hubjob_split(s->id, &owner, &job);
+    return job;
+}
+
+/* ---- its token ---- */
+
+/* HMAC-SHA-256 (RFC 2104) in hexadecimal. */
+static void hfsbi_hubjob_hmac(hfsb_str key, hfsb_str text,
+                              char hex[HFSB_SHA256_HEX]) {
+    unsigned char pad[64], digest[HFSB_SHA256_SIZE];
+    hfsb_sha256   sha;
+    size_t        i;
+    memset(pad, 0, sizeof pad);
+    hfsb_sha256_init(&sha);
+    if (key.len > sizeof pad) {
+        hfsb_sha256_write(&sha, key);
+        hfsb_sha256_finish(&sha, pad);
+        hfsb_sha256_init(&sha);
+    } else if (key.len) {
+        memcpy(pad, key.ptr, key.len);
+    }
+    for (i = 0; i < sizeof pad; i++) pad[i] ^= 0x36;
+    hfsb_sha256_write(&sha, hfsb_str_make((const char *)pad, sizeof pad));
+    hfsb_sha256_write(&sha, text);
+    hfsb_sha256_finish(&sha, digest);
+    for (i = 0; i < sizeof pad; i++) pad[i] ^= 0x36 ^ 0x5C;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_str_make((const char *)pad, sizeof pad));
+    hfsb_sha256_write(&sha,
+                      hfsb_str_make((const char *)digest, sizeof digest));
+    hfsbi_sha256_finish_hex(&sha, hex);
+    hfsbi_wipe(pad, sizeof pad);
+}
+
+/* Appends the token that belongs to a nonce. */
+static hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
+                                      hfsb_buf *out) {
+    hfsb_str key =
+        hfsb_str_slice(hfsb_buf_str(&hub->authorization), 7, HFSB_NPOS);
+    char        text[128], hex[HFSB_SHA256_HEX];
+    hfsb_status st;
+    (void)snprintf(text, sizeof text, "hf-sandbox:%.*s", (int)nonce.len,
+                   nonce.ptr);
+    hfsbi_hubjob_hmac(key, hfsb_cstr(text), hex);
+    st = hfsb_buf_append(out, hfsb_cstr(hex));
+    hfsbi_wipe(hex, sizeof hex);
+    return st;
+}
+
+/* ---- what the Hub says about it ---- */
+
+/* One request of at most wait_ms milliseconds. */
+static hfsb_status hfsbi_hubjob_ask(hfsb_sandbox *s, long long wait_ms,
+                                    hfsb_json_doc *doc, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       st = hfsbi_hub_begin(s->o.hub, &request, HFSBI_HUB_JOB,
+                                           hfsbi_hubjob_owner(s), hfsbi_hubjob_id(s),
+                                           s->o.cancel, err);
+    request.retry.tries = 1;
+    request.retry.deadline = hfsb_clock_ms() + wait_ms;
+    request.out = doc;
+    if (st == HFSB_OK) st = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
+    return st;
+}
+
+/* True when the token may be sent to this address of the job: that of its
+   port, and encrypted unless the Hub itself is not. */
+static bool hfsbi_hubjob_is_address(const hfsb_sandbox *s, hfsb_str url) {
+    hfsb_str job = hfsbi_hubjob_id(s);
+    hfsb_url parts;
+    char     port[16];
+    if (hfsb_url_parse(url, &parts, NULL) != HFSB_OK || parts.user.len ||
+        (!parts.secure && s->o.hub->origin.secure))
+        return false;
+    (void)snprintf(port, sizeof port, "--%d.", (int)HFSBI_HUBJOB_PORT);
+    return hfsb_str_starts(parts.host, job) &&
+           hfsb_str_starts(hfsb_str_slice(parts.host, job.len, parts.host.len),
+                           hfsb_cstr(port));
+}
+
+/* Takes the address from the job. HFSB_OK; HFSB_BUSY when it has none yet. */
+static hfsb_status hfsbi_hubjob_take_url(hfsb_sandbox          *s,
+                                         const hfsb_json_value *job,
+                                         hfsb_err              *err) {
+    hfsb_json_iter it = hfsb_json_begin(
+        hfsb_json_get(hfsb_json_get(job, "status"), "exposeUrls"));
+    if (s->api.len) return HFSB_OK;
+    while (hfsb_json_next(&it)) {
+        hfsb_str url = hfsb_json_str(it.value, HFSB_LIT(""));
+        if (hfsbi_hubjob_is_address(s, url))
+            return hfsbi_sandbox_address(url, NULL, &s->api, err);
+    }
+    return hfsbi_fail(err, HFSB_BUSY, 0,
+                      "The Hub gives no URL for port %d of the job %s. Check "
+                      "%s",
+                      (int)HFSBI_HUBJOB_PORT, s->id.ptr, s->page.ptr);
+}
+
+/* Derives the token from the job's label, unless it is known. */
+static hfsb_status hfsbi_hubjob_take_token(hfsb_sandbox          *s,
+                                           const hfsb_json_value *job,
+                                           hfsb_err              *err) {
+    hfsb_str nonce = hfsbi_json_get_str(hfsb_json_get(job, "labels"),
+                                        HFSBI_HUBJOB_NONCE_LABEL);
+    if (s->o.api_token.len) return HFSB_OK;
+    if (!nonce.len || nonce.len > 100)
+        return hfsbi_fail(err, HFSB_AUTH, 0,
+                          "The job %s has no label " HFSBI_HUBJOB_NONCE_LABEL
+                          ", so its token cannot be derived: give the token "
+                          "(SANDBOX_API_TOKEN), if it is a sandbox at all.",
+                          s->id.ptr);
+    if (hfsbi_hubjob_token(s->o.hub, nonce, &s->token) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Token");
+    s->o.api_token = hfsb_buf_str(&s->token);
+    return HFSB_OK;
+}
+
+/* HFSB_REMOTE for a job that has ended, with the end of its log. */
+static hfsb_status hfsbi_hubjob_ended(hfsb_sandbox            *s,
+                                      const hfsb_sandbox_spec *spec,
+                                      const hfsb_json_value   *job,
+                                      hfsb_err                *err) {
+    const hfsb_json_value *status = hfsb_json_get(job, "status");
+    hfsb_str               stage = hfsbi_job_stage(job);
+    char                   why[256];
+    (void)hfsbi_fail(err, HFSB_REMOTE, 0, "The job %s is %.*s", s->id.ptr,
+                     (int)(stage.len < 32 ? stage.len : 32), stage.ptr);
+    hfsbi_hub_copy(hfsb_json_get(status, "message"), why, sizeof why);
+    if (!why[0])
+        hfsbi_hub_copy(hfsb_json_get(status, "cancelReason"), why, sizeof why);
+    hfsbi_create_scrub(&s->o, spec, why);
+    if (why[0]) hfsbi_err_add(err, ": %s", why);
+    hfsbi_err_add(err, ". Check %s", s->page.ptr);
+    hfsbi_log_end_add(s, spec, "job", err);
+    return HFSB_REMOTE;
+}
+
+/* ---- its home ---- */
+
+static hfsb_status hfsbi_hubjob_look(hfsb_sandbox *s, bool fresh,
+                                     hfsb_err *err) {
+    const hfsb_sandbox_spec none = HFSB_INIT;
+    hfsb_json_doc           doc = HFSB_INIT;
+    hfsb_status             st;
+    (void)fresh;
+    doc.alloc = s->o.alloc;
+    st = hfsbi_hubjob_ask(s, s->o.times.health_ms, &doc, NULL);
+    if (st == HFSB_NOT_FOUND)
+        return hfsbi_fail(err, st, 0,
+                          "The Hub shows no job %s: check the id, and whether "
+                          "the token may see it.",
+                          s->id.ptr);
+    if (st == HFSB_OK && hfsbi_job_is_final(hfsbi_job_stage(doc.root)))
+        st = hfsbi_hubjob_ended(s, &none, doc.root, err);
+    else st = HFSB_OK; /* it starts or runs, or the Hub does not answer */
+    hfsb_json_free(&doc);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_hubjob_status(hfsb_sandbox       *s,
+                                         hfsb_space_runtime *out,
+                                         hfsb_err           *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = s->o.alloc;
+    memset(out, 0, sizeof *out);
+    st = hfsb_hub_job(s->o.hub, hfsbi_hubjob_owner(s), hfsbi_hubjob_id(s),
+                      s->o.cancel, &doc, err);
+    if (st != HFSB_OK) return st;
+    hfsbi_hub_copy(hfsb_json_get(hfsb_json_get(doc.root, "status"), "stage"),
+                   out->stage, sizeof out->stage);
+    hfsbi_hub_copy(hfsb_json_get(hfsb_json_get(doc.root, "status"), "message"),
+                   out->error, sizeof out->error);
+    hfsbi_hub_copy(hfsb_json_get(doc.root, "flavor"), out->hardware,
+                   sizeof out->hardware);
+    hfsb_json_free(&doc);
+    return hfsbi_ok(err);
+}
+
+static void hfsbi_hubjob_write_stage(hfsb_sandbox      *s,
+                                     const hfsb_cancel *cancel, char *out,
+                                     size_t size) {
+    hfsb_json_doc doc = HFSB_INIT;
+    doc.alloc = s->o.alloc;
+    if (hfsb_hub_job(s->o.hub, hfsbi_hubjob_owner(s), hfsbi_hubjob_id(s),
+                     cancel, &doc, NULL) == HFSB_OK)
+        hfsbi_hub_copy(
+            hfsb_json_get(hfsb_json_get(doc.root, "status"), "stage"), out,
+            size);
+    else (void)snprintf(out, size, "unknown");
+    hfsb_json_free(&doc);
+}
+
+HFSBI_FN hfsb_status hfsbi_hubjob_new(const hfsb_sandbox_opts *opts,
+                                      hfsb_str id, bool owned,
+                                      hfsb_sandbox **out, hfsb_err *err) {
+    static const hfsbi_home home = {
+        hfsbi_hubjob_look, hfsbi_hubjob_write_stage, hfsb_sandbox_delete};
+    hfsb_sandbox_opts o;
+    hfsb_str          endpoint;
+    hfsb_status       st;
+    *out = NULL;
+    if (!opts || !opts->hub)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "a sandbox that is a job needs the option hub");
+    o = *opts;
+    endpoint = hfsb_hub_endpoint(o.hub);
+    if (!o.transport) o.transport = hfsbi_hub_transport(o.hub);
+    if (!o.times.poll_ms) o.times.poll_ms = HFSBI_HUBJOB_POLL_MS;
+    if (!o.times.api_poll_ms) o.times.api_poll_ms = HFSBI_HUBJOB_API_POLL_MS;
+    st = hfsbi_sandbox_new(&o, id, out, err);
+    if (st != HFSB_OK) return st;
+    (*out)->home = &home;
+    (*out)->owned = owned;
+    (*out)->at_edge = true;
+    st = hfsb_buf_printf(&(*out)->page, "%.*s/%s", (int)endpoint.len,
+                         endpoint.ptr, (*out)->id.ptr);
+    if (st != HFSB_OK) (void)hfsbi_fail_status(err, st, "Address");
+    else if (o.space_url.len)
+        st = hfsbi_sandbox_address(o.space_url, NULL, &(*out)->api, err);
+    if (st == HFSB_OK) return st;
+    hfsbi_sandbox_free(*out);
+    *out = NULL;
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_hubjob_locate(hfsb_sandbox *s, hfsb_err *err) {
+    const hfsb_sandbox_spec none = HFSB_INIT;
+    hfsb_json_doc           doc = HFSB_INIT;
+    hfsb_status             st;
+    if (s->api.len && s->o.api_token.len) return HFSB_OK;
+    doc.alloc = s->o.alloc;
+    st = hfsb_hub_job(s->o.hub, hfsbi_hubjob_owner(s), hfsbi_hubjob_id(s),
+                      s->o.cancel, &doc, err);
+    if (st != HFSB_OK) return st;
+    if (hfsbi_job_is_final(hfsbi_job_stage(doc.root)))
+        st = hfsbi_hubjob_ended(s, &none, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hubjob_take_token(s, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hubjob_take_url(s, doc.root, err);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- its end ---- */
+
+/* The Hub refused to cancel: HFSB_OK when that is because the job has
+   ended. */
+static hfsb_status hfsbi_hubjob_check_end(hfsb_hub *hub, hfsb_str owner,
+                                          hfsb_str           job,
+                                          const hfsb_cancel *cancel,
+                                          hfsb_status st, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    doc.alloc = hub->alloc;
+    if (hfsb_hub_job(hub, owner, job, cancel, &doc, NULL) == HFSB_OK &&
+        hfsbi_job_is_final(hfsbi_job_stage(doc.root)))
+        st = hfsbi_ok(err);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
+                                      long long          until,
+                                      const hfsb_cancel *cancel,
+                                      hfsbi_hub_tried *tried, hfsb_err *err) {
+    hfsb_str          owner = HFSB_INIT, job = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status       st;
+    (void)hfsbi_hubjob_split(id, &owner, &job);
+    st = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOB_CANCEL, owner, job,
+                         cancel, err);
+    if (tried) request.retry.tries = 1;
+    request.retry.deadline = until;
+    if (st == HFSB_OK) st = hfsbi_hub_send(&request, err);
+    if (tried)
+        tried->asked_ms = request.retry.asked_ms <= hub->max_wait_ms
+                              ? request.retry.asked_ms
+                              : 0;
+    hfsbi_hub_end(&request);
+    if (st == HFSB_ARG || st == HFSB_CONFLICT || st == HFSB_DENIED)
+        st = hfsbi_hubjob_check_end(hub, owner, job, cancel, st, err);
+    return st;
+}
+
+/* ---- the boot script ---- */
+
+/* POSIX sh, for any image. Its variables are HFSB_SERVER_FILE, _SHA256,
+   _MOUNT and _URL, HFSB_DOWNLOAD_TOKEN, HFSB_API; HFSB_HOST, SBX_PORT and
+   HFSB_WORK_DIR are for tests and for images with other habits. Without
+   base64, openssl, python3 and perl the shell decodes by itself, which takes
+   some seconds. */
+static const char hfsbi_hubjob_boot[] =
+    "set -u\n"
+    "die() { echo \"hfsb boot: $*\" >&2; exit 1; }\n"
+    "have() { command -v \"$1\" >/dev/null 2>&1; }\n"
+    "decode() {\n"
+    "a=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/\n"
+    "while IFS= read -r l; do o=\n"
+    "while [ -n \"$l\" ]; do\n"
+    "r=${l#????}; q=${l%\"$r\"}; l=$r; n=0; k=0\n"
+    "while [ -n \"$q\" ]; do\n"
+    "r=${q#?}; c=${q%\"$r\"}; q=$r; v=${a%%\"$c\"*}\n"
+    "if [ \"$c\" = = ]; then v=; k=$((k+1)); fi\n"
+    "n=$((n*64+${#v})); done\n"
+    "o=$o\\\\$((n>>22&3))$((n>>19&7))$((n>>16&7))\n"
+    "[ $k -gt 1 ] || o=$o\\\\$((n>>14&3))$((n>>11&7))$((n>>8&7))\n"
+    "[ $k -gt 0 ] || o=$o\\\\$((n>>6&3))$((n>>3&7))$((n&7))\n"
+    "done; printf \"$o\" || return 1; done; }\n"
+    "for d in \"${TMPDIR:-/tmp}\" /tmp /var/tmp /dev/shm \"${HOME:-/}\" .\n"
+    "do p=$d/.hfsb-server.$$; (: > \"$p\") 2>/dev/null && break; done\n"
+    "b=${HFSB_SERVER_MOUNT:-" HFSBI_HUBJOB_MOUNT "}/$HFSB_SERVER_FILE\n"
+    "if [ ! -r \"$b\" ]; then\n"
+    "[ -n \"${HFSB_SERVER_URL:-}\" ] || die \"$b is not mounted: create the "
+    "sandbox with the option download\"\n"
+    "b=$p.b64; h=\"Authorization: Bearer $HFSB_DOWNLOAD_TOKEN\"\n"
+    "if have curl; then curl -fsSL -H \"$h\" -o \"$b\" \"$HFSB_SERVER_URL\"\n"
+    "elif have wget; then wget -q --header \"$h\" -O \"$b\" "
+    "\"$HFSB_SERVER_URL\"\n"
+    "else die 'neither the volume nor curl or wget is there'\n"
+    "fi || die \"no download of $HFSB_SERVER_URL\"\n"
+    "fi\n"
+    "if have base64; then base64 -d < \"$b\" > \"$p\"\n"
+    "elif have openssl; then openssl base64 -d -in \"$b\" -out \"$p\"\n"
+    "elif have python3; then python3 -c 'import base64,sys\n"
+    "base64.decode(sys.stdin.buffer,sys.stdout.buffer)' < \"$b\" > \"$p\"\n"
+    "elif have perl; then perl -MMIME::Base64 -ne 'print decode_base64($_)' "
+    "< \"$b\" > \"$p\"\n"
+    "else decode < \"$b\" > \"$p\"\n"
+    "fi || die \"$b could not be decoded into $p\"\n"
+    "if have sha256sum; then s=$(sha256sum < \"$p\"); s=${s%% *}\n"
+    "elif have openssl; then s=$(openssl dgst -sha256 < \"$p\"); "
+    "s=${s##* }\n"
+    "else s=$HFSB_SERVER_SHA256; echo 'hfsb boot: no sha256sum or openssl, "
+    "the server is not checked' >&2\n"
+    "fi\n"
+    "[ \"$s\" = \"$HFSB_SERVER_SHA256\" ] || die \"$b is not the server: "
+    "sha256 $s, expected $HFSB_SERVER_SHA256\"\n"
+    "chmod 700 \"$p\" || die \"no chmod for $p\"\n"
+    "w=${HFSB_WORK_DIR:-/app}\n"
+    "{ mkdir -p \"$w\" && cd \"$w\" && [ -w . ]; } 2>/dev/null || "
+    "cd \"${HOME:-/tmp}\" 2>/dev/null || cd /\n"
+    "set -- --host \"${HFSB_HOST:-0.0.0.0}\" --port \"${SBX_PORT:-49983}\" "
+    "--work-dir \"$PWD\" ${HFSB_API:+--api} ${HFSB_API:+\"$HFSB_API\"}\n"
+    "unset HFSB_SERVER_FILE HFSB_SERVER_SHA256 HFSB_SERVER_MOUNT "
+    "HFSB_SERVER_URL HFSB_DOWNLOAD_TOKEN HFSB_HOST HFSB_WORK_DIR HFSB_API "
+    "SBX_PORT\n"
+    "exec \"$p\" \"$@\"\n";
+
+/* ---- one creation ---- */
+
+typedef struct hfsbi_hubjob_create {
+    const hfsb_sandbox_spec *spec;
+    hfsb_sandbox_opts        opts; /* with the token */
+    hfsb_hub                *hub;
+    hfsb_buf                 owner, token, repo, file, url;
+    char                     nonce[HFSBI_HUBJOB_NONCE + 1]; /* "": none */
+    char                     sha[HFSB_SHA256_HEX];
+    hfsb_sandbox            *box; /* NULL until the job has an id */
+    bool                     left;
+    hfsb_err                 err;
+} hfsbi_hubjob_create;
+
+static hfsb_status hfsbi_hubjob_create_check(hfsbi_hubjob_create *c) {
+    const hfsb_sandbox_spec *spec = c->spec;
+    if (!c->opts.hub)
+        return hfsbi_fail(&c->err, HFSB_ARG, 0,
+                          "a sandbox that is a job needs the option hub");
+    c->hub = c->opts.hub;
+    if (!hfsb_hub_has_token(c->hub))
+        return hfsbi_fail(&c->err, HFSB_AUTH, 0,
+                          "running a job needs a token of the Hugging Face "
+                          "Hub: set HF_TOKEN, or log in with \"hf auth "
+                          "login\"");
+    if (!spec->server.len)
+        return hfsbi_fail(&c->err, HFSB_ARG, 0,
+                          "a sandbox that is a job needs the bytes of a "
+                          "static hfsb-server: build it with `make static`");
+    if (spec->idle_timeout.len && hfsbi_hub_seconds(spec->idle_timeout) <= 0)
+        return hfsbi_fail(&c->err, HFSB_ARG, 0,
+                          "the idle timeout of a job must be seconds, or a "
+                          "number followed by s, m, h or d (\"10m\")");
+    return hfsbi_create_check_secrets(spec, &c->err);
+}
+
+/* Makes the nonce and the token; owner, repository, file and URL. */
+static hfsb_status hfsbi_hubjob_create_names(hfsbi_hubjob_create *c) {
+    hfsb_str    endpoint = hfsb_hub_endpoint(c->hub);
+    hfsb_status st;
+    if (!c->opts.api_token.len) {
+        if (!hfsbi_random_hex(c->nonce, HFSBI_HUBJOB_NONCE))
+            return hfsbi_fail(&c->err, HFSB_BUSY, 0,
+                              "the system has no random bytes for a token: "
+                              "give one as the option api_token");
+        st = hfsbi_hubjob_token(c->hub, hfsb_cstr(c->nonce), &c->token);
+        if (st != HFSB_OK) return hfsbi_fail_status(&c->err, st, "Token");
+        c->opts.api_token = hfsb_buf_str(&c->token);
+    }
+    if (c->spec->owner.len) st = hfsb_buf_append(&c->owner, c->spec->owner);
+    else st = hfsb_hub_user(c->hub, c->opts.cancel, &c->owner, &c->err);
+    if (st == HFSB_NOMEM) (void)hfsbi_fail_status(&c->err, st, "Owner");
+    if (st != HFSB_OK) return st;
+    hfsb_sha256_hex(c->spec->server, c->sha);
+    hfsb_buf_printf(&c->repo, "%s/" HFSBI_HUBJOB_REPO, c->owner.ptr);
+    hfsb_buf_printf(&c->file, "hfsb-server-" HFSB_VERSION "-%s.b64", c->sha);
+    if (c->repo.status == HFSB_OK && c->file.status == HFSB_OK)
+        st = hfsb_buf_printf(&c->url, "%.*s/%s/resolve/main/%s",
+                             (int)endpoint.len, endpoint.ptr, c->repo.ptr,
+                             c->file.ptr);
+    else st = HFSB_NOMEM;
+    if (st != HFSB_OK) return hfsbi_fail_status(&c->err, st, "Address");
+    return hfsb_space_check(hfsb_buf_str(&c->repo), &c->err);
+}
+
+/* Writes one line to the log, which must not need a handle. */
+static void hfsbi_hubjob_create_log(const hfsbi_hubjob_create *c,
+                                    const char *what, const char *name) {
+    hfsb_buf line = HFSB_INIT;
+    if (!c->opts.log) return;
+    line.alloc = c->opts.alloc;
+    if (hfsb_buf_printf(&line, "%s%s", what, name) == HFSB_OK)
+        c->opts.log(c->opts.user, hfsb_buf_str(&line));
+    hfsb_buf_free(&line);
+}
+
+/* ---- the server's file ---- */
+
+/* Appends bytes in base64, in lines. */
+static hfsb_status hfsbi_hubjob_encode(hfsb_str bytes, hfsb_buf *out) {
+    const size_t step = HFSBI_HUBJOB_LINE / 4 * 3;
+    hfsb_status  st =
+        hfsb_buf_reserve(out, bytes.len / step * (HFSBI_HUBJOB_LINE + 1) +
+                                  HFSBI_HUBJOB_LINE + 2);
+    while (st == HFSB_OK && bytes.len) {
+        st = hfsb_base64_encode(hfsb_str_slice(bytes, 0, step), out);
+        if (st == HFSB_OK) st = hfsb_buf_append_byte(out, '\n');
+        bytes = hfsb_str_slice(bytes, step, bytes.len);
+    }
+    return st;
+}
+
+/* Creates the private model; HFSB_OK also when it exists. */
+static hfsb_status hfsbi_hubjob_create_model(hfsbi_hubjob_create *c) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_json_writer *w;
+    hfsb_status       st;
+    hfsbi_hubjob_create_log(c, "Creating the private model ", c->repo.ptr);
+    st =
+        hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_MODEL_CREATE,
+                        hfsb_buf_str(&c->repo), none, c->opts.cancel, &c->err);
+    if (st == HFSB_OK) {
+        w = hfsbi_hub_object(&request);
+        hfsbi_hub_put(w, "name", HFSB_LIT(HFSBI_HUBJOB_REPO));
+        hfsbi_hub_put(w, "organization", hfsb_buf_str(&c->owner));
+        hfsbi_hub_put(w, "type", HFSB_LIT("model"));
+        hfsbi_hub_put(w, "visibility", HFSB_LIT("private"));
+        hfsb_json_put_end(w);
+        st = hfsbi_hub_send(&request, &c->err);
+    }
+    hfsbi_hub_end(&request);
+    return st == HFSB_CONFLICT ? hfsbi_ok(&c->err) : st;
+}
+
+/* Commits the server unless the model has it. A model that was just created
+   may not be visible yet. */
+static hfsb_status hfsbi_hubjob_create_upload(hfsbi_hubjob_create *c) {
+    hfsb_commit      commit = HFSB_INIT;
+    hfsb_commit_file file = HFSB_INIT;
+    hfsb_commit_done done;
+    hfsb_buf         text = HFSB_INIT;
+    hfsbi_retry      retry = HFSB_INIT;
+    hfsb_status      st;
+    text.alloc = c->opts.alloc;
+    st = hfsbi_hubjob_encode(c->spec->server, &text);
+    file.path = c->file.ptr;
+    file.content = hfsb_buf_str(&text);
+    commit.files = &file;
+    commit.file_count = 1;
+    commit.summary = HFSB_LIT("hfsb-server " HFSB_VERSION);
+    commit.model = true;
+    retry.tries = HFSBI_HUBJOB_TRIES;
+    retry.delay_ms =
+        c->opts.times.poll_ms > 0 ? (c->opts.times.poll_ms + 4) / 5 : 1000;
+    retry.max_delay_ms = 5 * retry.delay_ms;
+    retry.cancel = c->opts.cancel;
+    if (st != HFSB_OK) (void)hfsbi_fail_status(&c->err, st, "Server");
+    while (st == HFSB_OK) {
+        st = hfsb_hub_commit(c->hub, hfsb_buf_str(&c->repo), &commit,
+                             c->opts.cancel, &done, &c->err);
+        if (st == HFSB_OK && !done.unchanged)
+            hfsbi_hubjob_create_log(c, "Uploaded hfsb-server to ",
+                                    c->repo.ptr);
+        if (st != HFSB_NOT_FOUND) break;
+        if (!retry.waits) st = hfsbi_hubjob_create_model(c);
+        else st = HFSB_OK;
+        if (st == HFSB_OK) {
+            hfsb_status wait = hfsbi_retry_again(&retry);
+            if (wait != HFSB_OK)
+                st = wait == HFSB_CANCELLED ? wait : HFSB_NOT_FOUND;
+        }
+    }
+    hfsb_buf_free(&text);
+    return st;
+}
+
+/* ---- the job ---- */
+
+/* All that the job's spec points to. */
+typedef struct hfsbi_hubjob_parts {
+    hfsb_str         command[3];
+    hfsb_hub_pair    env[6], labels[4];
+    hfsb_hub_pair   *secrets; /* the user's, and two more */
+    hfsb_job_volume *volumes; /* the user's, and one more */
+    unsigned         port;
+    char             number[24], name[100];
+    hfsb_job_spec    spec;
+} hfsbi_hubjob_parts;
+
+static void hfsbi_hubjob_pair(hfsb_hub_pair *list, size_t *count,
+                              const char *key, hfsb_str value) {
+    memset(&list[*count], 0, sizeof *list);
+    list[*count].key = hfsb_cstr(key);
+    list[(*count)++].value = value;
+}
+
+static void hfsbi_hubjob_fill_env(const hfsbi_hubjob_create *c,
+                                  hfsbi_hubjob_parts        *p) {
+    hfsb_job_spec *job = &p->spec;
+    job->env = p->env;
+    hfsbi_hubjob_pair(p->env, &job->env_count, "HFSB_SERVER_FILE",
+                      hfsb_buf_str(&c->file));
+    hfsbi_hubjob_pair(p->env, &job->env_count, "HFSB_SERVER_SHA256",
+                      hfsb_cstr(c->sha));
+    hfsbi_hubjob_pair(p->env, &job->env_count, "SBX_PORT", HFSB_LIT("49983"));
+    if (c->spec->idle_timeout.len) {
+        (void)snprintf(p->number, sizeof p->number, "%lld",
+                       hfsbi_hub_seconds(c->spec->idle_timeout));
+        hfsbi_hubjob_pair(p->env, &job->env_count, "SBX_IDLE_TIMEOUT",
+                          hfsb_cstr(p->number));
+    }
+    if (c->spec->api.len)
+        hfsbi_hubjob_pair(p->env, &job->env_count, "HFSB_API", c->spec->api);
+    if (c->spec->download)
+        hfsbi_hubjob_pair(p->env, &job->env_count, "HFSB_SERVER_URL",
+                          hfsb_buf_str(&c->url));
+}
+
+static void hfsbi_hubjob_fill_labels(const hfsbi_hubjob_create *c,
+                                     hfsbi_hubjob_parts        *p) {
+    hfsb_job_spec *job = &p->spec;
+    hfsb_str name = c->spec->name.len ? c->spec->name : HFSB_LIT("sandbox");
+    char     suffix[HFSBI_SUFFIX + 1];
+    hfsbi_random_hex(suffix, HFSBI_SUFFIX);
+    (void)snprintf(p->name, sizeof p->name, "%.*s-%s",
+                   (int)(name.len < 80 ? name.len : 80), name.ptr, suffix);
+    job->name = hfsb_cstr(p->name);
+    job->labels = p->labels;
+    hfsbi_hubjob_pair(p->labels, &job->label_count, HFSBI_HUBJOB_LABEL,
+                      HFSB_LIT("1"));
+    if (c->nonce[0])
+        hfsbi_hubjob_pair(p->labels, &job->label_count,
+                          HFSBI_HUBJOB_NONCE_LABEL, hfsb_cstr(c->nonce));
+    if (!hfsb_str_equal(c->spec->api, HFSB_LIT("hf"))) return;
+    hfsbi_hubjob_pair(p->labels, &job->label_count, "hf-sandbox",
+                      HFSB_LIT("1"));
+    hfsbi_hubjob_pair(p->labels, &job->label_count, "hf-sandbox-mode",
+                      HFSB_LIT("dedicated"));
+}
+
+/* The user's secrets and volumes, and ours. */
+static void hfsbi_hubjob_fill_lists(const hfsbi_hubjob_create *c,
+                                    hfsbi_hubjob_parts        *p) {
+    const hfsb_sandbox_spec *spec = c->spec;
+    hfsb_job_spec           *job = &p->spec;
+    hfsb_job_volume         *volume = &p->volumes[spec->volume_count];
+    if (spec->secret_count)
+        memcpy(p->secrets, spec->secrets,
+               spec->secret_count * sizeof *p->secrets);
+    if (spec->volume_count)
+        memcpy(p->volumes, spec->volumes,
+               spec->volume_count * sizeof *p->volumes);
+    job->secrets = p->secrets;
+    job->secret_count = spec->secret_count;
+    hfsbi_hubjob_pair(p->secrets, &job->secret_count, "SANDBOX_API_TOKEN",
+                      c->opts.api_token);
+    if (spec->download)
+        hfsbi_hubjob_pair(p->secrets, &job->secret_count,
+                          "HFSB_DOWNLOAD_TOKEN",
+                          hfsb_str_slice(hfsb_buf_str(&c->hub->authorization),
+                                         7, HFSB_NPOS));
+    memset(volume, 0, sizeof *volume);
+    volume->type = HFSB_LIT("model");
+    volume->source = hfsb_buf_str(&c->repo);
+    volume->mount = HFSB_LIT(HFSBI_HUBJOB_MOUNT);
+    volume->read_only = true;
+    job->volumes = p->volumes;
+    job->volume_count = spec->volume_count + (spec->download ? 0 : 1);
+}
+
+static void hfsbi_hubjob_fill(const hfsbi_hubjob_create *c,
+                              hfsbi_hubjob_parts        *p) {
+    hfsb_job_spec *job = &p->spec;
+    p->command[0] = HFSB_LIT("/bin/sh");
+    p->command[1] = HFSB_LIT("-c");
+    p->command[2] = hfsb_cstr(hfsbi_hubjob_boot);
+    p->port = HFSBI_HUBJOB_PORT;
+    job->space = hfsb_buf_str(&c->owner);
+    job->image = c->spec->image;
+    job->command = p->command;
+    job->command_count = 3;
+    job->flavor = c->spec->hardware;
+    job->timeout = c->spec->timeout.len ? c->spec->timeout : HFSB_LIT("24h");
+    job->ports = &p->port;
+    job->port_count = 1;
+    hfsbi_hubjob_fill_env(c, p);
+    hfsbi_hubjob_fill_labels(c, p);
+    hfsbi_hubjob_fill_lists(c, p);
+}
+
+static hfsb_status hfsbi_hubjob_create_send(hfsbi_hubjob_create *c,
+                                            hfsb_json_doc       *job) {
+    hfsbi_hubjob_parts p;
+    size_t             secrets = c->spec->secret_count + 2;
+    size_t             volumes = c->spec->volume_count + 1;
+    hfsb_status        st = HFSB_NOMEM;
+    memset(&p, 0, sizeof p);
+    p.secrets = (hfsb_hub_pair *)hfsbi_array(&c->opts.alloc, secrets,
+                                             sizeof *p.secrets);
+    p.volumes = (hfsb_job_volume *)hfsbi_array(&c->opts.alloc, volumes,
+                                               sizeof *p.volumes);
+    if (p.secrets && p.volumes) {
+        hfsbi_hubjob_fill(c, &p);
+        st = hfsb_hub_job_run(c->hub, &p.spec, c->opts.cancel, job, &c->err);
+    } else {
+        (void)hfsbi_fail_status(&c->err, st, "Job");
+    }
+    hfsbi_array_free(&c->opts.alloc, p.secrets, secrets, sizeof *p.secrets);
+    hfsbi_array_free(&c->opts.alloc, p.volumes, volumes, sizeof *p.volumes);
+    return st;
+}
+
+/* Makes the handle of a job that the Hub described. */
+static hfsb_status hfsbi_hubjob_create_adopt(hfsbi_hubjob_create   *c,
+                                             const hfsb_json_value *job,
+                                             hfsb_err              *err) {
+    hfsb_str    id = hfsbi_json_get_str(job, "id");
+    hfsb_buf    name = HFSB_INIT;
+    hfsb_status st;
+    if (!id.len || id.len > 96)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub's answer to a job has no id.");
+    name.alloc = c->opts.alloc;
+    st = hfsb_buf_printf(&name, "jobs/%s/%.*s", c->owner.ptr, (int)id.len,
+                         id.ptr);
+    if (st == HFSB_OK)
+        st = hfsbi_hubjob_new(&c->opts, hfsb_buf_str(&name), true, &c->box,
+                              err);
+    else (void)hfsbi_fail_status(err, st, "Job");
+    hfsb_buf_free(&name);
+    return st;
+}
+
+typedef struct hfsbi_hubjob_found {
+    hfsbi_hubjob_create *create;
+    hfsb_status          status;
+} hfsbi_hubjob_found;
+
+static bool hfsbi_hubjob_found_each(void *user, const hfsb_json_value *job) {
+    hfsbi_hubjob_found *f = (hfsbi_hubjob_found *)user;
+    f->status = hfsbi_hubjob_create_adopt(f->create, job, NULL);
+    return false;
+}
+
+/* The reply to the request was lost: finds the job by its nonce, several
+   times, since the list may lag behind. HFSB_OK: c->box is the job, or there
+   is none; else it is not known. */
+static hfsb_status hfsbi_hubjob_create_find(hfsbi_hubjob_create *c) {
+    hfsb_job_filter    filter = HFSB_INIT;
+    hfsb_hub_pair      label = HFSB_INIT;
+    hfsbi_hubjob_found found;
+    hfsbi_retry        retry = HFSB_INIT;
+    hfsb_status        st;
+    if (!c->nonce[0]) return HFSB_NOT_FOUND;
+    label.key = HFSB_LIT(HFSBI_HUBJOB_NONCE_LABEL);
+    label.value = hfsb_cstr(c->nonce);
+    filter.space = hfsb_buf_str(&c->owner);
+    filter.labels = &label;
+    filter.label_count = 1;
+    found.create = c;
+    found.status = HFSB_OK;
+    retry.tries = HFSBI_HUBJOB_LOOKS;
+    retry.delay_ms =
+        c->opts.times.poll_ms > 0 ? (c->opts.times.poll_ms + 4) / 5 : 1000;
+    retry.max_delay_ms = 5 * retry.delay_ms;
+    retry.cancel = c->opts.give_up;
+    do
+        st = hfsb_hub_jobs(c->hub, &filter, hfsbi_hubjob_found_each, &found,
+                           c->opts.give_up, NULL);
+    while ((st != HFSB_OK || !c->box) && found.status == HFSB_OK &&
+           hfsbi_retry_again(&retry) == HFSB_OK);
+    return st == HFSB_OK ? found.status : st;
+}
+
+/* Runs the job. After a failure c->box is a job that must be cancelled, if
+   any, and c->left says that there may be one nobody knows. */
+static hfsb_status hfsbi_hubjob_create_run(hfsbi_hubjob_create *c) {
+    hfsb_json_doc job = HFSB_INIT;
+    hfsb_status   st, found;
+    job.alloc = c->opts.alloc;
+    hfsbi_hubjob_create_log(c, "Creating sandbox: a job in ", c->owner.ptr);
+    if (hfsb_cancel_is_set(c->opts.cancel)) return HFSB_CANCELLED;
+    st = hfsbi_hubjob_create_send(c, &job);
+    if (st == HFSB_OK) {
+        st = hfsbi_hubjob_create_adopt(c, job.root, &c->err);
+        if (st == HFSB_OK) {
+            hfsbi_sandbox_log(c->box, "Job created: %s", c->box->page.ptr);
+            found = hfsbi_hubjob_take_url(c->box, job.root, &c->err);
+            if (found == HFSB_NOMEM) st = found;
+        }
+    }
+    hfsb_json_free(&job);
+    if (c->box || !hfsbi_create_may_have_run(st)) return st;
+    found = hfsbi_hubjob_create_find(c);
+    c->left = found != HFSB_OK && !c->box;
+    if (!c->box || st == HFSB_CANCELLED || st == HFSB_NOMEM) return st;
+    hfsbi_sandbox_log(c->box, "The Hub's answer was lost, but %s was created.",
+                      c->box->id.ptr);
+    return hfsbi_ok(&c->err);
+}
+
+/* ---- until it answers ---- */
+
+/* Waits until the Hub gives the URL, which it does at once as a rule. */
+static hfsb_status hfsbi_hubjob_create_locate(hfsbi_hubjob_create *c,
+                                              long long            deadline) {
+    hfsb_sandbox *s = c->box;
+    hfsb_status   st = HFSB_OK, wait;
+    int           failures = 0;
+    while (!s->api.len) {
+        hfsb_json_doc doc = HFSB_INIT;
+        doc.alloc = c->opts.alloc;
+        st = hfsbi_hubjob_ask(s, s->o.times.health_ms, &doc, &c->err);
+        if (st == HFSB_OK) {
+            hfsb_str stage = hfsbi_job_stage(doc.root);
+            failures = 0;
+            if (hfsbi_job_is_final(stage))
+                st = hfsbi_hubjob_ended(s, c->spec, doc.root, &c->err);
+            else st = hfsbi_hubjob_take_url(s, doc.root, &c->err);
+            if (st == HFSB_BUSY && hfsb_str_equal(stage, HFSB_LIT("RUNNING")))
+                st = HFSB_REMOTE;
+        } else if (st != HFSB_CANCELLED && st != HFSB_NOMEM &&
+                   ++failures < 3) {
+            st = HFSB_BUSY;
+        }
+        hfsb_json_free(&doc);
+        if (st != HFSB_BUSY) return st;
+        wait = hfsbi_poll_wait(s->o.cancel, s->o.times.poll_ms, deadline);
+        if (wait == HFSB_CANCELLED) return wait;
+        if (wait == HFSB_LIMIT) return HFSB_TIMEOUT;
+    }
+    return st;
+}
+
+/* Waits for the server: its silence is a failure, and the end of the job's
+   log says why. */
+static hfsb_status hfsbi_hubjob_create_answer(hfsbi_hubjob_create *c) {
+    hfsb_sandbox *s = c->box;
+    long long     deadline = hfsb_clock_ms() + s->o.times.wait_ms;
+    hfsbi_probe   p = HFSB_INIT;
+    char          seconds[HFSBI_SECONDS];
+    hfsb_status   st;
+    hfsbi_seconds_text(s->o.times.wait_ms, seconds);
+    hfsbi_sandbox_log(s, "Waiting for the job to start (timeout: %ss)...",
+                      seconds);
+    st = hfsbi_hubjob_create_locate(c, deadline);
+    if (st != HFSB_OK) return st;
+    p.before = "";
+    p.fresh = p.look = true;
+    p.look_at = hfsb_clock_ms() + s->o.times.poll_ms;
+    st = hfsbi_probe_run(s, &p, deadline - hfsb_clock_ms(), &c->err);
+    if (st == HFSB_TIMEOUT) hfsbi_log_end_add(s, c->spec, "job", &c->err);
+    return st;
+}
+
+/* ---- undo ---- */
+
+static void hfsbi_hubjob_create_undo(hfsbi_hubjob_create *c, hfsb_status st) {
+    char        end[HFSB_ERR_SIZE / 2];
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status ended;
+    end[0] = '\0';
+    if (st == HFSB_CANCELLED)
+        (void)hfsbi_fail(&c->err, st, 0, "Sandbox creation cancelled%s%s",
+                         c->box ? ": " : "", c->box ? c->box->id.ptr : "");
+    hfsbi_create_scrub(&c->opts, c->spec, c->err.msg);
+    if (c->box) {
+        ended = hfsbi_hubjob_end(c->hub, c->box->id, 0, c->opts.give_up, NULL,
+                                 &why);
+        c->left = ended != HFSB_OK && ended != HFSB_NOT_FOUND;
+        if (c->left) {
+            hfsbi_create_scrub(&c->opts, c->spec, why.msg);
+            (void)snprintf(end, sizeof end,
+                           "\nThe job %s is left, and may cost money: it "
+                           "could not be cancelled (%.160s). Cancel it at "
+                           "%.300s",
+                           c->box->id.ptr, why.msg, c->box->page.ptr);
+            hfsbi_sandbox_log(c->box, "Warning: %s", end + 1);
+        } else if (st != HFSB_CANCELLED) {
+            (void)snprintf(end, sizeof end, "\nThe job %s was cancelled.",
+                           c->box->id.ptr);
+        }
+    } else if (c->left) {
+        (void)snprintf(end, sizeof end,
+                       "\nA job of %.80s may be left, and cost money: look "
+                       "for the label " HFSBI_HUBJOB_LABEL "=1.",
+                       c->owner.ptr);
+    }
+    hfsbi_create_append(&c->err, end);
+}
+
+/* ---- create ---- */
+
+static hfsb_status hfsbi_hubjob_create_all(hfsbi_hubjob_create *c) {
+    hfsb_status st = hfsbi_hubjob_create_check(c);
+    if (st == HFSB_OK) st = hfsbi_hubjob_create_names(c);
+    if (st == HFSB_OK) st = hfsbi_hubjob_create_upload(c);
+    if (st == HFSB_OK) st = hfsbi_hubjob_create_run(c);
+    if (st == HFSB_OK) st = hfsbi_hubjob_create_answer(c);
+    if (st == HFSB_OK && hfsb_cancel_is_set(c->opts.cancel))
+        st = HFSB_CANCELLED;
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
+                                       const hfsb_sandbox_opts *opts,
+                                       hfsb_buf *left, hfsb_sandbox **out,
+                                       hfsb_err *err) {
+    hfsbi_hubjob_create c = HFSB_INIT;
+    hfsb_status         st;
+    c.spec = spec;
+    if (opts) c.opts = *opts;
+    /* an address that was given is not that of a new job */
+    c.opts.space_url = HFSB_LIT("");
+    c.owner.alloc = c.token.alloc = c.repo.alloc = c.file.alloc = c.url.alloc =
+        c.opts.alloc;
+    st = hfsbi_hubjob_create_all(&c);
+    *out = NULL;
+    if (st != HFSB_OK) {
+        hfsbi_hubjob_create_undo(&c, st);
+        if (left && c.left && c.box &&
+            hfsb_buf_append(left, c.box->id) != HFSB_OK)
+            hfsb_buf_truncate(left, 0); /* the message names it */
+        hfsbi_sandbox_free(c.box);
+        if (err) *err = c.err;
+    } else {
+        *out = c.box;
+        (void)hfsbi_ok(err);
+    }
+    if (c.token.ptr) hfsbi_wipe(c.token.ptr, c.token.len);
+    hfsb_buf_free(&c.token);
+    hfsb_buf_free(&c.owner);
+    hfsb_buf_free(&c.repo);
+    hfsb_buf_free(&c.file);
+    hfsb_buf_free(&c.url);
+    return st;
 }
 
 /* ---- src/hub/preload.c ---- */
@@ -66788,16 +68392,20 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
     hfsbi_hub_tried tried = HFSB_INIT;
     hfsb_err        why = HFSB_INIT;
     hfsb_status     st;
-    long long       now;
+    hfsb_str        owner, job;
+    long long       now, until;
     int             n = 0;
     hfsbi_session_log(session, "Deleting sandbox: %.*s...", (int)id.len,
                       id.ptr);
     do {
         now = hfsb_clock_ms();
-        st = hfsbi_hub_delete_once(session->opts.hub, id,
-                                   now + (deadline - now) /
-                                             (HFSBI_DELETE_TRIES - n),
-                                   session->give_up, &tried, &why);
+        until = now + (deadline - now) / (HFSBI_DELETE_TRIES - n);
+        if (hfsbi_hubjob_split(id, &owner, &job))
+            st = hfsbi_hubjob_end(session->opts.hub, id, until,
+                                  session->give_up, &tried, &why);
+        else
+            st = hfsbi_hub_delete_once(session->opts.hub, id, until,
+                                       session->give_up, &tried, &why);
         if (st == HFSB_OK || st == HFSB_NOT_FOUND) {
             hfsbi_session_log(session, "Deleted.");
             return hfsbi_ok(err);
@@ -66808,8 +68416,9 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
         retry.asked_ms = tried.asked_ms;
     } while (hfsbi_retry_again(&retry) == HFSB_OK);
     return hfsbi_fail(err, st, 0,
-                      "The Space %.*s could not be deleted, so delete it by "
+                      "The %s %.*s could not be deleted, so delete it by "
                       "hand: %s",
+                      hfsbi_hubjob_split(id, &owner, &job) ? "job" : "Space",
                       (int)id.len, id.ptr, why.msg);
 }
 
@@ -67026,8 +68635,9 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
 /* ---- src/hub/hf_jobs.c ---- */
 /* hf_jobs.c - hf_jobs: jobs on the Hub, for a model.
 
-   Five operations: run starts a job from a script or a command, ps lists jobs,
-   logs shows what one printed so far, inspect and cancel take a job_id.
+   run starts a job from a script or a command, or with a schedule makes a
+   scheduled job; ps lists jobs, logs shows what one printed so far, inspect
+   and cancel take a job_id. scheduled_... do the same for scheduled jobs.
 
    run makes a hfsbi_wanted of the arguments, which owns all that the job's
    spec points to: one document with the lists as texts, and one array of views
@@ -67042,6 +68652,7 @@ enum {
     HFSBI_HF_JOBS_TEXT = 200,      /* characters of a name on the Hub */
     HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command */
     HFSBI_HF_JOBS_LISTED = 50,     /* jobs by ps */
+    HFSBI_HF_JOBS_LABELS = 16,     /* by which ps selects */
     HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are read */
     HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
     HFSBI_HF_JOBS_HEAD = 1000,     /* this many of them from its start */
@@ -67053,7 +68664,8 @@ enum {
 /* command is a string or a list, secrets a list or an object. */
 typedef struct hfsbi_hf_jobs_args {
     hfsb_str operation, script, python, image, flavor, timeout, id, space;
-    const hfsb_json_value *with, *args, *env;
+    hfsb_str name, stage, schedule;
+    const hfsb_json_value *with, *args, *env, *labels, *volumes, *ports;
 } hfsbi_hf_jobs_args;
 
 typedef struct hfsbi_hf_jobs_call {
@@ -67063,6 +68675,7 @@ typedef struct hfsbi_hf_jobs_call {
     const hfsb_cancel        *cancel;
     hfsb_tool_result         *result;
     hfsb_str                  id, space; /* job_id and namespace, or empty */
+    hfsb_scheduled            what;      /* to do with a scheduled job */
     hfsb_json_doc             job;       /* as the Hub describes it */
     hfsb_buf                  text;      /* becomes the output, masked */
 } hfsbi_hf_jobs_call;
@@ -67162,8 +68775,11 @@ typedef enum hfsbi_wanted_list {
     HFSBI_WANTED_COMMAND,
     HFSBI_WANTED_WITH,
     HFSBI_WANTED_ARGS,
-    HFSBI_WANTED_ENV,     /* key, value, key, value ... */
-    HFSBI_WANTED_SECRETS, /* the same, or names alone */
+    HFSBI_WANTED_ENV,    /* key, value, key, value ... */
+    HFSBI_WANTED_LABELS, /* the same */
+    HFSBI_WANTED_VOLUMES,
+    HFSBI_WANTED_PORTS,
+    HFSBI_WANTED_SECRETS, /* keys and values, or names alone */
     HFSBI_WANTED_LISTS
 } hfsbi_wanted_list;
 
@@ -67184,8 +68800,10 @@ typedef struct hfsbi_wanted {
     size_t              text_count;
     hfsbi_words         words[HFSBI_WANTED_LISTS]; /* views of texts */
     bool                secrets_named;             /* by their names only */
-    hfsb_hub_pair      *pairs; /* of env, then of secrets */
+    hfsb_hub_pair      *pairs; /* of env, then of labels, then of secrets */
     size_t              pair_cap;
+    hfsb_job_volume    *volumes;
+    unsigned           *ports;
     hfsb_buf            script;
 } hfsbi_wanted;
 
@@ -67195,6 +68813,12 @@ static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
                      sizeof *wanted->texts);
     hfsbi_array_free(wanted->alloc, wanted->pairs, wanted->pair_cap,
                      sizeof *wanted->pairs);
+    hfsbi_array_free(wanted->alloc, wanted->volumes,
+                     wanted->words[HFSBI_WANTED_VOLUMES].count,
+                     sizeof *wanted->volumes);
+    hfsbi_array_free(wanted->alloc, wanted->ports,
+                     wanted->words[HFSBI_WANTED_PORTS].count,
+                     sizeof *wanted->ports);
     hfsb_buf_free(&wanted->script);
 }
 
@@ -67287,6 +68911,9 @@ static hfsb_status hfsbi_wanted_copy(hfsbi_wanted *wanted, bool is_command) {
     hfsbi_wanted_put_list(wanted, a->with, "dependencies");
     hfsbi_wanted_put_list(wanted, a->args, "script_args");
     hfsbi_wanted_put_list(wanted, a->env, "env");
+    hfsbi_wanted_put_list(wanted, a->labels, "labels");
+    hfsbi_wanted_put_list(wanted, a->volumes, "volumes");
+    hfsbi_wanted_put_list(wanted, a->ports, "ports");
     if (wanted->status == HFSB_OK) hfsbi_wanted_put_secrets(wanted);
     hfsbi_build_end(lists);
     if (wanted->status == HFSB_OK)
@@ -67399,7 +69026,52 @@ static void hfsbi_wanted_fill_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
     wanted->spec.env_count = n;
 }
 
-/* Fills both lists of pairs. By default the job gets the token, because its
+/* Fills volumes and ports. */
+static hfsb_status hfsbi_wanted_mounts(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsbi_words *volumes = &wanted->words[HFSBI_WANTED_VOLUMES];
+    const hfsbi_words *ports = &wanted->words[HFSBI_WANTED_PORTS];
+    unsigned long long port = 0;
+    hfsb_status        st = HFSB_OK;
+    size_t             i;
+    if (volumes->count) {
+        wanted->volumes = (hfsb_job_volume *)hfsbi_array(
+            wanted->alloc, volumes->count, sizeof *wanted->volumes);
+        if (!wanted->volumes) return HFSB_NOMEM;
+    }
+    if (ports->count) {
+        wanted->ports = (unsigned *)hfsbi_array(wanted->alloc, ports->count,
+                                                sizeof *wanted->ports);
+        if (!wanted->ports) return HFSB_NOMEM;
+    }
+    for (i = 0; i < volumes->count && st == HFSB_OK; i++)
+        st = hfsb_job_volume_parse(volumes->list[i], &wanted->volumes[i], err);
+    for (i = 0; i < ports->count && st == HFSB_OK; i++) {
+        hfsb_str text = ports->list[i];
+        if (!text.len || hfsbi_read_decimal(text, 65535, &port) != text.len)
+            st = hfsbi_fail(err, HFSB_ARG, 0,
+                            "\"ports\": expected numbers from 1 to 65535.");
+        wanted->ports[i] = (unsigned)port;
+    }
+    wanted->spec.volumes = wanted->volumes;
+    wanted->spec.volume_count = volumes->count;
+    wanted->spec.ports = wanted->ports;
+    wanted->spec.port_count = ports->count;
+    return st;
+}
+
+static void hfsbi_wanted_fill_labels(hfsbi_wanted  *wanted,
+                                     hfsb_hub_pair *pairs) {
+    const hfsbi_words *labels = &wanted->words[HFSBI_WANTED_LABELS];
+    size_t             i;
+    for (i = 0; i + 1 < labels->count; i += 2) {
+        pairs[i / 2].key = labels->list[i];
+        pairs[i / 2].value = labels->list[i + 1];
+    }
+    wanted->spec.labels = pairs;
+    wanted->spec.label_count = i / 2;
+}
+
+/* Fills all lists of pairs. By default the job gets the token, because its
    results must get to the Hub. */
 static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
@@ -67407,13 +69079,16 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsb_hub_pair *secrets;
     wanted->pair_cap = HFSBI_WANTED_CALM +
                        wanted->words[HFSBI_WANTED_ENV].count / 2 +
+                       wanted->words[HFSBI_WANTED_LABELS].count / 2 +
                        wanted->words[HFSBI_WANTED_SECRETS].count + 1;
     wanted->pairs = (hfsb_hub_pair *)hfsbi_array(
         wanted->alloc, wanted->pair_cap, sizeof *wanted->pairs);
     if (!wanted->pairs) return HFSB_NOMEM;
     memset(wanted->pairs, 0, wanted->pair_cap * sizeof *wanted->pairs);
     hfsbi_wanted_fill_env(wanted, wanted->pairs);
-    secrets = wanted->pairs + wanted->spec.env_count;
+    hfsbi_wanted_fill_labels(wanted, wanted->pairs + wanted->spec.env_count);
+    secrets =
+        wanted->pairs + wanted->spec.env_count + wanted->spec.label_count;
     wanted->spec.secrets = secrets;
     if (hfsb_json_type_of(said) != HFSB_JSON_NULL)
         return hfsbi_wanted_fill_secrets(wanted, secrets, err);
@@ -67503,9 +69178,12 @@ static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
     wanted->spec.image = a->image;
     wanted->spec.python = a->python;
     wanted->spec.timeout = a->timeout;
+    wanted->spec.name = a->name;
+    wanted->spec.schedule = a->schedule;
     wanted->spec.flavor = a->flavor.len ? a->flavor : HFSB_LIT("cpu-basic");
     if (st == HFSB_OK) st = hfsbi_wanted_lists(wanted, is_command);
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_mounts(wanted, err);
     if (st != HFSB_OK) return st;
     return is_command ? hfsbi_wanted_check_command(wanted, err)
                       : hfsbi_wanted_script(wanted, err);
@@ -67544,12 +69222,44 @@ static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_err *err) {
     return st;
 }
 
+/* Adds id, schedule and suspended of a scheduled job to the result. */
+static hfsb_status hfsbi_hf_jobs_schedule_fields(hfsbi_hf_jobs_call *c,
+                                                 hfsb_err           *err) {
+    const hfsb_json_value *job = c->job.root;
+    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
+    hfsbi_build            fields;
+    if (!id.len)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub accepted the request but returned no id of "
+                          "a scheduled job: look with scheduled_ps.");
+    hfsbi_build_init(&fields, &c->session->alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_str(&fields, "id", id);
+    hfsbi_build_str(&fields, "schedule", hfsbi_hf_jobs_text(job, "schedule"));
+    hfsbi_build_bool(&fields, "suspended",
+                     hfsb_json_bool(hfsb_json_get(job, "suspend"), false));
+    hfsbi_build_end(&fields);
+    hfsb_json_free(&c->result->fields);
+    return hfsbi_build_finish(&fields, &c->result->fields);
+}
+
 static hfsb_status hfsbi_wanted_report(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
     hfsb_str            id = hfsbi_hf_jobs_text(c->job.root, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(c->job.root);
     hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st = hfsbi_hf_jobs_fields(c, err);
+    hfsb_status         st;
+    if (wanted->spec.schedule.len) {
+        st = hfsbi_hf_jobs_schedule_fields(c, err);
+        if (st != HFSB_OK) return st;
+        hfsb_buf_printf(&c->text, "Scheduled job %.*s was made (", (int)id.len,
+                        id.ptr);
+        hfsbi_hf_jobs_put(c, wanted->spec.schedule, HFSBI_HF_JOBS_NAME);
+        return hfsb_buf_printf(&c->text,
+                               "). It costs money at every run until "
+                               "scheduled_delete.");
+    }
+    st = hfsbi_hf_jobs_fields(c, err);
     if (st == HFSB_REMOTE)
         hfsbi_err_add(err, " It may run all the same: look with ps before "
                            "you run it again.");
@@ -67606,13 +69316,88 @@ static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
 }
 
 static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_job_filter    filter = HFSB_INIT;
     hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_hub_pair      labels[HFSBI_HF_JOBS_LABELS];
+    hfsb_json_iter     it = hfsb_json_begin(c->args->labels);
     hfsb_status        st;
+    memset(labels, 0, sizeof labels);
     l.call = c;
-    st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
+    while (filter.label_count < HFSBI_HF_JOBS_LABELS && hfsb_json_next(&it)) {
+        labels[filter.label_count].key = it.key;
+        labels[filter.label_count++].value =
+            hfsb_json_str(it.value, HFSB_LIT(""));
+    }
+    filter.labels = labels;
+    filter.stages = &c->args->stage;
+    filter.stage_count = c->args->stage.len ? 1 : 0;
+    filter.space = c->space;
+    st = hfsb_hub_jobs(c->session->opts.hub, &filter, hfsbi_hf_jobs_each, &l,
                        c->cancel, err);
     if (!l.count) hfsb_buf_printf(&c->text, "There are no jobs.");
     return st;
+}
+
+/* ---- scheduled jobs ---- */
+
+static bool hfsbi_hf_jobs_each_scheduled(void                  *user,
+                                         const hfsb_json_value *job) {
+    hfsbi_hf_jobs_list    *l = (hfsbi_hf_jobs_list *)user;
+    const hfsb_json_value *spec = hfsb_json_get(job, "jobSpec");
+    hfsb_buf              *text = &l->call->text;
+    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str               when = hfsbi_hf_jobs_text(job, "schedule");
+    hfsb_str               flavor = hfsbi_hf_jobs_text(spec, "flavor");
+    bool off = hfsb_json_bool(hfsb_json_get(job, "suspend"), false);
+    if (l->count) hfsb_buf_append_byte(text, '\n');
+    if (l->count++ == HFSBI_HF_JOBS_LISTED) {
+        hfsb_buf_printf(text, "(and more)");
+        return false;
+    }
+    hfsb_buf_printf(text, "%-24.*s  %-12.*s  %-9s  %-12.*s  ", (int)id.len,
+                    id.ptr, (int)when.len, when.ptr,
+                    off ? "suspended" : "active", (int)flavor.len, flavor.ptr);
+    hfsbi_hf_jobs_put_command(l->call, spec, 60);
+    return text->status == HFSB_OK;
+}
+
+static hfsb_status hfsbi_hf_jobs_scheduled_ps(hfsbi_hf_jobs_call *c,
+                                              hfsb_err           *err) {
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st;
+    l.call = c;
+    st = hfsb_hub_scheduled_jobs(c->session->opts.hub, c->space,
+                                 hfsbi_hf_jobs_each_scheduled, &l, c->cancel,
+                                 err);
+    if (!l.count) hfsb_buf_printf(&c->text, "There are no scheduled jobs.");
+    return st;
+}
+
+/* Does c->what, then shows the scheduled job, or the job that was run. */
+static hfsb_status hfsbi_hf_jobs_scheduled(hfsbi_hf_jobs_call *c,
+                                           hfsb_err           *err) {
+    hfsb_hub          *hub = c->session->opts.hub;
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st = hfsb_hub_scheduled(hub, c->what, c->space, c->id,
+                                               c->cancel, &c->job, err);
+    if (st != HFSB_OK) return st;
+    if (c->what == HFSB_SCHEDULED_DELETE)
+        return hfsb_buf_printf(&c->text, "Scheduled job %.*s was deleted.",
+                               (int)c->id.len, c->id.ptr);
+    l.call = c;
+    if (c->what == HFSB_SCHEDULED_RUN) {
+        (void)hfsbi_hf_jobs_each(&l, c->job.root);
+        return hfsbi_hf_jobs_fields(c, err);
+    }
+    if (c->what != HFSB_SCHEDULED_GET) { /* as it is now */
+        hfsb_json_free(&c->job);
+        c->job.alloc = c->session->alloc;
+        st = hfsb_hub_scheduled(hub, HFSB_SCHEDULED_GET, c->space, c->id,
+                                c->cancel, &c->job, err);
+        if (st != HFSB_OK) return st;
+    }
+    (void)hfsbi_hf_jobs_each_scheduled(&l, c->job.root);
+    return hfsbi_hf_jobs_schedule_fields(c, err);
 }
 
 /* ---- inspect, cancel ---- */
@@ -67781,7 +69566,10 @@ static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 
 static const hfsbi_param hfsbi_hf_jobs_params[] = {
     HFSBI_PARAM_CHOICE("operation", HFSBI_REQUIRED, hfsbi_hf_jobs_args,
-                       operation, "run ps logs inspect cancel"),
+                       operation,
+                       "run ps logs inspect cancel scheduled_ps "
+                       "scheduled_inspect scheduled_delete scheduled_suspend "
+                       "scheduled_resume scheduled_run"),
     HFSBI_HF_JOBS_STR("script", script,
                       "Python for uv run: source text; or a file of the "
                       "sandbox, which is sent (/app/train.py, ./train.py or "
@@ -67809,6 +69597,17 @@ static const hfsbi_param hfsbi_hf_jobs_params[] = {
                 with,
                 "Names of secrets it gets from the session; default "
                 "HF_TOKEN"),
+    HFSBI_HF_JOBS_STR("name", name, NULL),
+    HFSBI_PARAM("labels", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, labels,
+                "Its labels; for ps: that it must have"),
+    HFSBI_HF_JOBS_LIST("volumes", volumes,
+                       "TYPE:OWNER/NAME:/PATH[:ro]; TYPE model, dataset, "
+                       "space or bucket"),
+    HFSBI_HF_JOBS_LIST("ports", ports, "That get a URL"),
+    HFSBI_HF_JOBS_STR("schedule", schedule,
+                      "For run, to repeat it: @hourly, @daily ... or cron; "
+                      "scheduled_... take the id it gets as job_id"),
+    HFSBI_HF_JOBS_STR("stage", stage, "For ps"),
     HFSBI_HF_JOBS_STR("job_id", id, NULL),
     HFSBI_HF_JOBS_STR("namespace", space,
                       "Organisation to run it for; default: you"),
@@ -67840,15 +69639,23 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
 typedef struct hfsbi_hf_jobs_operation {
     const char *name;
     hfsb_status (*fn)(hfsbi_hf_jobs_call *c, hfsb_err *err);
-    bool of_job; /* it needs a job_id */
+    bool           of_job; /* it needs a job_id */
+    hfsb_scheduled what;   /* of a scheduled job */
 } hfsbi_hf_jobs_operation;
 
 static const hfsbi_hf_jobs_operation hfsbi_hf_jobs_operations[] = {
-    {"run", hfsbi_hf_jobs_run, false},
-    {"ps", hfsbi_hf_jobs_ps, false},
-    {"logs", hfsbi_hf_jobs_logs, true},
-    {"inspect", hfsbi_hf_jobs_inspect, true},
-    {"cancel", hfsbi_hf_jobs_cancel, true}};
+    {"run", hfsbi_hf_jobs_run, false, HFSB_SCHEDULED_GET},
+    {"ps", hfsbi_hf_jobs_ps, false, HFSB_SCHEDULED_GET},
+    {"logs", hfsbi_hf_jobs_logs, true, HFSB_SCHEDULED_GET},
+    {"inspect", hfsbi_hf_jobs_inspect, true, HFSB_SCHEDULED_GET},
+    {"cancel", hfsbi_hf_jobs_cancel, true, HFSB_SCHEDULED_GET},
+    {"scheduled_ps", hfsbi_hf_jobs_scheduled_ps, false, HFSB_SCHEDULED_GET},
+    {"scheduled_inspect", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_GET},
+    {"scheduled_delete", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_DELETE},
+    {"scheduled_suspend", hfsbi_hf_jobs_scheduled, true,
+     HFSB_SCHEDULED_SUSPEND},
+    {"scheduled_resume", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_RESUME},
+    {"scheduled_run", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_RUN}};
 
 static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
                                                          hfsb_err *err) {
@@ -67860,7 +69667,8 @@ static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
     if (op < end) return op;
     hfsbi_fail(err, HFSB_ARG, 0,
                "\"operation\": expected run, ps, logs, inspect or cancel, "
-               "found \"");
+               "or scheduled_ps, _inspect, _delete, _suspend, _resume or "
+               "_run, found \"");
     hfsbi_err_quote(err, name, HFSBI_HF_JOBS_NAME);
     hfsbi_err_add(err, "\"");
     return NULL;
@@ -67891,12 +69699,15 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
     c.space = c.args->space;
     op = hfsbi_hf_jobs_find(c.args->operation, err);
     if (!op) return HFSB_ARG;
+    c.what = op->what;
     hfsbi_hf_jobs_split(&c);
     if (op->of_job && !c.id.len)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"job_id\" is missing: operation %s needs it; ps "
+                          "\"job_id\" is missing: operation %s needs it; %s "
                           "lists them.",
-                          op->name);
+                          op->name,
+                          op->fn == hfsbi_hf_jobs_scheduled ? "scheduled_ps"
+                                                            : "ps");
     c.job.alloc = c.text.alloc = c.session->alloc;
     st = op->fn(&c, err);
     if (st == HFSB_OK) st = c.text.status;
@@ -67920,7 +69731,7 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
    The options, the spec and all secrets are copied at open, into one buffer
    that is overwritten at close. */
 enum {
-    HFSBI_SESSION_TEXTS = 8,   /* of the options */
+    HFSBI_SESSION_TEXTS = 12,  /* of the options */
     HFSBI_SESSION_SECRETS = 3, /* HF_TOKEN and two of trackio */
     HFSBI_CREATE_SLEEP = 2700  /* seconds without use, unless on cpu-basic */
 };
@@ -68270,6 +70081,10 @@ static hfsb_status hfsbi_session_copy(hfsb_session            *s,
     list[n++] = &s->spec.name;
     list[n++] = &s->spec.from;
     list[n++] = &s->spec.hardware;
+    list[n++] = &s->spec.image;
+    list[n++] = &s->spec.timeout;
+    list[n++] = &s->spec.idle_timeout;
+    list[n++] = &s->spec.api;
     for (i = 0; i < s->spec.secret_count; i++) {
         list[n++] = &s->secrets[i].key;
         list[n++] = &s->secrets[i].value;

@@ -102,6 +102,8 @@ typedef struct hfsb_server_opts {
                          X-Sandbox-Authorization or, where that is absent, in
                          Authorization; only its digest is kept. Empty: routes
                          that need a token answer 503 */
+    bool     late_token;  /* POST /init of the sandbox sets the token, if
+                         none is given here: its first caller wins */
     bool     no_auth;     /* no token is needed; the server then listens on
                          loopback only */
     bool     open_to_all; /* a server with no_auth may listen on any address */
@@ -133,6 +135,9 @@ typedef struct hfsb_server_opts {
                            count (0: 1,024) */
     long long idle_ms;     /* between requests (0: 60,000) */
     long long stop_ms;     /* upper limit for a stop (0: 10,000) */
+    long long drain_ms;    /* of a stop before that: everything is served as
+                          before, but those that ask for readiness get 503, so
+                          that a load balancer looks elsewhere (0: none) */
     size_t    max_threads; /* for work that takes less than a second; up to
                             eight times as many for work that takes longer
                             (0: 8) */
@@ -177,9 +182,10 @@ HFSB_API hfsb_status hfsb_server_listen_fd(hfsb_server *server, int fd,
    listen anywhere. */
 HFSB_API hfsb_status hfsb_server_run(hfsb_server *server, hfsb_err *err);
 
-/* Stops the server: no new connections, up to 2 s for requests to finish, then
-   commands are ended and their replies sent; at most stop_ms in all. A second
-   call stops it at once. From any thread or signal handler. */
+/* Stops the server: after drain_ms no new connections, up to 2 s for requests
+   to finish, then commands are ended and their replies sent; at most stop_ms
+   in all. Connections that are open get 503 meanwhile. A second call stops it
+   at once. From any thread or signal handler. */
 HFSB_API void hfsb_server_stop(hfsb_server *server);
 
 /* Instead of run, from the host's own loop: waits up to wait_ms (0: not at
@@ -468,6 +474,9 @@ typedef struct hfsb_dialect_opts {
                              server stops at the end of its input, and the
                              processes of the client end */
     int         in, out;  /* these descriptors, which stay the caller's */
+    const char *const *settings; /* "NAME=value", NULL-terminated: variables
+                             that the dialect reads, see docs/dialects.md; an
+                             environment will do (NULL: none); copied */
 } hfsb_dialect_opts;
 
 /* Adds a dialect to a server that has the sandbox. *bound (may be NULL)
@@ -531,10 +540,10 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
 
 /* An object that lives with the server, embedded in its owner. Any of its four
    functions may be NULL.
-   hfsb_server_stop(): listeners and idle connections close, stop() of every
-   part is called -> up to 2 s for requests to finish -> end() of every part ->
-   the loop ends once no request is left and no part is busy, or when stop_ms
-   are over.
+   hfsb_server_stop(): drain_ms -> listeners close, stop() of every part is
+   called -> up to 2 s for requests to finish -> end() of every part -> the
+   loop ends once no request is left and no part is busy, or when stop_ms are
+   over.
    hfsb_server_close(): end() of every part, wait for the pool threads, free()
    of every part, newest first; no connection is left then, the loop is. */
 typedef struct hfsbi_server_part {
@@ -549,8 +558,10 @@ typedef struct hfsbi_server_part {
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
-/* True after the first hfsb_server_stop(). */
+/* True after the first hfsb_server_stop(): it is not ready any more. */
 HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server);
+/* True when it takes no more requests: drain_ms later. */
+HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server);
 /* True after the second one. */
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
@@ -588,6 +599,15 @@ hfsbi_request_proves(hfsb_request *request, const char *name,
                      const unsigned char digest[HFSB_SHA256_SIZE]);
 /* The SHA-256 of the server's token; NULL: it has none. */
 HFSBI_FN const unsigned char *hfsbi_server_token(const hfsb_server *server);
+/* True if the token may be set by hfsbi_server_set_token(). */
+HFSBI_FN bool hfsbi_server_takes_token(const hfsb_server *server);
+/* HFSB_OK; HFSB_ARG for a token that no field could carry. */
+HFSBI_FN hfsb_status hfsbi_server_check_token(hfsb_str token, hfsb_err *err);
+/* Sets the token, or another one. Returns as the function above. */
+HFSBI_FN hfsb_status hfsbi_server_set_token(hfsb_server *server,
+                                            hfsb_str token, hfsb_err *err);
+/* True if that is the token. */
+HFSBI_FN bool hfsbi_server_token_is(const hfsb_server *server, hfsb_str token);
 /* True when no token is needed. */
 HFSBI_FN bool hfsbi_server_is_open(const hfsb_server *server);
 /* Returns the face of the request, or NULL. */
@@ -631,6 +651,13 @@ HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request);
 /* hfsb_reply() that takes over the memory of *body, which is empty after. */
 HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
                                const char *type, hfsb_buf *body);
+
+/* hfsb_reply_begin() for a body whose length is known: with Content-Length,
+   not in chunks. The pieces must have that length in all; else
+   hfsb_reply_end() breaks the connection. */
+HFSBI_FN void hfsbi_reply_begin_sized(hfsb_request *request, int status,
+                                      const char        *type,
+                                      unsigned long long length);
 
 /* {"detail":...,"error":...} from JSON text for detail and a sentence. */
 HFSBI_FN void hfsbi_reply_detail(hfsb_request *request, int status,
@@ -838,6 +865,8 @@ typedef struct hfsbi_reply_out {
     hfsb_buf           out, out_body; /* to be sent, in this order */
     size_t             out_at;        /* bytes of both that are sent */
     unsigned long long sent;          /* bytes of the body */
+    bool               sized;         /* of PIECES: `length` was announced */
+    unsigned long long length;
 } hfsbi_reply_out;
 
 typedef struct hfsbi_file_out {
@@ -901,12 +930,13 @@ typedef struct hfsbi_limits {
     size_t           max_body, max_bodies, max_connections, min_rate;
     size_t           max_per_peer;
     bool             local_is_free; /* max_per_peer is not for loopback */
-    long long        head_ms, body_ms, idle_ms, stop_ms;
+    long long        head_ms, body_ms, idle_ms, stop_ms, drain_ms;
 } hfsbi_limits;
 
 typedef struct hfsbi_access {
     unsigned char token[HFSB_SHA256_SIZE]; /* its digest */
     bool          has_token, no_auth, open_to_all;
+    bool          late; /* the token may be set later */
     hfsb_buf      hosts; /* allowed names, each followed by a NUL */
 } hfsbi_access;
 
@@ -919,6 +949,7 @@ typedef struct hfsbi_accept {
 
 typedef enum hfsbi_stop_phase {
     HFSBI_STOP_NO,
+    HFSBI_STOP_DRAIN,  /* all goes on, but the server is not ready */
     HFSBI_STOP_FINISH, /* requests may finish, nothing new begins */
     HFSBI_STOP_END,    /* the parts end their work; its replies go out */
     HFSBI_STOP_DONE
@@ -1110,8 +1141,8 @@ static bool hfsbi_host_is_ours(const hfsb_server    *server,
 static bool hfsbi_host_may_be_any(const hfsb_server    *server,
                                   const hfsbi_listener *at) {
     return hfsbi_host_is_listed(server, HFSB_LIT("*")) ||
-           (server->access.has_token && !at->loopback &&
-            server->access.hosts.len == 0);
+           ((server->access.has_token || server->access.late) &&
+            !at->loopback && server->access.hosts.len == 0);
 }
 
 /* True if the request names this server: DNS rebinding sends another name. */
@@ -1170,6 +1201,12 @@ static bool hfsbi_secret_is(hfsb_str s, const unsigned char *digest) {
     hfsbi_wipe(&sha, sizeof sha);
     for (i = 0; i < sizeof own; i++) diff |= (unsigned)(own[i] ^ digest[i]);
     return diff == 0;
+}
+
+HFSBI_FN bool hfsbi_server_token_is(const hfsb_server *server,
+                                    hfsb_str           token) {
+    return server->access.has_token &&
+           hfsbi_secret_is(token, server->access.token);
 }
 
 static void hfsbi_field_wipe(hfsb_http_field *f) {
@@ -1510,7 +1547,7 @@ static bool hfsbi_check_expect(hfsb_request *r) {
 }
 
 static bool hfsbi_check_stopping(hfsb_request *r) {
-    if (!r->conn->server->stop.phase) return true;
+    if (!hfsbi_server_is_closing(r->conn->server)) return true;
     hfsb_reply_error(r, 503, "The server is stopping.");
     return false;
 }
@@ -1795,7 +1832,7 @@ static bool hfsbi_reply_is_bodiless(const hfsb_request *r) {
 
 /* HTTP/1.0 knows no chunks. */
 static bool hfsbi_reply_is_chunked(const hfsb_request *r) {
-    return r->head.minor > 0 && !r->tunnel.fn;
+    return r->head.minor > 0 && !r->tunnel.fn && !r->reply.sized;
 }
 
 static void hfsbi_reply_length(hfsb_buf *s, unsigned long long length) {
@@ -2127,6 +2164,18 @@ void hfsb_reply_begin(hfsb_request *request, int status, const char *type) {
     hfsbi_reply_push(request, st);
 }
 
+HFSBI_FN void hfsbi_reply_begin_sized(hfsb_request *request, int status,
+                                      const char        *type,
+                                      unsigned long long length) {
+    hfsb_status st;
+    if (request->reply.state != HFSBI_REPLY_NONE) return;
+    st = hfsbi_reply_head(request, status, type, HFSBI_FRAME_LENGTH, length);
+    request->reply.sized = true;
+    request->reply.length = length;
+    request->reply.state = HFSBI_REPLY_PIECES;
+    hfsbi_reply_push(request, st);
+}
+
 hfsb_status hfsb_reply_write(hfsb_request *request, hfsb_str bytes) {
     hfsbi_reply_out *o = &request->reply;
     hfsb_status      st;
@@ -2176,6 +2225,9 @@ void hfsb_reply_end(hfsb_request *request) {
     if (request->reply.state != HFSBI_REPLY_PIECES) return;
     if (hfsbi_reply_is_chunked(request) && !hfsbi_reply_is_bodiless(request))
         st = hfsb_http_put_chunk(&request->reply.out, hfsb_str_make("", 0));
+    if (request->reply.sized && !hfsbi_reply_is_bodiless(request) &&
+        request->reply.sent != request->reply.length)
+        hfsbi_conn_break(request->conn);
     hfsbi_reply_set_ended(request);
     hfsbi_reply_push(request, st);
 }
@@ -3507,12 +3559,14 @@ HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
    Each turn of the loop accepts, reads, sends and runs timers; after it the
    connections that something happened to are settled (see conn.c).
 
-     serving --stop--> FINISH --2 s--> END --stop_ms--> DONE
-                          |             |                ^
-                          +-------------+--nothing left--+
-                          +-------------+--second stop---+
+     serving --stop--> DRAIN --drain_ms--> FINISH --2 s--> END --stop_ms-> DONE
+                          |                   |             |               ^
+                          |                   +-------------+-nothing left--+
+                          +-------------------+-------------+-second stop---+
 
-   FINISH: listeners and idle connections are closed, requests may finish.
+   DRAIN: all goes on, but health says that the server is not ready.
+   FINISH: listeners are closed, requests may finish. Connections that are idle
+   may ask, get 503 and are closed.
    END: the parts end their work, and its replies still go out.
    hfsb_server_close() works in any state: it closes connections at once, and
    waits only for work in pool threads. */
@@ -3534,7 +3588,9 @@ static void hfsbi_accept_log(hfsb_server *server, int code) {
 
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on) {
     hfsbi_listener *l;
-    if (on == server->accept.on || (on && server->stop.phase)) return;
+    if (on == server->accept.on ||
+        (on && server->stop.phase > HFSBI_STOP_DRAIN))
+        return;
     server->accept.on = on;
     hfsbi_loop_timer_clear(server->loop, &server->accept.timer);
     for (l = server->accept.listeners; l; l = l->next)
@@ -3871,14 +3927,11 @@ static void hfsbi_limits_set(hfsbi_limits *limits, const hfsb_server_opts *o) {
     limits->body_ms = hfsbi_limit_ms(o->body_ms, 30000);
     limits->idle_ms = hfsbi_limit_ms(o->idle_ms, 60000);
     limits->stop_ms = hfsbi_limit_ms(o->stop_ms, 10000);
+    limits->drain_ms = hfsbi_limit_ms(o->drain_ms, 0);
 }
 
-/* Keeps the digest of the token. */
-static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
-                                          hfsb_err *err) {
-    hfsb_sha256 sha;
-    size_t      i;
-    if (token.len == 0) return HFSB_OK;
+HFSBI_FN hfsb_status hfsbi_server_check_token(hfsb_str token, hfsb_err *err) {
+    size_t i;
     for (i = 0; i < token.len; i++) {
         unsigned char c = (unsigned char)token.ptr[i];
         if (c <= 0x20 || c >= 0x7f)
@@ -3886,6 +3939,15 @@ static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
                               "A token must be visible ASCII without blanks: "
                               "a header could not carry it.");
     }
+    return HFSB_OK;
+}
+
+/* Keeps the digest of the token. */
+static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
+                                          hfsb_err *err) {
+    hfsb_sha256 sha;
+    hfsb_status st = hfsbi_server_check_token(token, err);
+    if (token.len == 0 || st != HFSB_OK) return st;
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, token);
     hfsb_sha256_finish(&sha, access->token);
@@ -3922,7 +3984,9 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
     hfsb_status st;
     server->alloc = o->alloc;
     server->access.hosts.alloc = server->common.alloc = o->alloc;
+    server->group.env.alloc = o->alloc;
     server->access.no_auth = o->no_auth;
+    server->access.late = o->late_token && !o->no_auth;
     server->access.open_to_all = o->open_to_all;
     server->on_event = o->on_event;
     server->user = o->user;
@@ -4039,6 +4103,7 @@ void hfsb_server_close(hfsb_server *server) {
     hfsbi_close(&server->stop.pipe[1]);
     hfsb_buf_free(&server->access.hosts);
     hfsb_buf_free(&server->common);
+    hfsb_buf_free(&server->group.env);
     if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
     hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
     hfsbi_array_free(&alloc, server->fields, server->limits.http.max_fields,
@@ -4151,11 +4216,17 @@ static bool hfsbi_server_is_idle(const hfsb_server *server) {
     return true;
 }
 
+static void hfsbi_stop_begin(hfsb_server *server);
+
 /* The time of a phase is over. */
 static void hfsbi_stop_timer(hfsbi_timer *timer) {
     hfsb_server *server =
         (hfsb_server *)(void *)((char *)timer -
                                 offsetof(hfsb_server, stop.timer));
+    if (server->stop.phase == HFSBI_STOP_DRAIN) {
+        hfsbi_stop_begin(server);
+        return;
+    }
     if (server->stop.phase == HFSBI_STOP_END) {
         server->stop.phase = HFSBI_STOP_DONE;
         return;
@@ -4168,20 +4239,32 @@ static void hfsbi_stop_timer(hfsbi_timer *timer) {
 static void hfsbi_stop_begin(hfsb_server *server) {
     long long          now = hfsb_clock_ms(), wait = HFSBI_SHORT_MS;
     long long          most = server->limits.stop_ms;
-    hfsbi_conn        *conn, *next;
     hfsbi_server_part *part;
     server->stop.phase = HFSBI_STOP_FINISH;
     server->stop.until = now + most - most / 10;
     if (wait > most / 5) wait = most / 5;
     hfsbi_listeners_shut(server);
-    for (conn = server->conns; conn; conn = next) {
-        next = conn->next;
-        if (hfsbi_conn_is_idle(conn)) hfsbi_conn_close(conn);
-    }
     for (part = server->parts; part; part = part->next)
         if (part->stop) part->stop(part);
     server->stop.timer.fn = hfsbi_stop_timer;
     hfsbi_loop_timer(server->loop, &server->stop.timer, now + wait);
+}
+
+static void hfsbi_stop_drain(hfsb_server *server) {
+    server->stop.phase = HFSBI_STOP_DRAIN;
+    server->stop.timer.fn = hfsbi_stop_timer;
+    hfsbi_loop_timer(server->loop, &server->stop.timer,
+                     hfsb_clock_ms() + server->limits.drain_ms);
+}
+
+/* Closes connections without a request: the server has stopped. */
+static void hfsbi_stop_finish(hfsb_server *server) {
+    hfsbi_conn *conn, *next;
+    server->stop.phase = HFSBI_STOP_DONE;
+    for (conn = server->conns; conn; conn = next) {
+        next = conn->next;
+        if (hfsbi_conn_is_idle(conn)) hfsbi_conn_close(conn);
+    }
 }
 
 /* Settles connections and moves a stop on; false once it is done. */
@@ -4189,10 +4272,13 @@ static bool hfsbi_server_settle(hfsb_server *server) {
     hfsbi_stop *stop = &server->stop;
     hfsbi_conns_settle(server);
     if (stop->calls > 1) stop->phase = HFSBI_STOP_DONE;
-    else if (stop->calls && stop->phase == HFSBI_STOP_NO)
-        hfsbi_stop_begin(server);
-    if (stop->phase && hfsbi_server_is_idle(server))
-        stop->phase = HFSBI_STOP_DONE;
+    else if (stop->calls && stop->phase == HFSBI_STOP_NO) {
+        if (server->limits.drain_ms) hfsbi_stop_drain(server);
+        else hfsbi_stop_begin(server);
+    }
+    if (stop->phase > HFSBI_STOP_DRAIN && stop->phase < HFSBI_STOP_DONE &&
+        hfsbi_server_is_idle(server))
+        hfsbi_stop_finish(server);
     return stop->phase < HFSBI_STOP_DONE;
 }
 
@@ -4336,6 +4422,15 @@ HFSBI_FN const unsigned char *hfsbi_server_token(const hfsb_server *server) {
     return server->access.has_token ? server->access.token : NULL;
 }
 
+HFSBI_FN bool hfsbi_server_takes_token(const hfsb_server *server) {
+    return server->access.late;
+}
+
+HFSBI_FN hfsb_status hfsbi_server_set_token(hfsb_server *server,
+                                            hfsb_str token, hfsb_err *err) {
+    return hfsbi_access_set_token(&server->access, token, err);
+}
+
 HFSBI_FN bool hfsbi_server_is_open(const hfsb_server *server) {
     return server->access.no_auth;
 }
@@ -4360,6 +4455,10 @@ HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server) {
     return server->stop.phase != HFSBI_STOP_NO;
 }
 
+HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server) {
+    return server->stop.phase > HFSBI_STOP_DRAIN;
+}
+
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server) {
     return server->stop.calls > 1;
 }
@@ -4379,6 +4478,7 @@ HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
      fetch.c   a file as a reply
      upload.c  a body as a file, or as several
      files.c   /api/files
+     init.c    /init: a token, variables, a working directory, late
      events.c  /api/events
 
    Everything is for the thread that runs the server, except where a comment
@@ -4602,6 +4702,7 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
 typedef struct hfsbi_fetch_opts {
     const hfsb_tools *tools; /* with the root and the journal; it must outlive
                                 the request */
+    const hfsb_root  *root;  /* another root (NULL: that of the tools) */
     hfsb_str    path;        /* copied */
     const char *type;        /* Content-Type; constant (NULL:
                                 application/octet-stream) */
@@ -4659,6 +4760,7 @@ typedef struct hfsbi_upload_end {
 typedef struct hfsbi_upload_opts {
     const hfsb_tools *tools; /* with the root and the journal; it must outlive
                                 the request */
+    const hfsb_root  *root;  /* another root (NULL: that of the tools) */
     hfsb_str          path;  /* copied; not used with `part` */
     hfsb_file_write_opts write; /* what its pointers lead to must exist until
                                    `done` */
@@ -4704,6 +4806,11 @@ HFSBI_FN void hfsbi_upload_start(hfsb_request            *request,
 HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
                                 hfsb_str piece);
 HFSBI_FN void hfsbi_upload_finish(void *user, hfsb_request *request);
+
+/* ---- init.c ---- */
+
+/* Handles POST /init; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request);
 
 /* ---- files.c ---- */
 
@@ -5894,7 +6001,7 @@ static void hfsbi_fetch_run(void *user) {
     hfsbi_fetch *f = (hfsbi_fetch *)user;
     const bool   part = f->opts.part;
     hfsb_status  st = hfsbi_file_range_open(
-         f->opts.tools->place, f->opts.path, part ? f->opts.offset : 0,
+         f->opts.root, f->opts.path, part ? f->opts.offset : 0,
         part ? f->opts.length : ~0ull, &f->file, &f->err);
     if (st != HFSB_OK) {
         f->file.fd = -1;
@@ -6024,6 +6131,7 @@ HFSBI_FN void hfsbi_fetch_start(hfsb_request           *request,
     }
     memset(f, 0, sizeof *f);
     f->opts = *opts;
+    if (!f->opts.root) f->opts.root = opts->tools->place;
     f->began = hfsb_clock_ms();
     f->file.fd = -1;
     f->path.alloc = f->range.alloc = f->if_range.alloc = *alloc;
@@ -6121,7 +6229,7 @@ static void hfsbi_upload_close(hfsbi_upload *u) {
 /* Checks the conditions and opens the writer for u->path. */
 static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
     hfsb_file_write_opts write = u->opts.write;
-    const hfsb_root     *root = u->opts.tools->place;
+    const hfsb_root     *root = u->opts.root;
     hfsb_status          st = HFSB_OK;
     if (u->opts.prepare)
         st =
@@ -6328,6 +6436,7 @@ static hfsb_status hfsbi_upload_init(hfsbi_upload            *u,
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_status           st;
     u->opts = *opts;
+    if (!u->opts.root) u->opts.root = opts->tools->place;
     u->ranged = opts->range != NULL;
     if (u->ranged) u->range = *opts->range;
     u->began = hfsb_clock_ms();
@@ -6724,6 +6833,142 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
     return hfsb_server_add(server, &route, err);
 }
 
+/* ---- src/api/init.c ---- */
+/* init.c - POST /init: what a server learns after its start.
+
+   A pool of warm servers starts before anyone knows who will use them. Such a
+   server has no token, and all its other endpoints refuse:
+
+       started --POST /init {"token","env","work_dir"}--> in use
+                 the first caller wins            later ones need the token
+
+   The variables are for all commands from then on, the working directory for
+   all relative paths. All of it is set, or nothing. A caller that lost the
+   reply may repeat the request: who knows the token may do it again. */
+/* The body of a request. */
+typedef struct hfsbi_init {
+    hfsb_json_doc doc;
+    hfsb_str      token, work_dir; /* ptr NULL: not given */
+    hfsb_buf      env;
+    bool          has_env;
+} hfsbi_init;
+
+static hfsb_status hfsbi_init_fail(hfsb_err *err, const char *what) {
+    return hfsbi_fail(err, HFSB_ARG, 0,
+                      "%s Send {\"token\":\"...\",\"env\":{\"NAME\":"
+                      "\"value\"},\"work_dir\":\"...\"}.",
+                      what);
+}
+
+static hfsb_status hfsbi_init_read_member(hfsbi_init           *x,
+                                          const hfsb_json_iter *it,
+                                          hfsb_err             *err) {
+    hfsb_json_type type = hfsb_json_type_of(it->value);
+    hfsb_str       text = hfsb_json_str(it->value, HFSB_LIT(""));
+    bool           is_text = type == HFSB_JSON_STRING && text.len > 0;
+    hfsb_status    st;
+    if (hfsb_str_equal(it->key, HFSB_LIT("token")) && is_text) {
+        x->token = text;
+    } else if (hfsb_str_equal(it->key, HFSB_LIT("work_dir")) && is_text) {
+        x->work_dir = text;
+    } else if (hfsb_str_equal(it->key, HFSB_LIT("env")) &&
+               type == HFSB_JSON_OBJECT) {
+        x->has_env = true;
+        st = hfsbi_env_read(it->value, &x->env, err);
+        if (st != HFSB_OK || x->env.status == HFSB_OK) return st;
+        return hfsbi_fail_status(err, x->env.status, "env");
+    } else {
+        return hfsbi_init_fail(err,
+                               "A key or its value is not expected here.");
+    }
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_init_read(hfsbi_init *x, hfsb_str body,
+                                   hfsb_err *err) {
+    hfsb_json_iter it;
+    hfsb_status    st = hfsb_json_parse(body, NULL, &x->doc, err);
+    if (st != HFSB_OK) return st;
+    if (hfsb_json_type_of(x->doc.root) != HFSB_JSON_OBJECT)
+        return hfsbi_init_fail(err, "The body must be a JSON object.");
+    it = hfsb_json_begin(x->doc.root);
+    while (st == HFSB_OK && hfsb_json_next(&it))
+        st = hfsbi_init_read_member(x, &it, err);
+    return st;
+}
+
+/* Sets all of it. The token is last but for what cannot fail: until then the
+   server is closed. */
+static hfsb_status hfsbi_init_set(hfsbi_api *api, hfsbi_init *x,
+                                  hfsb_err *err) {
+    hfsbi_tools_group *group = hfsbi_server_group(api->server);
+    hfsb_status        st = HFSB_OK;
+    /* a thread may be using the root; opening a folder in the loop is short */
+    if (x->work_dir.ptr && hfsbi_loop_pending(api->loop))
+        return hfsbi_fail(err, HFSB_BUSY, 0,
+                          "Files are in use: the working directory cannot "
+                          "change now.");
+    if (x->token.ptr) st = hfsbi_server_check_token(x->token, err);
+    if (st == HFSB_OK && x->work_dir.ptr)
+        st = hfsbi_root_move(api->tools->place, x->work_dir, err);
+    if (st != HFSB_OK) return st;
+    if (x->has_env) {
+        hfsb_buf_free(&group->env);
+        group->env = x->env;
+        memset(&x->env, 0, sizeof x->env);
+        x->env.alloc = group->env.alloc;
+    }
+    return x->token.ptr ? hfsbi_server_set_token(api->server, x->token, err)
+                        : HFSB_OK;
+}
+
+/* The first caller must bring a token; a later one must have it. */
+static int hfsbi_init_status(hfsbi_api *api, hfsb_request *request,
+                             const hfsbi_init *x) {
+    if (!hfsbi_server_token(api->server)) return x->token.ptr ? 200 : 400;
+    return hfsbi_request_is_trusted(request) ||
+                   (x->token.ptr &&
+                    hfsbi_server_token_is(api->server, x->token))
+               ? 200
+               : 401;
+}
+
+HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
+    hfsbi_api  *api = (hfsbi_api *)user;
+    hfsbi_init  x = HFSB_INIT;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_buf    body = HFSB_INIT; /* ours, to be wiped */
+    hfsb_status st;
+    int         status;
+    x.doc.alloc = x.env.alloc = body.alloc = api->alloc;
+    hfsbi_request_take_body(request, &body);
+    st = hfsbi_init_read(&x, hfsb_buf_str(&body), &err);
+    status = hfsbi_init_status(api, request, &x);
+    if (status == 401)
+        hfsb_reply_error(request, 401,
+                         "The server has a token already: send it.");
+    else if (st == HFSB_OK && status == 400)
+        hfsb_reply_error(request, 400, "token is required.");
+    else {
+        if (st == HFSB_OK) st = hfsbi_init_set(api, &x, &err);
+        if (st == HFSB_OK)
+            hfsb_reply(request, 200, "application/json",
+                       HFSB_LIT("{\"status\":\"ok\"}"));
+        else
+            hfsb_reply_error(request,
+                             st == HFSB_NOMEM || st == HFSB_BUSY ? 503 : 400,
+                             "%s", err.msg);
+    }
+    hfsbi_api_report(
+        api->tools, "init", HFSB_LIT(""), "",
+        hfsb_cstr(status == 200 && st == HFSB_OK ? "" : "refused"),
+        hfsb_clock_ms(), 0);
+    hfsb_json_free(&x.doc);
+    hfsb_buf_free(&x.env);
+    if (body.ptr) hfsbi_wipe(body.ptr, body.len);
+    hfsb_buf_free(&body);
+}
+
 /* ---- src/api/events.c ---- */
 /* events.c - /api/events: the journal as a long poll or a stream.
 
@@ -7032,7 +7277,7 @@ static void hfsbi_events_watch(hfsbi_api *api, hfsb_request *request,
                                const hfsbi_events_args *a) {
     const hfsb_http_head *head = hfsb_request_head(request);
     bool once = hfsb_str_equal(head->method, HFSB_LIT("HEAD")) ||
-                hfsbi_server_is_stopping(api->server);
+                hfsbi_server_is_closing(api->server);
     hfsbi_watcher *w = (hfsbi_watcher *)hfsbi_array(&api->alloc, 1, sizeof *w);
     if (!w) {
         hfsb_reply_error(request, 503, "Out of memory.");
@@ -7550,6 +7795,17 @@ static void hfsbi_api_free(hfsbi_server_part *part) {
 /* Default timeout of a command over HTTP, in seconds. */
 #define HFSBI_API_TIMEOUT 120.0
 
+/* A stranger may be the first caller: see init.c. */
+static hfsb_status hfsbi_init_route(hfsbi_api *api, hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = "POST";
+    route.path = "/init";
+    route.fn = hfsbi_init_post;
+    route.user = api;
+    route.no_token = true;
+    return hfsb_server_add(api->server, &route, err);
+}
+
 static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
     char        path[64];
@@ -7572,6 +7828,8 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     if (st == HFSB_OK)
         st = hfsbi_api_route(api, "POST", "/reset", hfsbi_reset_start, api,
                              err);
+    if (st == HFSB_OK && hfsbi_server_takes_token(api->server))
+        st = hfsbi_init_route(api, err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
     if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
     return st;
@@ -12308,11 +12566,22 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
 /* dialect_private.h - what the dialects share.
 
      dialect.c   opens a dialect: its tools, its face, its port; helpers
+     agent_sandbox.c, agent_sandbox_exec.c   Kubernetes' agent-sandbox
      codex.c     the exec-server of Codex: channels, messages, sessions
      codex_process.c, codex_files.c   its processes and its files
+     proxy.c     passes requests on to a server on this machine
+     codex.c     the exec-server of Codex: channels, messages
+     codex_session.c, codex_params.c, codex_process.c, codex_files.c   its
+                 sessions, parameters, processes and files
+     e2b.c       E2B's envd: sandboxes, tokens, errors
+     e2b_rest.c  its REST calls
+     e2b_process.c, e2b_input.c, e2b_files.c, e2b_watch.c   its services
+     e2b_control.c                                          its control plane
 
    Every other file is a dialect: a table of routes, and a function for each
    that turns a request into a call and a result into that protocol's reply.
+   That of huggingface_hub is in hf.c, hf_exec.c (commands), hf_files.c, and
+   hf_host.c and hf_create.c (several sandboxes in one server).
    All of it runs in the thread of the server, but for the functions given to
    hfsbi_request_work(). */
 
@@ -12357,6 +12626,9 @@ typedef struct hfsbi_dialect_route {
 HFSBI_FN hfsb_status hfsbi_dialect_add(hfsbi_dialect             *d,
                                        const hfsbi_dialect_route *routes,
                                        hfsb_err                  *err);
+/* The value of a setting, a view of it; "" without it. */
+HFSBI_FN hfsb_str hfsbi_dialect_setting(const hfsb_dialect_opts *opts,
+                                        const char              *name);
 /* The dialect that a face belongs to. */
 HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face);
 /* For a face: true if the field has the token of the dialect, or without one
@@ -12370,6 +12642,25 @@ HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc);
 /* Replies with a document and frees the builder. Without memory 503. */
 HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
                                   hfsbi_build *b);
+
+/* ---- agent_sandbox.c, agent_sandbox_exec.c ---- */
+
+typedef struct hfsbi_kube {
+    hfsbi_dialect    d;     /* first */
+    hfsb_root       *own;   /* NULL: the tools have a root */
+    const hfsb_root *root;  /* all paths are beneath it, commands start there */
+    double           timeout; /* of commands, seconds */
+    long long        began;   /* hfsb_clock_ms() */
+    bool             local;   /* has a port of its own on loopback: needs no
+                                 token */
+} hfsbi_kube;
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_agent_sandbox(void);
+/* Handles POST /execute. */
+HFSBI_FN void hfsbi_kube_execute(void *user, hfsb_request *request);
+/* Appends the words of a command line, each with a NUL. Returns why it has
+   none; NULL: it has. A failure to append is in out->status. */
+HFSBI_FN const char *hfsbi_kube_split(hfsb_str command, hfsb_buf *out);
 
 /* ==== codex.c: the exec-server of Codex =================================== */
 
@@ -12455,6 +12746,22 @@ struct hfsbi_codex_session {
     size_t               handle_count;
 };
 
+/* A connection of a client. */
+struct hfsbi_codex_channel {
+    hfsbi_codex_channel *next;
+    hfsbi_codex         *codex;
+    hfsbi_websocket     *socket;  /* NULL: closed, or there is a wire */
+    hfsbi_wire          *wire;    /* NULL: closed, or there is a socket */
+    hfsb_buf             text;    /* a message that is not complete */
+    hfsbi_codex_session *session; /* NULL before initialize */
+    size_t               users;   /* calls that refer to it */
+    size_t               working; /* of these in threads */
+    size_t               held;    /* bytes of their messages */
+    bool                 paused;
+    bool                 over;  /* no more messages come */
+    hfsbi_timer          timer; /* of a wire: the end of lingering */
+};
+
 struct hfsbi_codex {
     hfsbi_dialect        dialect; /* first: it is found by it */
     hfsbi_codex_channel *channels;
@@ -12466,19 +12773,37 @@ struct hfsbi_codex {
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_codex(void);
 
+/* Sends the result, or the failure, and frees the call. */
+HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call);
+/* Bytes that the peer has not taken yet. */
+HFSBI_FN size_t hfsbi_codex_waiting(const hfsbi_codex_channel *channel);
+/* Sends a message, whose memory may be taken over; without one, or an
+   incomplete one, the connection is lost. */
+HFSBI_FN void hfsbi_codex_send(hfsbi_codex_channel *channel,
+                               hfsb_buf            *message);
+
+/* ---- codex_session.c ---- */
+
+HFSBI_FN void hfsbi_codex_initialize(hfsbi_codex_call *call);
+/* The connection of a session is lost. */
+HFSBI_FN void hfsbi_codex_detach(hfsbi_codex_channel *channel);
+/* Ends its processes. */
+HFSBI_FN void hfsbi_codex_session_end(hfsbi_codex_session *session);
+/* Frees one that has ended, unless a call refers to it. */
+HFSBI_FN void hfsbi_codex_session_release(hfsbi_codex_session *session);
 /* Sends a message to the client of the session, if it is connected. */
 HFSBI_FN void hfsbi_codex_notify(hfsbi_codex_session *session,
                                  hfsb_buf            *message);
 /* False when the client is away, or has much to read. */
 HFSBI_FN bool hfsbi_codex_may_send(const hfsbi_codex_session *session);
 
+/* ---- codex_params.c ---- */
+
 /* Begins the result in call->out, a JSON value that the caller appends. */
 HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call);
 /* Makes the call fail with that code for the client. */
 HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
                                const char *format, ...) HFSBI_PRINTF(3, 4);
-/* Sends the result, or the failure, and frees the call. */
-HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call);
 
 /* Read a parameter as hfsb_json_arg_str() and _bool() do; false after
    hfsbi_codex_fail(). */
@@ -12493,6 +12818,10 @@ HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
 /* Append a URI for a path, or bytes as base64, both in quotes. */
 HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path);
 HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes);
+/* Append the whole environment, and the words of `argv`, each ending in NUL;
+   false after hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env);
+HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out);
 
 /* ---- codex_process.c ---- */
 
@@ -12529,6 +12858,309 @@ HFSBI_FN void hfsbi_codex_fs_close(hfsbi_codex_call *call);
 HFSBI_FN void hfsbi_codex_handle_done(hfsbi_codex_call *call);
 HFSBI_FN void hfsbi_codex_handles_end(hfsbi_codex_session *session);
 
+/* ---- proxy.c ---- */
+
+/* Where a request goes. */
+typedef struct hfsbi_relay_opts {
+    unsigned port; /* of 127.0.0.1; 0: `fd` */
+    int      fd;   /* a connected or connecting socket, which is taken over */
+    size_t   prefix; /* bytes of the path that are not passed on */
+    const char *const *hide; /* fields that are not passed on, in addition to
+                                Authorization, which may hold a token;
+                                NULL-terminated (NULL: none); constant */
+    /* Called once at the end, however that comes (NULL: nothing). */
+    void (*done)(void *user);
+    void *user;
+} hfsbi_relay_opts;
+
+/* Passes a request on, and the reply back; 502 when nobody answers. Called
+   from `begin` of a route whose `body` and `fn` are the two functions below;
+   hfsb_request_set(), _on_gone(), on_eof and on_drained are used by it. Each
+   request has a connection of its own to the inner server, so that the next
+   one of the client is checked like the first. A request to change the
+   protocol, such as one for a WebSocket, becomes a tunnel when the inner
+   server agrees. Memory is bounded: each side waits for the other. */
+HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
+                                const hfsbi_relay_opts *opts);
+HFSBI_FN void hfsbi_relay_body(void *user, hfsb_request *request,
+                               hfsb_str piece);
+HFSBI_FN void hfsbi_relay_finish(void *user, hfsb_request *request);
+/* A socket that does not block; -1 with errno. */
+HFSBI_FN int hfsbi_relay_socket(int family);
+
+/* ---- hf.c: the API of huggingface_hub.Sandbox ---- */
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void);
+
+typedef struct hfsbi_hf_process hfsbi_hf_process;
+
+/* Where commands and files of a request are: those of the server, or in host
+   mode those of one sandbox. */
+typedef struct hfsbi_hf_place {
+    hfsb_tools       *tools;
+    hfsbi_hf_process *processes; /* oldest first */
+    unsigned long     next;      /* number of the next background process */
+    size_t            users;     /* requests and processes that refer to it */
+    long long         used;      /* hfsb_clock_ms() of the last of them */
+    bool              rooted;    /* paths begin at the root, however written */
+    /* The last user has gone (NULL: nothing). Must not free it at once. */
+    void (*unused)(struct hfsbi_hf_place *place);
+} hfsbi_hf_place;
+
+typedef struct hfsbi_hf_host hfsbi_hf_host;
+
+typedef struct hfsbi_hf {
+    hfsbi_dialect  base; /* first */
+    hfsbi_hf_place own;  /* without host mode */
+    hfsbi_hf_host *host; /* NULL: without it */
+    hfsbi_timer    idle; /* looks whether the server is in use */
+    long long      idle_ms; /* 0: it never stops by itself */
+    long long      began;
+} hfsbi_hf;
+
+/* The place of a request, which holds it until the release; NULL after an
+   error reply. */
+HFSBI_FN hfsbi_hf_place *hfsbi_hf_place_of(hfsbi_hf     *hf,
+                                           hfsb_request *request);
+HFSBI_FN void            hfsbi_hf_place_hold(hfsbi_hf_place *place);
+HFSBI_FN void            hfsbi_hf_place_release(hfsbi_hf_place *place);
+/* Adds routes of a place, which begin after "/v1" or "/v1/sandboxes/{id}". */
+HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
+                                  const hfsbi_dialect_route *routes,
+                                  hfsb_err                  *err);
+/* The first "*" of the route that is not the id of a sandbox. */
+HFSBI_FN hfsb_str hfsbi_hf_part(const hfsbi_hf *hf, hfsb_request *request);
+/* Reads a number of digits alone, up to max. */
+HFSBI_FN bool hfsbi_hf_number(hfsb_str s, unsigned long long max,
+                              long long *out);
+
+/* Appends "NAME=value" and a NUL for each member of an object. False after an
+   error reply. */
+HFSBI_FN bool hfsbi_hf_put_env(hfsb_request          *request,
+                               const hfsb_json_value *env, hfsb_buf *out);
+/* Reads the body of a request for a command. False after an error reply. */
+HFSBI_FN bool hfsbi_hf_read_spec(hfsb_request          *request,
+                                 const hfsb_json_value *o,
+                                 const hfsb_tools      *tools,
+                                 hfsbi_job_spec        *spec);
+
+/* ---- hf_exec.c: commands ---- */
+
+/* The routes of commands, after "/v1" or "/v1/sandboxes/{id}". */
+HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_commands(void);
+/* Frees the processes of a place; those that run are killed with its tools. */
+HFSBI_FN void hfsbi_hf_place_clear(hfsbi_hf_place *place);
+
+/* ---- hf_files.c ---- */
+
+/* The routes of files, after "/v1" or "/v1/sandboxes/{id}". */
+HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_files(void);
+
+/* ---- hf_host.c: host mode ---- */
+
+enum { HFSBI_HF_TOKEN = 64, HFSBI_HF_ID = 16 }; /* hexadecimal digits */
+
+typedef enum hfsbi_hf_life {
+    HFSBI_HF_NEW,    /* its home is being made */
+    HFSBI_HF_LIVE,   /* in the list of sandboxes */
+    HFSBI_HF_ENDING, /* its commands were killed */
+    HFSBI_HF_REMOVING
+} hfsbi_hf_life;
+
+typedef struct hfsbi_hf_wait hfsbi_hf_wait; /* see hf_host.c */
+
+/* A sandbox of a host; its states are drawn in hf_host.c. */
+typedef struct hfsbi_hf_sandbox {
+    hfsbi_hf_place           place; /* first: its functions cast it back */
+    struct hfsbi_hf_sandbox *next;
+    hfsbi_hf_host           *host;
+    hfsbi_hf_life            life;
+    char                     id[HFSBI_HF_ID + 1];
+    char                     token[HFSBI_HF_TOKEN + 1]; /* to recover it */
+    unsigned char            digest[HFSB_SHA256_SIZE];
+    hfsb_buf                 home;
+    long long                created; /* ms since 1970 */
+    long long                idle_ms; /* 0: it is never removed for that */
+    hfsbi_task               task;    /* the last user has gone; the removal */
+    hfsbi_hf_wait           *wait;    /* for the removal; NULL: nobody */
+} hfsbi_hf_sandbox;
+
+struct hfsbi_hf_host {
+    hfsbi_hf         *hf;
+    hfsbi_hf_sandbox *list;            /* not removed yet, oldest first */
+    size_t            count, capacity; /* count: LIVE, or being made */
+    hfsb_buf          homes;           /* the folder of their homes */
+    hfsb_confine_opts confine;
+    bool              compat; /* the server's token opens every sandbox */
+};
+
+/* Adds the routes of host mode. */
+HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
+                                        const hfsb_dialect_opts *opts,
+                                        hfsb_err                *err);
+/* Asks all commands to end; true while one of them runs; frees all. */
+HFSBI_FN void hfsbi_hf_host_end(hfsbi_hf_host *host);
+HFSBI_FN bool hfsbi_hf_host_busy(hfsbi_hf_host *host);
+HFSBI_FN void hfsbi_hf_host_close(hfsbi_hf_host *host);
+HFSBI_FN size_t hfsbi_hf_host_count(const hfsbi_hf_host *host);
+/* Whether a request may use its route. */
+HFSBI_FN bool hfsbi_hf_host_trusts(hfsbi_hf *hf, hfsb_request *request);
+/* The sandbox of a scoped route; NULL: there is none. */
+HFSBI_FN hfsbi_hf_place *hfsbi_hf_host_find(hfsbi_hf_host *host, hfsb_str id);
+/* A socket that connects to that port of a sandbox; -1 with errno. */
+HFSBI_FN int hfsbi_hf_host_connect(hfsbi_hf_place *place, unsigned port);
+HFSBI_FN void hfsbi_hf_digest(hfsb_str s, unsigned char out[HFSB_SHA256_SIZE]);
+/* Frees a sandbox that is in no list, and whose tools are. */
+HFSBI_FN void hfsbi_hf_sandbox_free(hfsbi_hf_sandbox *s);
+/* In a thread. */
+HFSBI_FN void hfsbi_hf_remove_home(const hfsb_buf *home);
+/* Removes sandboxes that were not used for as long as they asked. */
+HFSBI_FN void hfsbi_hf_host_look(hfsbi_hf_host *host, long long now);
+
+/* ---- hf_create.c ---- */
+
+/* Handles POST /v1/sandboxes; user is the hfsbi_hf. */
+HFSBI_FN void hfsbi_hf_sandboxes_post(void *user, hfsb_request *request);
+/* Adds the members that everyone with the token of the server may see. */
+HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build            *b,
+                                   const hfsbi_hf_sandbox *s);
+
+/* ---- e2b*.c: E2B's envd and its control plane ---- */
+
+typedef struct hfsbi_e2b         hfsbi_e2b;
+typedef struct hfsbi_e2b_watcher hfsbi_e2b_watcher;
+
+/* What the control plane knows of a sandbox. */
+typedef struct hfsbi_e2b_lease {
+    hfsb_buf    dir; /* its directory, and root */
+    hfsb_root  *root;
+    hfsb_buf    template_id, metadata; /* metadata: a JSON object */
+    long long   started, ends;         /* seconds since 1970 */
+    hfsbi_timer timer;                 /* ends the sandbox, or looks whether a
+                                          dead one can be freed */
+    hfsbi_task  task;                  /* removes the directory */
+    bool        removing;
+} hfsbi_e2b_lease;
+
+/* A sandbox: the server's own, or one that the control plane has made, with a
+   directory and an environment of its own.
+
+       LIVE --killed, timed out--> DEAD --no user, no process--> freed
+
+   Whoever answers later, or works in a thread, is one of its users. */
+typedef struct hfsbi_e2b_box {
+    struct hfsbi_e2b_box *next;
+    hfsbi_e2b            *e2b;
+    hfsb_tools           *tools;
+    char                  id[24]; /* "": the server's own */
+    bool                  dead;
+    size_t                users;
+    hfsb_buf              token; /* in plain: signatures need it; empty:
+                                       that of the dialect counts */
+    unsigned char         digest[HFSB_SHA256_SIZE]; /* of it */
+    hfsb_buf              env;      /* "NAME=value", each ends in NUL */
+    hfsb_buf              work_dir; /* where paths begin; empty: that of the
+                                       tools */
+    hfsbi_e2b_watcher    *watchers; /* also those that streams have */
+    hfsbi_e2b_lease       lease;
+} hfsbi_e2b_box;
+
+struct hfsbi_e2b {
+    hfsbi_dialect      dialect; /* first */
+    hfsbi_e2b_box      own;
+    hfsbi_e2b_box     *boxes;      /* of the control plane, newest first */
+    bool               controlled; /* there was one */
+    char               user[64];   /* the name of the server's user */
+    unsigned long long cpu_all, cpu_idle; /* ticks when /metrics last looked */
+};
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_e2b(void);
+
+enum { HFSBI_E2B_FULL = 256 << 10 }; /* bytes to be sent: add no more */
+
+/* A call of a service: its sandbox, and the message as JSON. */
+typedef struct hfsbi_e2b_ask {
+    hfsbi_e2b_box *box;
+    hfsb_json_doc  doc;
+} hfsbi_e2b_ask;
+
+/* Checks a request and parses its message, which is in an envelope if `stream`.
+   False after an error reply; else the caller frees the document. */
+HFSBI_FN bool hfsbi_e2b_ask_open(hfsbi_e2b *e2b, hfsb_request *request,
+                                 bool stream, hfsbi_e2b_ask *ask);
+/* The sandbox that a request names and its user may use; NULL after an error
+   reply. */
+HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_open(hfsbi_e2b    *e2b,
+                                           hfsb_request *request);
+/* Finds the sandbox that a request names, or NULL. */
+HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_named(hfsbi_e2b          *e2b,
+                                            const hfsb_request *request);
+/* Replies with an error, in the form that the request has: a status, or a
+   stream that ends. */
+HFSBI_FN void hfsbi_e2b_fail(hfsb_request *request, hfsbi_connect_code code,
+                             const char *format, ...) HFSBI_PRINTF(3, 4);
+/* The code for a failed function. */
+HFSBI_FN hfsbi_connect_code hfsbi_e2b_code(hfsb_status st);
+/* Replies with {}. */
+HFSBI_FN void hfsbi_e2b_reply_empty(hfsb_request *request);
+/* Sends one message of a stream. False: the connection is lost. */
+HFSBI_FN bool hfsbi_e2b_send(hfsb_request *request, hfsb_str json);
+/* Ends a stream that has begun. message: of an error (NULL: none). */
+HFSBI_FN void hfsbi_e2b_end(hfsb_request *request, hfsbi_connect_code code,
+                            const char *message);
+/* The member of an object by its name in JSON, or in the protocol. */
+HFSBI_FN const hfsb_json_value *hfsbi_e2b_get(const hfsb_json_value *object,
+                                              const char            *name,
+                                              const char            *other);
+/* The number in a field of the request; fallback without one, or for another
+   value. */
+HFSBI_FN long long hfsbi_e2b_field(const hfsb_request *request,
+                                   const char *name, long long fallback);
+/* The interval of keepalives that the client of a stream asks for. */
+HFSBI_FN long long hfsbi_e2b_beat_ms(const hfsb_request *request);
+/* Appends the absolute path for a path of a client; false without memory. */
+HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
+                             hfsb_buf *out);
+/* The same for paths that begin at `base`, in any thread. */
+HFSBI_FN bool hfsbi_e2b_join(hfsb_str base, hfsb_str path, hfsb_buf *out);
+/* Appends the variables of an object to a list, instead of those that it has.
+   HFSB_OK; HFSB_ARG for an invalid name or value; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_e2b_set_env(hfsb_buf              *list,
+                                       const hfsb_json_value *object,
+                                       hfsb_err              *err);
+/* Puts the variables of a list into an object that is open. */
+HFSBI_FN void hfsbi_e2b_put_env(hfsb_json_writer *w, const hfsb_buf *list);
+
+/* Adds the routes of a service. */
+HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_e2b_add_process(hfsbi_e2b *e2b, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_e2b_add_input(hfsbi_e2b *e2b, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_e2b_add_files(hfsbi_e2b *e2b, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_e2b_add_watch(hfsbi_e2b *e2b, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_e2b_add_control(hfsbi_e2b *e2b, hfsb_err *err);
+/* Finds the program that the `process` of a message names, and that runs; the
+   caller holds it. NULL after an error reply. */
+HFSBI_FN hfsbi_job *hfsbi_e2b_select_running(hfsbi_e2b_box         *box,
+                                             hfsb_request          *request,
+                                             const hfsb_json_value *message);
+/* Ends the watchers of a sandbox, and the streams that have them. */
+HFSBI_FN void hfsbi_e2b_end_watchers(hfsbi_e2b_box *box);
+/* Writes what is at an absolute path as an object, in any thread. user: the
+   name of our own user. */
+HFSBI_FN hfsb_status hfsbi_e2b_put_entry(hfsb_json_writer *w,
+                                         const hfsb_root *root, hfsb_str path,
+                                         const char *user, hfsb_err *err);
+/* Extended attributes of these names are the metadata of a file. */
+#define HFSBI_E2B_MARK "user.e2b."
+/* Puts a list as hfsbi_path_marks() makes it into an object, as "metadata". */
+HFSBI_FN void hfsbi_e2b_put_metadata(hfsb_json_writer *w, hfsb_str list);
+/* Sets the access token of a sandbox; false without memory. */
+HFSBI_FN bool hfsbi_e2b_set_token(hfsbi_e2b_box *box, hfsb_str token);
+/* Ends a sandbox of the control plane. */
+HFSBI_FN void hfsbi_e2b_box_kill(hfsbi_e2b_box *box);
+/* Frees a sandbox, dead or not; nothing uses it any more. */
+HFSBI_FN void hfsbi_e2b_box_free(hfsbi_e2b_box *box);
+
 /* ---- src/dialect/codex.c ---- */
 /* codex.c - the exec-server of Codex: an unmodified Codex runs its commands
    and changes its files here.
@@ -12541,12 +13173,6 @@ HFSBI_FN void hfsbi_codex_handles_end(hfsbi_codex_session *session);
                      |----> work() in a thread -----------> answer
        process --> feed --> process/output, exited, closed, as notifications
 
-   A session has the processes and the open files of one client:
-
-       initialize --> ATTACHED <--resumeSessionId-- DETACHED
-                         |    --connection lost-->      |
-                         +----------- end <--60 s-------+
-
    The output of a process is sent as fast as the client reads; then the
    process is held, and not our memory filled. While the session is detached
    nothing is sent. A start that is repeated after the session was resumed joins
@@ -12555,35 +13181,18 @@ HFSBI_FN void hfsbi_codex_handles_end(hfsbi_codex_session *session);
    Over descriptors there is one client: the server stops at the end of its
    input, and its processes end at once. */
 enum {
-    HFSBI_CODEX_SESSIONS = 64,
-    HFSBI_CODEX_WORKING = 32,     /* calls of a channel in threads */
-    HFSBI_CODEX_CHOKE = 4 << 20,  /* unsent bytes that stop reading */
-    HFSBI_CODEX_HELD = 256 << 20, /* bytes of all messages in memory */
-    HFSBI_CODEX_VALUES = 262144,  /* of a message */
-    HFSBI_CODEX_DETACHED_MS = 60000,
+    HFSBI_CODEX_WORKING = 32,      /* calls of a channel in threads */
+    HFSBI_CODEX_CHOKE = 4 << 20,   /* unsent bytes that stop reading */
+    HFSBI_CODEX_HELD = 256 << 20,  /* bytes of all messages in memory */
+    HFSBI_CODEX_VALUES = 262144,   /* of a message */
     HFSBI_CODEX_SILENCE_MS = 5000, /* a client tries to resume for 25 s: a
                                        dead connection must be known before */
     HFSBI_CODEX_LINGER_MS = 500    /* after the end of input, for answers */
 };
 
-struct hfsbi_codex_channel {
-    hfsbi_codex_channel *next;
-    hfsbi_codex         *codex;
-    hfsbi_websocket     *socket;  /* NULL: closed, or there is a wire */
-    hfsbi_wire          *wire;    /* NULL: closed, or there is a socket */
-    hfsb_buf             text;    /* a message that is not complete */
-    hfsbi_codex_session *session; /* NULL before initialize */
-    size_t               users;   /* calls that refer to it */
-    size_t               working; /* of these in threads */
-    size_t               held;    /* bytes of their messages */
-    bool                 paused;
-    bool                 over;  /* no more messages come */
-    hfsbi_timer          timer; /* of a wire: the end of lingering */
-};
-
 /* ---- channels ---- */
 
-static size_t hfsbi_codex_waiting(const hfsbi_codex_channel *c) {
+HFSBI_FN size_t hfsbi_codex_waiting(const hfsbi_codex_channel *c) {
     if (c->socket) return hfsbi_websocket_waiting(c->socket);
     return c->wire ? hfsbi_wire_waiting(c->wire) : 0;
 }
@@ -12596,7 +13205,7 @@ static void hfsbi_codex_lose(hfsbi_codex_channel *c) {
     else if (c->wire) hfsbi_wire_send(c->wire, &none);
 }
 
-static void hfsbi_codex_send(hfsbi_codex_channel *c, hfsb_buf *message) {
+HFSBI_FN void hfsbi_codex_send(hfsbi_codex_channel *c, hfsb_buf *message) {
     if (c->socket) {
         if (message->status != HFSB_OK || !message->len) hfsbi_codex_lose(c);
         else
@@ -12654,83 +13263,6 @@ static void hfsbi_codex_stdio_look(hfsbi_codex_channel *c, bool late) {
     if (!hfsbi_server_is_stopping(server)) hfsb_server_stop(server);
 }
 
-/* ---- sessions ---- */
-
-static void hfsbi_codex_session_release(hfsbi_codex_session *s) {
-    if (s->users || !s->ended) return;
-    hfsbi_codex_handles_end(s);
-    hfsbi_array_free(&s->codex->dialect.alloc, s, 1, sizeof *s);
-}
-
-static void hfsbi_codex_session_end(hfsbi_codex_session *s) {
-    hfsbi_codex_session **link = &s->codex->sessions;
-    while (*link != s) link = &(*link)->next;
-    *link = s->next;
-    if (s->channel) s->channel->session = NULL;
-    s->channel = NULL;
-    s->ended = true;
-    s->users++; /* calls that end here refer to it */
-    hfsbi_loop_timer_clear(s->codex->dialect.loop, &s->timer);
-    hfsbi_codex_reads_end(s);
-    hfsbi_codex_processes_end(s);
-    s->users--;
-    hfsbi_codex_session_release(s);
-}
-
-static void hfsbi_codex_session_expire(hfsbi_timer *timer) {
-    hfsbi_codex_session_end(
-        (hfsbi_codex_session *)(void *)((char *)timer -
-                                        offsetof(hfsbi_codex_session, timer)));
-}
-
-/* The connection of a session is lost. */
-static void hfsbi_codex_detach(hfsbi_codex_channel *c) {
-    hfsbi_codex_session *s = c->session;
-    if (!s) return;
-    c->session = NULL;
-    s->channel = NULL;
-    s->users++;
-    hfsbi_codex_reads_end(s);
-    s->users--;
-    hfsbi_loop_timer(c->codex->dialect.loop, &s->timer,
-                     hfsb_clock_ms() + HFSBI_CODEX_DETACHED_MS);
-}
-
-/* Makes room for a session: of those without a connection the oldest goes. */
-static bool hfsbi_codex_session_room(hfsbi_codex *codex) {
-    hfsbi_codex_session *s, *oldest = NULL;
-    size_t               n = 0;
-    for (s = codex->sessions; s; s = s->next, n++)
-        if (!s->channel) oldest = s;
-    if (n < HFSBI_CODEX_SESSIONS) return true;
-    if (!oldest) return false;
-    hfsbi_codex_session_end(oldest);
-    return true;
-}
-
-static hfsbi_codex_session *hfsbi_codex_session_new(hfsbi_codex *codex) {
-    hfsbi_codex_session *s;
-    if (codex->ended || !hfsbi_codex_session_room(codex)) return NULL;
-    s = (hfsbi_codex_session *)hfsbi_array(&codex->dialect.alloc, 1,
-                                           sizeof *s);
-    if (!s) return NULL;
-    memset(s, 0, sizeof *s);
-    s->codex = codex;
-    s->timer.fn = hfsbi_codex_session_expire;
-    (void)hfsbi_random_hex(s->id, sizeof s->id - 1);
-    s->next = codex->sessions;
-    codex->sessions = s;
-    return s;
-}
-
-HFSBI_FN bool hfsbi_codex_may_send(const hfsbi_codex_session *s) {
-    return s->channel && hfsbi_codex_waiting(s->channel) < HFSBI_CODEX_UNSENT;
-}
-
-HFSBI_FN void hfsbi_codex_notify(hfsbi_codex_session *s, hfsb_buf *message) {
-    if (s->channel) hfsbi_codex_send(s->channel, message);
-}
-
 /* ---- calls ---- */
 
 static void hfsbi_codex_call_free(hfsbi_codex_call *call) {
@@ -12755,23 +13287,6 @@ static void hfsbi_codex_call_free(hfsbi_codex_call *call) {
     hfsbi_codex_balance(c);
     hfsbi_codex_stdio_look(c, false);
     if (!c->users && !c->socket && !c->wire) hfsbi_codex_channel_free(c);
-}
-
-HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call) {
-    hfsb_buf_append(&call->out, HFSB_LIT("{\"id\":"));
-    (void)hfsb_json_write(call->id, NULL, &call->out, NULL);
-    hfsb_buf_append(&call->out, HFSB_LIT(",\"result\":"));
-    return &call->out;
-}
-
-HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
-                               const char *format, ...) {
-    va_list ap;
-    call->code = code;
-    (void)hfsbi_fail(&call->err, HFSB_ARG, 0, "%s", "");
-    va_start(ap, format);
-    (void)vsnprintf(call->err.msg, sizeof call->err.msg, format, ap);
-    va_end(ap);
 }
 
 /* The code for a failure of the library. */
@@ -12812,122 +13327,7 @@ HFSBI_FN void hfsbi_codex_answer(hfsbi_codex_call *call) {
     hfsbi_codex_call_free(call);
 }
 
-HFSBI_FN bool hfsbi_codex_str(hfsbi_codex_call *call, const char *key,
-                              hfsb_str *out) {
-    hfsb_err err = HFSB_INIT;
-    if (hfsb_json_arg_str(call->params, key, true, out, &err) == HFSB_OK)
-        return true;
-    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
-    return false;
-}
-
-HFSBI_FN bool hfsbi_codex_bool(hfsbi_codex_call *call, const char *key,
-                               bool *out) {
-    hfsb_err err = HFSB_INIT;
-    if (hfsb_json_arg_bool(call->params, key, false, out, &err) == HFSB_OK)
-        return true;
-    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
-    return false;
-}
-
-/* ---- URIs and bytes ---- */
-
-HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
-                               hfsb_buf *out) {
-    hfsb_str    uri;
-    hfsb_status st = HFSB_SYNTAX;
-    if (!hfsbi_codex_str(call, key, &uri)) return false;
-    if (hfsb_str_starts(uri, HFSB_LIT("file://localhost/")))
-        uri = hfsb_str_slice(uri, 16, uri.len);
-    else if (hfsb_str_starts(uri, HFSB_LIT("file:///")))
-        uri = hfsb_str_slice(uri, 7, uri.len);
-    else uri.len = 0;
-    if (uri.len && hfsbi_url_until(uri, "?#") == uri.len)
-        st = hfsb_http_decode(uri, out, NULL);
-    if (st == HFSB_OK &&
-        hfsb_str_find_byte(hfsb_buf_str(out), '\0') == HFSB_NPOS)
-        return true;
-    hfsbi_codex_fail(
-        call, st == HFSB_NOMEM ? HFSBI_CODEX_INTERNAL : HFSBI_CODEX_PARAMS,
-        st == HFSB_NOMEM ? "%s: out of memory."
-                         : "%s must be a file URI of an absolute "
-                           "path: file:///dir/file.",
-        key);
-    return false;
-}
-
-HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path) {
-    static const char plain[] = "/-._~!$&'()*+,;=:@";
-    size_t            i;
-    hfsb_buf_append(out, HFSB_LIT("\"file://"));
-    for (i = 0; i < path.len; i++) {
-        char c = path.ptr[i];
-        if (hfsbi_is_alpha(c) || hfsbi_is_digit(c) || (c && strchr(plain, c)))
-            hfsb_buf_append_byte(out, c);
-        else hfsb_buf_printf(out, "%%%02X", (unsigned)(unsigned char)c);
-    }
-    hfsb_buf_append_byte(out, '"');
-}
-
-HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes) {
-    hfsb_buf_append_byte(out, '"');
-    if (hfsb_base64_encode(bytes, out) != HFSB_OK)
-        out->status = HFSB_NOMEM; /* the answer has failed */
-    hfsb_buf_append_byte(out, '"');
-}
-
-/* ---- methods of the session ---- */
-
-static hfsbi_codex_session *hfsbi_codex_find(hfsbi_codex *codex, hfsb_str id) {
-    hfsbi_codex_session *s = codex->sessions;
-    while (s && !hfsb_str_equal(hfsb_cstr(s->id), id)) s = s->next;
-    return s;
-}
-
-/* Finds the session to resume or makes one; NULL after a failure. */
-static hfsbi_codex_session *hfsbi_codex_choose(hfsbi_codex_call *call) {
-    const hfsb_json_value *resume =
-        hfsb_json_get(call->params, "resumeSessionId");
-    hfsbi_codex_session *s;
-    hfsb_str             id = hfsb_json_str(resume, HFSB_LIT(""));
-    if (call->channel->session) {
-        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
-                         "This connection has a session already.");
-        return NULL;
-    }
-    if (hfsb_json_type_of(resume) == HFSB_JSON_NULL) {
-        s = hfsbi_codex_session_new(call->codex);
-        if (!s)
-            hfsbi_codex_fail(call, HFSBI_CODEX_INTERNAL,
-                             "No session can begin now.");
-        return s;
-    }
-    s = hfsbi_codex_find(call->codex, id);
-    if (!s)
-        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID, "unknown session id %.*s",
-                         (int)hfsb_utf8_offset(id, 40), id.ptr);
-    else if (s->channel)
-        hfsbi_codex_fail(call, HFSBI_CODEX_ATTACHED,
-                         "session %s is already attached to another "
-                         "connection",
-                         s->id);
-    return s && !s->channel ? s : NULL;
-}
-
-static void hfsbi_codex_initialize(hfsbi_codex_call *call) {
-    hfsbi_codex_session *s = hfsbi_codex_choose(call);
-    if (!s) {
-        hfsbi_codex_answer(call);
-        return;
-    }
-    hfsbi_loop_timer_clear(call->codex->dialect.loop, &s->timer);
-    s->channel = call->channel;
-    s->epoch++;
-    call->channel->session = s;
-    hfsb_buf_printf(hfsbi_codex_result(call), "{\"sessionId\":\"%s\"}", s->id);
-    hfsbi_codex_answer(call);
-    hfsbi_codex_push(s);
-}
+/* ---- the environment ---- */
 
 static void hfsbi_codex_ready(hfsbi_codex_call *call) {
     hfsb_buf_append(hfsbi_codex_result(call),
@@ -13136,8 +13536,9 @@ static void hfsbi_codex_closed(void *user, hfsbi_websocket *socket) {
     hfsbi_codex_channel *c = (hfsbi_codex_channel *)user;
     (void)socket;
     c->socket = NULL;
+    c->users++; /* calls that end here refer to it */
     hfsbi_codex_detach(c);
-    if (!c->users) hfsbi_codex_channel_free(c);
+    if (--c->users == 0) hfsbi_codex_channel_free(c);
 }
 
 static void hfsbi_codex_drained(void *user, hfsbi_websocket *socket) {
@@ -13296,6 +13697,405 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_codex(void) {
     return &kind;
 }
 
+/* ---- src/dialect/codex_params.c ---- */
+/* codex_params.c - reads the parameters of a call of codex.c, and writes values
+   of its answer.
+
+   The environment of a process comes from a policy:
+
+       ours --inherit, default excludes, exclude--> + set --includeOnly--> + env
+
+   Patterns have "*" and "?" and ignore case. Without a policy it is `env`
+   alone. */
+enum {
+    HFSBI_CODEX_VARIABLES = 2048, /* of a process, */
+    HFSBI_CODEX_PATTERNS = 256,   /* and of its policy; */
+    HFSBI_CODEX_NAME = 1024       /* bytes of a name */
+};
+
+/* ---- the answer ---- */
+
+HFSBI_FN hfsb_buf *hfsbi_codex_result(hfsbi_codex_call *call) {
+    hfsb_buf_append(&call->out, HFSB_LIT("{\"id\":"));
+    (void)hfsb_json_write(call->id, NULL, &call->out, NULL);
+    hfsb_buf_append(&call->out, HFSB_LIT(",\"result\":"));
+    return &call->out;
+}
+
+HFSBI_FN void hfsbi_codex_fail(hfsbi_codex_call *call, int code,
+                               const char *format, ...) {
+    va_list ap;
+    call->code = code;
+    (void)hfsbi_fail(&call->err, HFSB_ARG, 0, "%s", "");
+    va_start(ap, format);
+    (void)vsnprintf(call->err.msg, sizeof call->err.msg, format, ap);
+    va_end(ap);
+}
+
+/* ---- parameters ---- */
+
+HFSBI_FN bool hfsbi_codex_str(hfsbi_codex_call *call, const char *key,
+                              hfsb_str *out) {
+    hfsb_err err = HFSB_INIT;
+    if (hfsb_json_arg_str(call->params, key, true, out, &err) == HFSB_OK)
+        return true;
+    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_codex_bool(hfsbi_codex_call *call, const char *key,
+                               bool *out) {
+    hfsb_err err = HFSB_INIT;
+    if (hfsb_json_arg_bool(call->params, key, false, out, &err) == HFSB_OK)
+        return true;
+    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS, "%s", err.msg);
+    return false;
+}
+
+/* ---- URIs and bytes ---- */
+
+HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
+                               hfsb_buf *out) {
+    hfsb_str    uri;
+    hfsb_status st = HFSB_SYNTAX;
+    if (!hfsbi_codex_str(call, key, &uri)) return false;
+    if (hfsb_str_starts(uri, HFSB_LIT("file://localhost/")))
+        uri = hfsb_str_slice(uri, 16, uri.len);
+    else if (hfsb_str_starts(uri, HFSB_LIT("file:///")))
+        uri = hfsb_str_slice(uri, 7, uri.len);
+    else uri.len = 0;
+    if (uri.len && hfsbi_url_until(uri, "?#") == uri.len)
+        st = hfsb_http_decode(uri, out, NULL);
+    if (st == HFSB_OK &&
+        hfsb_str_find_byte(hfsb_buf_str(out), '\0') == HFSB_NPOS)
+        return true;
+    hfsbi_codex_fail(
+        call, st == HFSB_NOMEM ? HFSBI_CODEX_INTERNAL : HFSBI_CODEX_PARAMS,
+        st == HFSB_NOMEM ? "%s: out of memory."
+                         : "%s must be a file URI of an absolute "
+                           "path: file:///dir/file.",
+        key);
+    return false;
+}
+
+HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path) {
+    static const char plain[] = "/-._~!$&'()*+,;=:@";
+    size_t            i;
+    hfsb_buf_append(out, HFSB_LIT("\"file://"));
+    for (i = 0; i < path.len; i++) {
+        char c = path.ptr[i];
+        if (hfsbi_is_alpha(c) || hfsbi_is_digit(c) || (c && strchr(plain, c)))
+            hfsb_buf_append_byte(out, c);
+        else hfsb_buf_printf(out, "%%%02X", (unsigned)(unsigned char)c);
+    }
+    hfsb_buf_append_byte(out, '"');
+}
+
+HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes) {
+    hfsb_buf_append_byte(out, '"');
+    if (hfsb_base64_encode(bytes, out) != HFSB_OK)
+        out->status = HFSB_NOMEM; /* the answer has failed */
+    hfsb_buf_append_byte(out, '"');
+}
+
+/* ---- the environment of a process ---- */
+
+/* True when a pattern with "*" and "?" matches the whole name, whatever the
+   case of its letters. */
+static bool hfsbi_codex_matches(hfsb_str pattern, hfsb_str name) {
+    size_t p = 0, n = 0, star = HFSB_NPOS, from = 0;
+    while (n < name.len) {
+        if (p < pattern.len && pattern.ptr[p] == '*') {
+            star = p++;
+            from = n;
+        } else if (p < pattern.len &&
+                   (pattern.ptr[p] == '?' ||
+                    hfsbi_lower(pattern.ptr[p]) == hfsbi_lower(name.ptr[n]))) {
+            p++;
+            n++;
+        } else if (star != HFSB_NPOS) { /* the star takes one more */
+            p = star + 1;
+            n = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.len && pattern.ptr[p] == '*') p++;
+    return p == pattern.len;
+}
+
+/* True when one of the patterns of a list matches. */
+static bool hfsbi_codex_listed(const hfsb_json_value *list, hfsb_str name) {
+    hfsb_json_iter it = hfsb_json_begin(list);
+    while (hfsb_json_next(&it))
+        if (hfsbi_codex_matches(hfsb_json_str(it.value, HFSB_LIT("")), name))
+            return true;
+    return false;
+}
+
+static bool hfsbi_codex_is_core(hfsb_str name) {
+    return hfsbi_list_has(HFSB_LIT("PATH SHELL TMPDIR TEMP TMP HOME LANG "
+                                   "LC_ALL LC_CTYPE LOGNAME USER"),
+                          ' ', name);
+}
+
+static bool hfsbi_codex_is_secret(hfsb_str name) {
+    return hfsbi_codex_matches(HFSB_LIT("*KEY*"), name) ||
+           hfsbi_codex_matches(HFSB_LIT("*SECRET*"), name) ||
+           hfsbi_codex_matches(HFSB_LIT("*TOKEN*"), name);
+}
+
+/* True when the policy lets a variable through: inherited, or one of `set`. */
+static bool hfsbi_codex_lets(const hfsb_json_value *policy, hfsb_str name,
+                             bool inherited) {
+    const hfsb_json_value *only = hfsb_json_get(policy, "includeOnly");
+    hfsb_str               from = hfsbi_json_get_str(policy, "inherit");
+    if (hfsb_json_count(only) && !hfsbi_codex_listed(only, name)) return false;
+    if (!inherited) return true;
+    if (hfsb_str_equal(from, HFSB_LIT("none"))) return false;
+    if (hfsb_str_equal(from, HFSB_LIT("core")) && !hfsbi_codex_is_core(name))
+        return false;
+    if (!hfsb_json_bool(hfsb_json_get(policy, "ignoreDefaultExcludes"),
+                        false) &&
+        hfsbi_codex_is_secret(name))
+        return false;
+    return !hfsbi_codex_listed(hfsb_json_get(policy, "exclude"), name);
+}
+
+static bool hfsbi_codex_has(const hfsb_json_value *object, hfsb_str name) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(it.key, name)) return true;
+    return false;
+}
+
+/* Appends the variables of an object that another one does not replace. False
+   when one of them cannot be a variable. */
+static bool hfsbi_codex_set(const hfsb_json_value *object,
+                            const hfsb_json_value *policy,
+                            const hfsb_json_value *later, hfsb_buf *env) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    while (hfsb_json_next(&it)) {
+        hfsb_str value = hfsb_json_str(it.value, HFSB_LIT(""));
+        if (!it.key.len || it.key.len > HFSBI_CODEX_NAME ||
+            hfsb_str_find_byte(it.key, '=') != HFSB_NPOS ||
+            hfsb_str_find_byte(it.key, '\0') != HFSB_NPOS ||
+            hfsb_str_find_byte(value, '\0') != HFSB_NPOS ||
+            hfsb_json_type_of(it.value) != HFSB_JSON_STRING)
+            return false;
+        if (hfsbi_codex_has(later, it.key) ||
+            (policy && !hfsbi_codex_lets(policy, it.key, false)))
+            continue;
+        hfsb_buf_append(env, it.key);
+        hfsb_buf_append_byte(env, '=');
+        hfsb_buf_append(env, value);
+        hfsb_buf_append_byte(env, '\0');
+    }
+    return true;
+}
+
+/* The loop has no time for more. */
+static bool hfsbi_codex_env_is_small(const hfsb_json_value *policy,
+                                     const hfsb_json_value *set,
+                                     const hfsb_json_value *own) {
+    return hfsb_json_count(set) <= HFSBI_CODEX_VARIABLES &&
+           hfsb_json_count(own) <= HFSBI_CODEX_VARIABLES &&
+           hfsb_json_count(hfsb_json_get(policy, "exclude")) <=
+               HFSBI_CODEX_PATTERNS &&
+           hfsb_json_count(hfsb_json_get(policy, "includeOnly")) <=
+               HFSBI_CODEX_PATTERNS;
+}
+
+/* The whole environment: without a policy only `env`. */
+HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
+    const hfsb_json_value *policy = hfsb_json_get(call->params, "envPolicy");
+    const hfsb_json_value *own = hfsb_json_get(call->params, "env");
+    const hfsb_json_value *set = hfsb_json_get(policy, "set");
+    const hfsb_tools      *tools = call->codex->dialect.tools;
+    bool   has_policy = hfsb_json_type_of(policy) == HFSB_JSON_OBJECT;
+    bool   few = hfsbi_codex_env_is_small(policy, set, own);
+    size_t i;
+    for (i = 0; few && has_policy && i < tools->env.count; i++) {
+        hfsb_str name = hfsbi_env_name(tools->env.list[i]);
+        if (!hfsbi_codex_lets(policy, name, true) ||
+            hfsbi_codex_has(set, name) || hfsbi_codex_has(own, name))
+            continue;
+        hfsb_buf_append(env, hfsb_cstr(tools->env.list[i]));
+        hfsb_buf_append_byte(env, '\0');
+    }
+    if (few && hfsbi_codex_set(set, policy, own, env) &&
+        hfsbi_codex_set(own, NULL, NULL, env))
+        return true;
+    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
+                     few ? "env: a variable has a name of up to 1024 bytes "
+                           "without \"=\", and a string without NUL."
+                         : "env: too many variables or patterns.");
+    return false;
+}
+
+/* ---- its arguments ---- */
+
+HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
+    const hfsb_json_value *argv = hfsb_json_get(call->params, "argv");
+    hfsb_json_iter         it = hfsb_json_begin(argv);
+    bool                   ok = hfsb_json_type_of(argv) == HFSB_JSON_ARRAY &&
+              hfsb_json_count(argv) > 0;
+    while (ok && hfsb_json_next(&it)) {
+        hfsb_str word = hfsb_json_str(it.value, HFSB_LIT(""));
+        ok = hfsb_json_type_of(it.value) == HFSB_JSON_STRING &&
+             hfsb_str_find_byte(word, '\0') == HFSB_NPOS;
+        hfsb_buf_append(out, word);
+        hfsb_buf_append_byte(out, '\0');
+    }
+    ok = ok && out->ptr && out->ptr[0];
+    if (!ok)
+        hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
+                         "argv must be a list of strings: the program and its "
+                         "arguments.");
+    return ok;
+}
+
+/* ---- src/dialect/codex_session.c ---- */
+/* codex_session.c - sessions of codex.c: what a client has while its
+   connection is lost.
+
+   A session has the processes and the open files of one client:
+
+       initialize --> ATTACHED <--resumeSessionId-- DETACHED
+                         |    --connection lost-->      |
+                         +----------- end <--60 s-------+ */
+enum { HFSBI_CODEX_SESSIONS = 64, HFSBI_CODEX_DETACHED_MS = 60000 };
+
+/* ---- the end ---- */
+
+HFSBI_FN void hfsbi_codex_session_release(hfsbi_codex_session *s) {
+    if (s->users || !s->ended) return;
+    hfsbi_codex_handles_end(s);
+    hfsbi_array_free(&s->codex->dialect.alloc, s, 1, sizeof *s);
+}
+
+HFSBI_FN void hfsbi_codex_session_end(hfsbi_codex_session *s) {
+    hfsbi_codex_session **link = &s->codex->sessions;
+    while (*link != s) link = &(*link)->next;
+    *link = s->next;
+    if (s->channel) s->channel->session = NULL;
+    s->channel = NULL;
+    s->ended = true;
+    s->users++; /* calls that end here refer to it */
+    hfsbi_loop_timer_clear(s->codex->dialect.loop, &s->timer);
+    hfsbi_codex_reads_end(s);
+    hfsbi_codex_processes_end(s);
+    s->users--;
+    hfsbi_codex_session_release(s);
+}
+
+static void hfsbi_codex_session_expire(hfsbi_timer *timer) {
+    hfsbi_codex_session_end(
+        (hfsbi_codex_session *)(void *)((char *)timer -
+                                        offsetof(hfsbi_codex_session, timer)));
+}
+
+/* The connection of a session is lost. */
+HFSBI_FN void hfsbi_codex_detach(hfsbi_codex_channel *c) {
+    hfsbi_codex_session *s = c->session;
+    if (!s) return;
+    c->session = NULL;
+    s->channel = NULL;
+    s->users++;
+    hfsbi_codex_reads_end(s);
+    s->users--;
+    hfsbi_loop_timer(c->codex->dialect.loop, &s->timer,
+                     hfsb_clock_ms() + HFSBI_CODEX_DETACHED_MS);
+}
+
+/* ---- the beginning ---- */
+
+/* Makes room for a session: of those without a connection the oldest goes. */
+static bool hfsbi_codex_session_room(hfsbi_codex *codex) {
+    hfsbi_codex_session *s, *oldest = NULL;
+    size_t               n = 0;
+    for (s = codex->sessions; s; s = s->next, n++)
+        if (!s->channel) oldest = s;
+    if (n < HFSBI_CODEX_SESSIONS) return true;
+    if (!oldest) return false;
+    hfsbi_codex_session_end(oldest);
+    return true;
+}
+
+static hfsbi_codex_session *hfsbi_codex_session_new(hfsbi_codex *codex) {
+    hfsbi_codex_session *s;
+    if (codex->ended || !hfsbi_codex_session_room(codex)) return NULL;
+    s = (hfsbi_codex_session *)hfsbi_array(&codex->dialect.alloc, 1,
+                                           sizeof *s);
+    if (!s) return NULL;
+    memset(s, 0, sizeof *s);
+    s->codex = codex;
+    s->timer.fn = hfsbi_codex_session_expire;
+    (void)hfsbi_random_hex(s->id, sizeof s->id - 1);
+    s->next = codex->sessions;
+    codex->sessions = s;
+    return s;
+}
+
+HFSBI_FN bool hfsbi_codex_may_send(const hfsbi_codex_session *s) {
+    return s->channel && hfsbi_codex_waiting(s->channel) < HFSBI_CODEX_UNSENT;
+}
+
+HFSBI_FN void hfsbi_codex_notify(hfsbi_codex_session *s, hfsb_buf *message) {
+    if (s->channel) hfsbi_codex_send(s->channel, message);
+}
+
+static hfsbi_codex_session *hfsbi_codex_find(hfsbi_codex *codex, hfsb_str id) {
+    hfsbi_codex_session *s = codex->sessions;
+    while (s && !hfsb_str_equal(hfsb_cstr(s->id), id)) s = s->next;
+    return s;
+}
+
+/* Finds the session to resume or makes one; NULL after a failure. */
+static hfsbi_codex_session *hfsbi_codex_choose(hfsbi_codex_call *call) {
+    const hfsb_json_value *resume =
+        hfsb_json_get(call->params, "resumeSessionId");
+    hfsbi_codex_session *s;
+    hfsb_str             id = hfsb_json_str(resume, HFSB_LIT(""));
+    if (call->channel->session) {
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
+                         "This connection has a session already.");
+        return NULL;
+    }
+    if (hfsb_json_type_of(resume) == HFSB_JSON_NULL) {
+        s = hfsbi_codex_session_new(call->codex);
+        if (!s)
+            hfsbi_codex_fail(call, HFSBI_CODEX_INTERNAL,
+                             "No session can begin now.");
+        return s;
+    }
+    s = hfsbi_codex_find(call->codex, id);
+    if (!s)
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID, "unknown session id %.*s",
+                         (int)hfsb_utf8_offset(id, 40), id.ptr);
+    else if (s->channel)
+        hfsbi_codex_fail(call, HFSBI_CODEX_ATTACHED,
+                         "session %s is already attached to another "
+                         "connection",
+                         s->id);
+    return s && !s->channel ? s : NULL;
+}
+
+HFSBI_FN void hfsbi_codex_initialize(hfsbi_codex_call *call) {
+    hfsbi_codex_session *s = hfsbi_codex_choose(call);
+    if (!s) {
+        hfsbi_codex_answer(call);
+        return;
+    }
+    hfsbi_loop_timer_clear(call->codex->dialect.loop, &s->timer);
+    s->channel = call->channel;
+    s->epoch++;
+    call->channel->session = s;
+    hfsb_buf_printf(hfsbi_codex_result(call), "{\"sessionId\":\"%s\"}", s->id);
+    hfsbi_codex_answer(call);
+    hfsbi_codex_push(s);
+}
+
 /* ---- src/dialect/codex_process.c ---- */
 /* codex_process.c - the processes of a client of codex.c.
 
@@ -13335,6 +14135,8 @@ struct hfsbi_codex_process {
     hfsbi_codex_call    *starting; /* waits for the start */
     hfsbi_feed_reader    reader;
     unsigned long        epoch;  /* connection that has started it */
+    unsigned long        pushed; /* connection that got the last event, */
+    bool                 whole;  /* and all before it */
     long long            closed; /* hfsb_clock_ms(); 0: not yet */
     bool                 input;  /* it takes some */
     unsigned long long   lost;   /* events that are gone, to be told, */
@@ -13458,6 +14260,8 @@ static void hfsbi_codex_send_event(hfsbi_codex_process    *p,
                          : e->kind == HFSBI_FEED_CLOSED ? "closed"
                                                         : "output";
     hfsb_buf    out = HFSB_INIT;
+    if (p->pushed != p->session->epoch) p->whole = e->seq == 1;
+    p->pushed = p->session->epoch;
     out.alloc = p->id.alloc;
     hfsb_buf_printf(
         &out, "{\"method\":\"process/%s\",\"params\":{\"processId\":", method);
@@ -13525,147 +14329,7 @@ HFSBI_FN void hfsbi_codex_push(hfsbi_codex_session *s) {
     for (p = s->processes; p; p = p->next) hfsbi_codex_process_push(p);
 }
 
-/* ---- process/start: the environment ---- */
-
-/* True when a pattern with "*" and "?" matches the whole name, whatever the
-   case of its letters. */
-static bool hfsbi_codex_matches(hfsb_str pattern, hfsb_str name) {
-    size_t p = 0, n = 0, star = HFSB_NPOS, from = 0;
-    while (n < name.len) {
-        if (p < pattern.len && pattern.ptr[p] == '*') {
-            star = p++;
-            from = n;
-        } else if (p < pattern.len &&
-                   (pattern.ptr[p] == '?' ||
-                    hfsbi_lower(pattern.ptr[p]) == hfsbi_lower(name.ptr[n]))) {
-            p++;
-            n++;
-        } else if (star != HFSB_NPOS) { /* the star takes one more */
-            p = star + 1;
-            n = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.len && pattern.ptr[p] == '*') p++;
-    return p == pattern.len;
-}
-
-/* True when one of the patterns of a list matches. */
-static bool hfsbi_codex_listed(const hfsb_json_value *list, hfsb_str name) {
-    hfsb_json_iter it = hfsb_json_begin(list);
-    while (hfsb_json_next(&it))
-        if (hfsbi_codex_matches(hfsb_json_str(it.value, HFSB_LIT("")), name))
-            return true;
-    return false;
-}
-
-static bool hfsbi_codex_is_core(hfsb_str name) {
-    return hfsbi_list_has(HFSB_LIT("PATH SHELL TMPDIR TEMP TMP HOME LANG "
-                                   "LC_ALL LC_CTYPE LOGNAME USER"),
-                          ' ', name);
-}
-
-static bool hfsbi_codex_is_secret(hfsb_str name) {
-    return hfsbi_codex_matches(HFSB_LIT("*KEY*"), name) ||
-           hfsbi_codex_matches(HFSB_LIT("*SECRET*"), name) ||
-           hfsbi_codex_matches(HFSB_LIT("*TOKEN*"), name);
-}
-
-/* True when the policy lets a variable through: inherited, or one of `set`. */
-static bool hfsbi_codex_lets(const hfsb_json_value *policy, hfsb_str name,
-                             bool inherited) {
-    const hfsb_json_value *only = hfsb_json_get(policy, "includeOnly");
-    hfsb_str               from = hfsbi_json_get_str(policy, "inherit");
-    if (hfsb_json_count(only) && !hfsbi_codex_listed(only, name)) return false;
-    if (!inherited) return true;
-    if (hfsb_str_equal(from, HFSB_LIT("none"))) return false;
-    if (hfsb_str_equal(from, HFSB_LIT("core")) && !hfsbi_codex_is_core(name))
-        return false;
-    if (!hfsb_json_bool(hfsb_json_get(policy, "ignoreDefaultExcludes"),
-                        false) &&
-        hfsbi_codex_is_secret(name))
-        return false;
-    return !hfsbi_codex_listed(hfsb_json_get(policy, "exclude"), name);
-}
-
-static bool hfsbi_codex_has(const hfsb_json_value *object, hfsb_str name) {
-    hfsb_json_iter it = hfsb_json_begin(object);
-    while (hfsb_json_next(&it))
-        if (hfsb_str_equal(it.key, name)) return true;
-    return false;
-}
-
-/* Appends the variables of an object that another one does not replace. False
-   when one of them cannot be a variable. */
-static bool hfsbi_codex_set(const hfsb_json_value *object,
-                            const hfsb_json_value *policy,
-                            const hfsb_json_value *later, hfsb_buf *env) {
-    hfsb_json_iter it = hfsb_json_begin(object);
-    while (hfsb_json_next(&it)) {
-        hfsb_str value = hfsb_json_str(it.value, HFSB_LIT(""));
-        if (!it.key.len || hfsb_str_find_byte(it.key, '=') != HFSB_NPOS ||
-            hfsb_str_find_byte(it.key, '\0') != HFSB_NPOS ||
-            hfsb_str_find_byte(value, '\0') != HFSB_NPOS ||
-            hfsb_json_type_of(it.value) != HFSB_JSON_STRING)
-            return false;
-        if (hfsbi_codex_has(later, it.key) ||
-            (policy && !hfsbi_codex_lets(policy, it.key, false)))
-            continue;
-        hfsb_buf_append(env, it.key);
-        hfsb_buf_append_byte(env, '=');
-        hfsb_buf_append(env, value);
-        hfsb_buf_append_byte(env, '\0');
-    }
-    return true;
-}
-
-/* The whole environment: without a policy only `env`. */
-static bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
-    const hfsb_json_value *policy = hfsb_json_get(call->params, "envPolicy");
-    const hfsb_json_value *own = hfsb_json_get(call->params, "env");
-    const hfsb_json_value *set = hfsb_json_get(policy, "set");
-    const hfsb_tools      *tools = call->codex->dialect.tools;
-    bool   has_policy = hfsb_json_type_of(policy) == HFSB_JSON_OBJECT;
-    size_t i;
-    for (i = 0; has_policy && i < tools->env.count; i++) {
-        hfsb_str name = hfsbi_env_name(tools->env.list[i]);
-        if (!hfsbi_codex_lets(policy, name, true) ||
-            hfsbi_codex_has(set, name) || hfsbi_codex_has(own, name))
-            continue;
-        hfsb_buf_append(env, hfsb_cstr(tools->env.list[i]));
-        hfsb_buf_append_byte(env, '\0');
-    }
-    if (hfsbi_codex_set(set, policy, own, env) &&
-        hfsbi_codex_set(own, NULL, NULL, env))
-        return true;
-    hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
-                     "env: a variable has a name without \"=\", and a string "
-                     "without NUL.");
-    return false;
-}
-
 /* ---- process/start ---- */
-
-static bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
-    const hfsb_json_value *argv = hfsb_json_get(call->params, "argv");
-    hfsb_json_iter         it = hfsb_json_begin(argv);
-    bool                   ok = hfsb_json_type_of(argv) == HFSB_JSON_ARRAY &&
-              hfsb_json_count(argv) > 0;
-    while (ok && hfsb_json_next(&it)) {
-        hfsb_str word = hfsb_json_str(it.value, HFSB_LIT(""));
-        ok = hfsb_json_type_of(it.value) == HFSB_JSON_STRING &&
-             hfsb_str_find_byte(word, '\0') == HFSB_NPOS;
-        hfsb_buf_append(out, word);
-        hfsb_buf_append_byte(out, '\0');
-    }
-    ok = ok && out->ptr && out->ptr[0];
-    if (!ok)
-        hfsbi_codex_fail(call, HFSBI_CODEX_PARAMS,
-                         "argv must be a list of strings: the program and its "
-                         "arguments.");
-    return ok;
-}
 
 /* Fills the spec; false after a failure. */
 static bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
@@ -13718,31 +14382,44 @@ static void hfsbi_codex_started(void *user, hfsbi_job *job) {
     hfsbi_codex_process_push(p);
 }
 
-/* Starts the program of a process, or joins it again. */
+/* Follows a job, which is held, from its first event on. */
+static void hfsbi_codex_follow(hfsbi_codex_process *p, hfsbi_job *job) {
+    hfsbi_codex_process_release(p);
+    p->job = job;
+    p->closed = 0;
+    p->lost = 0;
+    p->reader.on_news = hfsbi_codex_news;
+    p->reader.user = p;
+    hfsbi_feed_attach(job->feed, &p->reader, 0);
+    if (!hfsbi_program_on_start(job, hfsbi_codex_started, p))
+        hfsbi_codex_started(p, job);
+}
+
+/* Starts the program of a process, or joins it again. Then its events come
+   again, unless this connection has got them since it resumed the session. */
 static void hfsbi_codex_launch(hfsbi_codex_call *call, hfsbi_codex_process *p,
                                hfsbi_job_spec *spec) {
-    hfsb_tools *tools = hfsbi_codex_tools(p->session);
-    bool        again = p->epoch != 0;
-    hfsbi_job  *job;
+    hfsbi_codex_session *s = p->session;
+    bool                 again = p->epoch != 0;
+    bool                 got = again && p->pushed == s->epoch && p->whole;
+    hfsbi_job           *job;
     hfsb_buf_append(&spec->id, hfsb_cstr(p->name));
-    if (hfsbi_program_start(tools, spec, 0, &job, &call->err) != HFSB_OK) {
+    if (hfsbi_program_start(hfsbi_codex_tools(s), spec, 0, &job, &call->err) !=
+        HFSB_OK) {
         if (again || call->err.code == HFSB_REFUSED)
             call->code = HFSBI_CODEX_INVALID;
         if (!again) hfsbi_codex_process_free(p);
         hfsbi_codex_answer(call);
         return;
     }
-    hfsbi_codex_process_release(p);
-    p->job = job;
-    p->epoch = p->session->epoch;
-    p->closed = 0;
-    p->lost = 0;
+    p->epoch = s->epoch;
     p->starting = call;
-    p->reader.on_news = hfsbi_codex_news;
-    p->reader.user = p;
-    hfsbi_feed_attach(job->feed, &p->reader, 0);
-    if (!hfsbi_program_on_start(job, hfsbi_codex_started, p))
-        hfsbi_codex_started(p, job);
+    if (!got) {
+        hfsbi_codex_follow(p, job);
+        return;
+    }
+    hfsbi_codex_started(p, job);
+    hfsbi_program_release(job);
 }
 
 /* Whether a start may use the id of a process that is known. An id is free
@@ -14531,6 +15208,945 @@ HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call) {
     return ok;
 }
 
+/* ---- src/dialect/agent_sandbox_exec.c ---- */
+/* agent_sandbox_exec.c - POST /execute of Kubernetes' agent-sandbox.
+
+   A command line is split into words as a shell would, without a shell, and run
+   as a program (program.c); the reply has all its output:
+
+       words --> program --> feed --> head and tail of stdout and stderr
+                    |                          |
+               X-Request-ID                the reply, 200
+
+   Its clients repeat a POST after a 5xx or a lost connection. So nothing that
+   happens after the start leads to a 5xx, and a repeat with the same
+   X-Request-ID joins the program that runs or has run. */
+enum {
+    HFSBI_KUBE_HEAD =
+        4 << 20, /* bytes of an output that are kept: the first */
+    HFSBI_KUBE_TAIL = 2 << 20, /* and the last ones. The clients take up to
+                                  16 MiB of JSON */
+    HFSBI_KUBE_KEEP = 4 << 20, /* bytes of events kept for a repeat */
+    HFSBI_KUBE_WORDS = 4096    /* most words of a command */
+};
+
+/* ---- words ---- */
+
+/* Removes the next word from *rest and appends it with a NUL; quotes and
+   backslashes as in a POSIX shell, nothing else is special. False at the end,
+   or with *why. */
+static bool hfsbi_kube_word(hfsb_str *rest, hfsb_buf *out, const char **why) {
+    hfsb_str s = *rest;
+    size_t   i = 0;
+    char     quote = '\0';
+    while (i < s.len && strchr(" \t\r\n", s.ptr[i]) && s.ptr[i]) i++;
+    if (i == s.len) return false;
+    for (; i < s.len; i++) {
+        char c = s.ptr[i];
+        if (quote ? c == quote : c == '\'' || c == '"') {
+            quote = quote ? '\0' : c;
+        } else if (c == '\\' && quote != '\'') {
+            *why = "No escaped character";
+            if (++i == s.len) return false;
+            /* in double quotes it escapes only a quote and itself */
+            if (quote && s.ptr[i] != '"' && s.ptr[i] != '\\')
+                hfsb_buf_append_byte(out, '\\');
+            hfsb_buf_append_byte(out, s.ptr[i]);
+            *why = NULL;
+        } else if (!quote && strchr(" \t\r\n", c)) {
+            break;
+        } else {
+            hfsb_buf_append_byte(out, c);
+        }
+    }
+    if (quote) *why = "No closing quotation";
+    hfsb_buf_append_byte(out, '\0');
+    *rest = hfsb_str_slice(s, i, s.len);
+    return !quote;
+}
+
+HFSBI_FN const char *hfsbi_kube_split(hfsb_str command, hfsb_buf *out) {
+    const char *why = NULL;
+    size_t      n = 0;
+    if (hfsb_str_find_byte(command, '\0') != HFSB_NPOS)
+        return "embedded null byte";
+    while (hfsbi_kube_word(&command, out, &why))
+        if (++n > HFSBI_KUBE_WORDS) return "too many words";
+    if (!why && n == 0) return "the command is empty";
+    return why;
+}
+
+/* ---- output ---- */
+
+/* One output of a program, as much of it as is kept. */
+typedef struct hfsbi_kube_output {
+    hfsb_buf           head, tail;
+    unsigned long long gone; /* bytes between them */
+} hfsbi_kube_output;
+
+/* Keeps the last `most` bytes of the tail. */
+static void hfsbi_kube_output_cut(hfsbi_kube_output *o, size_t most) {
+    size_t extra = o->tail.len > most ? o->tail.len - most : 0;
+    if (!extra) return;
+    memmove(o->tail.ptr, o->tail.ptr + extra, most);
+    hfsb_buf_truncate(&o->tail, most);
+    o->gone += extra;
+}
+
+static void hfsbi_kube_output_add(hfsbi_kube_output *o, hfsb_str bytes) {
+    size_t room = HFSBI_KUBE_HEAD - o->head.len;
+    size_t n = bytes.len < room ? bytes.len : room;
+    if (o->gone || o->tail.len) n = 0; /* the head is complete */
+    if (n && hfsb_buf_append(&o->head, hfsb_str_slice(bytes, 0, n)) != HFSB_OK)
+        o->gone += n;
+    bytes = hfsb_str_slice(bytes, n, bytes.len);
+    if (bytes.len && hfsb_buf_append(&o->tail, bytes) != HFSB_OK) {
+        hfsbi_kube_output_cut(o, 0);
+        o->gone += bytes.len;
+    }
+    if (o->tail.len > 2 * (size_t)HFSBI_KUBE_TAIL)
+        hfsbi_kube_output_cut(o, HFSBI_KUBE_TAIL);
+}
+
+/* Appends it to JSON as a string; `more` follows it. */
+static void hfsbi_kube_output_put(hfsbi_kube_output *o, hfsb_str more,
+                                  hfsb_buf *json) {
+    char     marker[96];
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = json->alloc;
+    hfsbi_kube_output_cut(o, HFSBI_KUBE_TAIL);
+    (void)snprintf(marker, sizeof marker, "\n... [%llu bytes omitted] ...\n",
+                   o->gone);
+    hfsb_buf_append(&text, hfsb_buf_str(&o->head));
+    if (o->gone) hfsb_buf_append(&text, hfsb_cstr(marker));
+    hfsb_buf_append(&text, hfsb_buf_str(&o->tail));
+    hfsb_buf_append(&text, more);
+    if (text.status != HFSB_OK) json->status = text.status;
+    hfsb_buf_free(&o->head);
+    hfsb_buf_free(&o->tail);
+    hfsbi_json_put_quoted(json, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+}
+
+/* ---- a run ---- */
+
+typedef struct hfsbi_kube_run {
+    hfsbi_feed_reader reader;
+    hfsb_request     *request; /* NULL: gone */
+    hfsbi_job        *job;
+    hfsb_alloc        alloc;
+    hfsbi_kube_output out[2]; /* stdout, stderr */
+} hfsbi_kube_run;
+
+static void hfsbi_kube_run_free(hfsbi_kube_run *run) {
+    hfsb_alloc alloc = run->alloc;
+    size_t     i;
+    hfsbi_feed_detach(&run->reader);
+    hfsbi_program_release(run->job);
+    for (i = 0; i < 2; i++) {
+        hfsb_buf_free(&run->out[i].head);
+        hfsb_buf_free(&run->out[i].tail);
+    }
+    hfsbi_array_free(&alloc, run, 1, sizeof *run);
+}
+
+/* Replies 200 with the end of a command; this must not fail. */
+static void hfsbi_kube_reply_end(hfsb_request *request, hfsb_buf *json,
+                                 int code) {
+    char plain[160];
+    if (json->status == HFSB_OK) {
+        hfsbi_reply_take(request, 200, "application/json", json);
+        return;
+    }
+    (void)snprintf(plain, sizeof plain,
+                   "{\"stdout\":\"\",\"stderr\":\"Out of memory: the output "
+                   "of the command is lost.\",\"exit_code\":%d}",
+                   code);
+    hfsb_reply(request, 200, "application/json", hfsb_cstr(plain));
+}
+
+/* Why there is no exit code of the command; NULL: there is one. */
+static const char *hfsbi_kube_run_problem(const hfsbi_kube_run *run) {
+    const char *failure = hfsbi_program_failure(run->job);
+    if (failure) return failure;
+    if (run->job->end.timed_out) return "the command timed out";
+    if (run->job->killed) return "the command was ended";
+    return NULL;
+}
+
+static void hfsbi_kube_run_reply(hfsbi_kube_run        *run,
+                                 const hfsbi_feed_exit *end) {
+    const char *problem = hfsbi_kube_run_problem(run);
+    hfsb_buf    json = HFSB_INIT, more = HFSB_INIT;
+    int         code = end->exit_code;
+    if (end->end == HFSB_PROC_SIGNALED) code = -end->signal;
+    if (problem || end->end == HFSB_PROC_UNKNOWN) code = 1;
+    json.alloc = more.alloc = run->alloc;
+    if (problem)
+        hfsb_buf_printf(&more, "%sFailed to execute command: %s",
+                        run->out[1].head.len ? "\n" : "", problem);
+    hfsb_buf_append(&json, HFSB_LIT("{\"stdout\":"));
+    hfsbi_kube_output_put(&run->out[0], HFSB_LIT(""), &json);
+    hfsb_buf_append(&json, HFSB_LIT(",\"stderr\":"));
+    hfsbi_kube_output_put(&run->out[1], hfsb_buf_str(&more), &json);
+    hfsb_buf_printf(&json, ",\"exit_code\":%d}", code);
+    hfsbi_kube_reply_end(run->request, &json, code);
+    hfsb_buf_free(&json);
+    hfsb_buf_free(&more);
+}
+
+/* Takes what has come; replies at the end. */
+static void hfsbi_kube_run_read(void *user) {
+    hfsbi_kube_run  *run = (hfsbi_kube_run *)user;
+    char             piece[HFSBI_FEED_EVENT + HFSBI_FEED_TAKE];
+    hfsbi_feed_event event;
+    while (hfsbi_feed_take(&run->reader, piece, sizeof piece, &event)) {
+        if (event.kind == HFSBI_FEED_GAP) run->out[0].gone += event.gone_bytes;
+        else if (event.kind == HFSBI_FEED_STDOUT)
+            hfsbi_kube_output_add(&run->out[0], event.bytes);
+        else if (event.kind == HFSBI_FEED_STDERR)
+            hfsbi_kube_output_add(&run->out[1], event.bytes);
+        else if (event.kind == HFSBI_FEED_EXITED) {
+            hfsbi_kube_run_reply(run, &event.exit);
+            hfsbi_kube_run_free(run);
+            return;
+        }
+    }
+}
+
+/* The program goes on: a repeat may ask for its output. */
+static void hfsbi_kube_run_gone(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_kube_run_free((hfsbi_kube_run *)user);
+}
+
+/* ---- the request ---- */
+
+/* Sets an id that all repeats of a request share. */
+static void hfsbi_kube_set_id(const hfsb_http_head *head,
+                              hfsbi_job_spec       *spec) {
+    hfsb_str    id = hfsb_http_field_find(head, "X-Request-ID");
+    char        hex[HFSB_SHA256_HEX];
+    hfsb_sha256 sha;
+    if (!id.len || hfsb_http_field_count(head, "X-Request-ID") != 1) return;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, id);
+    hfsbi_sha256_finish_hex(&sha, hex);
+    hfsb_buf_printf(&spec->id, "execute-%.40s", hex);
+    spec->raw.keep = HFSBI_KUBE_KEEP;
+}
+
+/* Replies 422 in the form of FastAPI. */
+static void hfsbi_kube_refuse_body(hfsb_request *request, const char *key,
+                                   const char *type, const char *text) {
+    hfsb_buf json = HFSB_INIT;
+    json.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    hfsb_buf_append(&json, HFSB_LIT("{\"detail\":"));
+    if (json.status == HFSB_OK &&
+        hfsbi_fields_detail_item("body", hfsb_cstr(key), type, text, NULL,
+                                 &json) == HFSB_OK &&
+        hfsb_buf_append(&json, HFSB_LIT("}")) == HFSB_OK)
+        hfsbi_reply_take(request, 422, "application/json", &json);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&json);
+}
+
+/* Reads the command. False after a reply. */
+static bool hfsbi_kube_read_command(hfsb_request *request, hfsb_json_doc *doc,
+                                    hfsb_str *command) {
+    const hfsb_json_value *value;
+    hfsb_status            st;
+    memset(doc, 0, sizeof *doc);
+    doc->alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    st = hfsb_json_parse(hfsb_request_body(request), NULL, doc, NULL);
+    if (st == HFSB_NOMEM) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return false;
+    }
+    if (st != HFSB_OK || hfsb_json_type_of(doc->root) != HFSB_JSON_OBJECT) {
+        hfsbi_kube_refuse_body(request, "", "json_invalid",
+                               "The body must be a JSON object");
+        return false;
+    }
+    value = hfsb_json_get(doc->root, "command");
+    if (!value)
+        hfsbi_kube_refuse_body(request, "command", "missing",
+                               "Field required");
+    else if (hfsb_json_type_of(value) != HFSB_JSON_STRING)
+        hfsbi_kube_refuse_body(request, "command", "string_type",
+                               "Input should be a valid string");
+    else {
+        *command = hfsb_json_str(value, hfsb_str_make("", 0));
+        return true;
+    }
+    return false;
+}
+
+/* Replies to a command that cannot run, as the reference does. */
+static void hfsbi_kube_reply_failed(hfsb_request *request, const char *why) {
+    char text[256];
+    (void)snprintf(text, sizeof text,
+                   "{\"stdout\":\"\",\"stderr\":\"Failed to execute command: "
+                   "%s\",\"exit_code\":1}",
+                   why);
+    hfsb_reply(request, 200, "application/json", hfsb_cstr(text));
+}
+
+static void hfsbi_kube_start(hfsbi_kube *k, hfsb_request *request,
+                             hfsbi_job_spec *spec) {
+    hfsb_err        err = HFSB_INIT;
+    hfsb_status     st;
+    hfsbi_kube_run *run =
+        (hfsbi_kube_run *)hfsbi_array(&k->d.alloc, 1, sizeof *run);
+    if (!run) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    memset(run, 0, sizeof *run);
+    run->alloc = k->d.alloc;
+    run->out[0].head.alloc = run->out[0].tail.alloc = run->alloc;
+    run->out[1].head.alloc = run->out[1].tail.alloc = run->alloc;
+    st = hfsbi_program_start(k->d.tools, spec, hfsbi_request_serial(request),
+                             &run->job, &err);
+    if (st != HFSB_OK) { /* nothing was started */
+        hfsbi_array_free(&k->d.alloc, run, 1, sizeof *run);
+        hfsb_reply_error(request, st == HFSB_REFUSED ? 409 : 503, "%s",
+                         err.msg[0] ? err.msg : "Out of memory.");
+        return;
+    }
+    run->request = request;
+    run->reader.text = true;
+    run->reader.on_news = hfsbi_kube_run_read;
+    run->reader.user = run;
+    hfsb_request_on_gone(request, hfsbi_kube_run_gone, run);
+    hfsbi_feed_attach(run->job->feed, &run->reader, 0);
+    hfsbi_kube_run_read(run);
+}
+
+HFSBI_FN void hfsbi_kube_execute(void *user, hfsb_request *request) {
+    hfsbi_kube    *k = (hfsbi_kube *)user;
+    hfsb_json_doc  doc;
+    hfsb_str       command;
+    hfsbi_job_spec spec;
+    const char    *why;
+    if (!hfsbi_kube_read_command(request, &doc, &command)) {
+        hfsb_json_free(&doc);
+        return;
+    }
+    hfsbi_job_spec_init(&spec, &k->d.alloc);
+    why = hfsbi_kube_split(command, &spec.raw.argv);
+    hfsb_buf_append(&spec.work_dir, hfsb_root_path(k->root));
+    hfsbi_kube_set_id(hfsb_request_head(request), &spec);
+    spec.timeout = k->timeout;
+    if (hfsbi_job_spec_status(&spec) != HFSB_OK)
+        hfsb_reply_error(request, 503, "Out of memory.");
+    else if (why) hfsbi_kube_reply_failed(request, why);
+    else hfsbi_kube_start(k, request, &spec);
+    hfsbi_job_spec_free(&spec);
+    hfsb_json_free(&doc);
+}
+
+/* ---- src/dialect/agent_sandbox.c ---- */
+/* agent_sandbox.c - the runtimes of Kubernetes' agent-sandbox.
+
+   Two protocols, which clients of that project choose between:
+
+     python-runtime  GET /, POST /execute, POST /upload, GET /download/PATH,
+                     /list/PATH, /exists/PATH; errors are {"message":...}
+     sandboxd        /v1/files/PATH, /v1/health, /v1/metadata; errors are
+                     {"code":...,"message":...}
+
+   All paths are taken from the root on, with or without a slash before them,
+   and stay beneath it. Commands are in agent_sandbox_exec.c. A router stands
+   between the clients and the server and removes their tokens, so a dialect on
+   a loopback port of its own needs none. Work on files is an operation
+   (hfsbi_kube_op), which runs in a pool thread and replies in the loop. */
+enum { HFSBI_KUBE_LIST = 8 << 20 }; /* bytes of a list; clients take no more */
+
+/* ---- errors ---- */
+
+static bool hfsbi_kube_is_v1(const hfsb_request *request) {
+    return hfsb_str_starts(hfsb_request_head(request)->path, HFSB_LIT("/v1/"));
+}
+
+static const char *hfsbi_kube_code(int status) {
+    switch (status) {
+    case 404: return "NOT_FOUND";
+    case 401:
+    case 403: return "PERMISSION_DENIED";
+    case 409:
+    case 412: return "CONFLICT";
+    case 503: return "UNAVAILABLE";
+    default: return status < 500 ? "INVALID_ARGUMENT" : "INTERNAL";
+    }
+}
+
+static void hfsbi_kube_refuse(hfsbi_face *face, hfsb_request *request,
+                              int status, hfsb_str message) {
+    hfsb_buf json = HFSB_INIT;
+    json.alloc = hfsbi_dialect_of(face)->alloc;
+    hfsb_buf_append_byte(&json, '{');
+    if (hfsbi_kube_is_v1(request))
+        hfsb_buf_printf(&json, "\"code\":\"%s\",", hfsbi_kube_code(status));
+    hfsb_buf_append(&json, HFSB_LIT("\"message\":"));
+    hfsbi_json_put_quoted(&json, message);
+    hfsb_buf_append_byte(&json, '}');
+    if (json.status == HFSB_OK)
+        hfsbi_reply_take(request, status, "application/json", &json);
+    else hfsb_reply(request, status, "", HFSB_LIT(""));
+    hfsb_buf_free(&json);
+}
+
+/* Replies to a failure of a file, in the words of the runtime. */
+static void hfsbi_kube_refuse_file(hfsb_request *request, int status,
+                                   const hfsb_err *err) {
+    bool denied = err->code == HFSB_OUTSIDE || err->code == HFSB_DENIED;
+    if (denied)
+        hfsb_reply_error(request, 403, "%s",
+                         hfsbi_kube_is_v1(request) ? err->msg
+                                                   : "Access denied");
+    else if (status == 507) hfsb_reply_error(request, 500, "%s", err->msg);
+    else hfsb_reply_error(request, status, "%s", err->msg);
+}
+
+/* ---- operations ---- */
+
+typedef struct hfsbi_kube_op {
+    hfsbi_kube *k;
+    hfsb_buf    path;     /* absolute */
+    hfsb_buf    given;    /* as the client wrote it */
+    hfsb_buf    json;     /* of the reply */
+    bool        v1;       /* of sandboxd */
+    bool        tree;     /* DELETE: also a folder that is not empty */
+    bool        has_file; /* a part of the body is the file */
+    const char *tool;     /* name in the journal */
+    long long   began;    /* hfsb_clock_ms() */
+    hfsb_status st;
+    hfsb_err    err;
+} hfsbi_kube_op;
+
+static void hfsbi_kube_op_free(hfsbi_kube_op *op) {
+    hfsb_alloc alloc = op->k->d.alloc;
+    hfsb_buf_free(&op->path);
+    hfsb_buf_free(&op->given);
+    hfsb_buf_free(&op->json);
+    hfsbi_array_free(&alloc, op, 1, sizeof *op);
+}
+
+/* Sets the path of the client: slashes before it do not count. */
+static hfsb_status hfsbi_kube_op_set_path(hfsbi_kube_op *op, hfsb_str given) {
+    size_t skip = 0;
+    hfsb_buf_truncate(&op->path, 0);
+    hfsb_buf_truncate(&op->given, 0);
+    hfsb_buf_append(&op->given, given);
+    while (skip < given.len && given.ptr[skip] == '/') skip++;
+    given = hfsb_str_slice(given, skip, given.len);
+    hfsb_buf_append(&op->path, hfsb_root_path(op->k->root));
+    hfsb_buf_append_byte(&op->path, '/');
+    hfsb_buf_append(&op->path, given);
+    return op->path.status ? op->path.status : op->given.status;
+}
+
+/* Returns a new operation for the path of the request; NULL after a reply. */
+static hfsbi_kube_op *hfsbi_kube_op_new(hfsbi_kube *k, hfsb_request *request,
+                                        const char *tool) {
+    hfsbi_kube_op *op =
+        (hfsbi_kube_op *)hfsbi_array(&k->d.alloc, 1, sizeof *op);
+    if (op) {
+        memset(op, 0, sizeof *op);
+        op->k = k;
+        op->path.alloc = op->given.alloc = op->json.alloc = k->d.alloc;
+        op->v1 = hfsbi_kube_is_v1(request);
+        op->tool = tool;
+        op->began = hfsb_clock_ms();
+        if (hfsbi_kube_op_set_path(op, hfsb_request_part(request, 0)) ==
+            HFSB_OK)
+            return op;
+        hfsbi_kube_op_free(op);
+    }
+    hfsb_reply_error(request, 503, "Out of memory.");
+    return NULL;
+}
+
+static void hfsbi_kube_op_run(hfsbi_kube_op *op, hfsb_request *request,
+                              void (*run)(void *user),
+                              void (*done)(void *user, hfsb_request *r)) {
+    hfsbi_request_work(request, op->k->d.tools->walled, run, done, op);
+}
+
+/* Replies with the JSON of an operation, or with its error, and frees it. */
+static void hfsbi_kube_op_reply(void *user, hfsb_request *request) {
+    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
+    hfsb_status    st = op->st ? op->st : op->json.status;
+    hfsbi_api_report(op->k->d.tools, op->tool, hfsb_buf_str(&op->given), "",
+                     hfsb_cstr(st == HFSB_OK ? "" : op->err.msg), op->began,
+                     0);
+    if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
+    else if (st != HFSB_OK)
+        hfsbi_kube_refuse_file(request, hfsbi_file_http_status(st), &op->err);
+    else if (op->json.len)
+        hfsbi_reply_take(request, 200, "application/json", &op->json);
+    else hfsb_reply(request, 204, "", HFSB_LIT(""));
+    hfsbi_kube_op_free(op);
+}
+
+/* ---- lists ---- */
+
+static void hfsbi_kube_put_time(const hfsb_file_info *info, bool v1,
+                                hfsb_buf *json) {
+    hfsbi_date d = hfsbi_date_of(info->changed);
+    if (v1)
+        hfsb_buf_printf(json,
+                        "\"modified_at\":\"%04u-%02u-%02uT%02u:%02u:%02u.%09ld"
+                        "Z\",\"mode\":\"%04o\"",
+                        d.year, d.month, d.day, d.hour, d.minute, d.second,
+                        info->changed_nanos, info->mode & 07777u);
+    else
+        hfsb_buf_printf(json, "\"mod_time\":%lld.%06ld", info->changed,
+                        info->changed_nanos / 1000);
+}
+
+/* Follows a symlink; one that leads out, or nowhere, is left out. */
+static hfsb_status hfsbi_kube_list_entry(void                   *user,
+                                         const hfsbi_list_entry *entry) {
+    hfsbi_kube_op  *op = (hfsbi_kube_op *)user;
+    hfsbi_path_info info = entry->info;
+    size_t          mark = op->path.len;
+    hfsb_status     st = HFSB_OK;
+    if (info.type == HFSBI_ENTRY_LINK) {
+        hfsb_buf_append_byte(&op->path, '/');
+        st = hfsb_buf_append(&op->path, entry->path);
+        if (st == HFSB_OK)
+            st = hfsbi_path_stat(op->k->root, hfsb_buf_str(&op->path), true,
+                                 &info, NULL, NULL);
+        hfsb_buf_truncate(&op->path, mark);
+        if (st != HFSB_OK) return st == HFSB_NOMEM ? st : HFSB_OK;
+    }
+    hfsb_buf_append(&op->json, op->has_file ? HFSB_LIT(",{\"name\":")
+                                            : HFSB_LIT("{\"name\":"));
+    op->has_file = true;
+    hfsbi_json_put_quoted(&op->json, entry->name);
+    hfsb_buf_printf(&op->json, ",\"size\":%llu,\"type\":\"%s\",",
+                    info.file.size,
+                    info.type == HFSBI_ENTRY_FOLDER ? "directory" : "file");
+    hfsbi_kube_put_time(&info.file, op->v1, &op->json);
+    hfsb_buf_append_byte(&op->json, '}');
+    if (op->json.status == HFSB_LIMIT)
+        hfsbi_fail(&op->err, HFSB_IO, 0,
+                   "The list is longer than %d bytes: list the folders in it.",
+                   HFSBI_KUBE_LIST);
+    return op->json.status == HFSB_LIMIT ? HFSB_IO : op->json.status;
+}
+
+/* In a pool thread. */
+static void hfsbi_kube_list_run(void *user) {
+    hfsbi_kube_op  *op = (hfsbi_kube_op *)user;
+    hfsbi_list_opts opts = HFSB_INIT;
+    hfsbi_listed    listed = HFSB_INIT;
+    hfsb_err        err = HFSB_INIT;
+    opts.fn = hfsbi_kube_list_entry;
+    opts.user = op;
+    op->json.max = HFSBI_KUBE_LIST;
+    if (op->v1) {
+        hfsb_buf_append(&op->json, HFSB_LIT("{\"path\":"));
+        hfsbi_json_put_quoted(&op->json,
+                              hfsb_str_slice(hfsb_buf_str(&op->path),
+                                             hfsb_root_path(op->k->root).len,
+                                             op->path.len));
+        hfsb_buf_append(&op->json, HFSB_LIT(",\"entries\":"));
+    }
+    hfsb_buf_append_byte(&op->json, '[');
+    op->st = hfsbi_path_list(op->k->root, hfsb_buf_str(&op->path), &opts,
+                             &listed, &err);
+    if (op->st == HFSB_OK && listed.more)
+        op->st = hfsbi_fail(&err, HFSB_IO, 0,
+                            "The folder could not be listed in time.");
+    if (!op->err.msg[0]) op->err = err;
+    op->json.max = 0;
+    hfsb_buf_append(&op->json, op->v1 ? HFSB_LIT("]}") : HFSB_LIT("]"));
+}
+
+static void hfsbi_kube_list_done(void *user, hfsb_request *request) {
+    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
+    if (!op->v1 && (op->st == HFSB_NOT_FOUND || op->st == HFSB_ARG)) {
+        op->st = HFSB_NOT_FOUND;
+        hfsbi_fail(&op->err, HFSB_NOT_FOUND, 0, "Path is not a directory");
+    }
+    hfsbi_kube_op_reply(op, request);
+}
+
+static void hfsbi_kube_list(void *user, hfsb_request *request) {
+    hfsbi_kube_op *op = hfsbi_kube_op_new((hfsbi_kube *)user, request, "list");
+    if (op)
+        hfsbi_kube_op_run(op, request, hfsbi_kube_list_run,
+                          hfsbi_kube_list_done);
+}
+
+/* ---- exists, delete ---- */
+
+static void hfsbi_kube_exists_run(void *user) {
+    hfsbi_kube_op  *op = (hfsbi_kube_op *)user;
+    hfsbi_path_info info;
+    bool            found;
+    op->st = hfsbi_path_stat(op->k->root, hfsb_buf_str(&op->path), true, &info,
+                             NULL, &op->err);
+    found = op->st == HFSB_OK;
+    if (op->st != HFSB_OUTSIDE && op->st != HFSB_DENIED &&
+        op->st != HFSB_NOMEM)
+        op->st = HFSB_OK;
+    hfsb_buf_append(&op->json, HFSB_LIT("{\"path\":"));
+    hfsbi_json_put_quoted(&op->json, hfsb_buf_str(&op->given));
+    hfsb_buf_printf(&op->json, ",\"exists\":%s}", found ? "true" : "false");
+}
+
+static void hfsbi_kube_exists(void *user, hfsb_request *request) {
+    hfsbi_kube_op *op =
+        hfsbi_kube_op_new((hfsbi_kube *)user, request, "exists");
+    if (op)
+        hfsbi_kube_op_run(op, request, hfsbi_kube_exists_run,
+                          hfsbi_kube_op_reply);
+}
+
+static void hfsbi_kube_remove_run(void *user) {
+    hfsbi_kube_op    *op = (hfsbi_kube_op *)user;
+    hfsbi_remove_opts opts = HFSB_INIT;
+    opts.tree = op->tree;
+    op->st = hfsbi_path_remove_all(op->k->root, hfsb_buf_str(&op->path), &opts,
+                                   NULL, &op->err);
+}
+
+static void hfsbi_kube_remove_done(void *user, hfsb_request *request) {
+    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
+    /* a second reply does nothing */
+    if (op->st == HFSB_EXISTS)
+        hfsb_reply_error(request, 409, "%s", op->err.msg);
+    hfsbi_kube_op_reply(op, request);
+}
+
+static void hfsbi_kube_remove(void *user, hfsb_request *request) {
+    hfsb_buf       text = HFSB_INIT;
+    hfsbi_kube_op *op =
+        hfsbi_kube_op_new((hfsbi_kube *)user, request, "remove");
+    if (!op) return;
+    text.alloc = op->k->d.alloc;
+    op->tree =
+        hfsb_request_query(request, "recursive", &text, NULL) == HFSB_OK &&
+        hfsb_str_equal(hfsb_buf_str(&text), HFSB_LIT("true"));
+    hfsb_buf_free(&text);
+    hfsbi_kube_op_run(op, request, hfsbi_kube_remove_run,
+                      hfsbi_kube_remove_done);
+}
+
+/* ---- downloads ---- */
+
+static bool hfsbi_kube_put_name(void *user, hfsb_request *request, int status,
+                                const hfsb_file_info *info) {
+    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
+    hfsb_str       name = hfsb_buf_str(&op->given);
+    hfsb_buf       value = HFSB_INIT;
+    size_t         i;
+    bool           ok;
+    (void)status, (void)info;
+    if (op->v1) return true;
+    for (i = name.len; i && name.ptr[i - 1] != '/';) i--;
+    name = hfsb_str_slice(name, i, name.len);
+    value.alloc = op->k->d.alloc;
+    hfsb_buf_append(&value, HFSB_LIT("attachment; filename*=utf-8''"));
+    for (i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        if (hfsbi_is_digit((char)c) || hfsbi_is_alpha((char)c) || c == '.' ||
+            c == '-' || c == '_')
+            hfsb_buf_append_byte(&value, (char)c);
+        else hfsb_buf_printf(&value, "%%%02X", c);
+    }
+    ok = value.status == HFSB_OK &&
+         hfsb_reply_field(request, "Content-Disposition",
+                          hfsb_buf_str(&value)) == HFSB_OK;
+    hfsb_buf_free(&value);
+    return ok;
+}
+
+static void hfsbi_kube_no_file(void *user, hfsb_request *request, int status,
+                               const hfsb_err *err) {
+    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
+    if (op->v1 && err->code == HFSB_IS_DIR) {
+        hfsbi_kube_list(op->k, request);
+    } else if (!op->v1 &&
+               (err->code == HFSB_IS_DIR || err->code == HFSB_NOT_FOUND ||
+                err->code == HFSB_NOT_REGULAR)) {
+        hfsb_reply_error(request, 404, "File not found");
+    } else {
+        hfsbi_kube_refuse_file(request, status, err);
+    }
+}
+
+static void hfsbi_kube_release(void *user) {
+    hfsbi_kube_op_free((hfsbi_kube_op *)user);
+}
+
+static void hfsbi_kube_get(void *user, hfsb_request *request) {
+    hfsbi_fetch_opts opts = HFSB_INIT;
+    hfsbi_kube_op   *op =
+        hfsbi_kube_op_new((hfsbi_kube *)user, request, "download");
+    if (!op) return;
+    opts.tools = op->k->d.tools;
+    opts.root = op->k->root;
+    opts.path = hfsb_buf_str(&op->path);
+    opts.fields = hfsbi_kube_put_name;
+    opts.refuse = hfsbi_kube_no_file;
+    opts.release = hfsbi_kube_release;
+    opts.user = op;
+    hfsbi_fetch_start(request, &opts);
+}
+
+/* ---- uploads ---- */
+
+/* In a pool thread: the part "file" is the file, others are not. Its name is
+   the path, unless that is known. */
+static hfsb_status hfsbi_kube_part(void *user, const hfsbi_multipart *part,
+                                   hfsb_buf *path, int *status,
+                                   hfsb_err *err) {
+    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
+    hfsb_status    st = HFSB_OK;
+    if (!hfsb_str_equal(part->name, HFSB_LIT("file"))) return HFSB_OK;
+    *status = 400;
+    if (op->has_file)
+        return hfsbi_fail(err, HFSB_ARG, 0, "The body has two files.");
+    op->has_file = true;
+    if (!op->v1 && !part->filename.len)
+        return hfsbi_fail(err, HFSB_ARG, 0, "The file has no name.");
+    *status = 0;
+    if (!op->v1) st = hfsbi_kube_op_set_path(op, part->filename);
+    if (st == HFSB_OK) st = hfsb_buf_append(path, hfsb_buf_str(&op->path));
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Upload");
+}
+
+static void hfsbi_kube_reply_uploaded(hfsbi_kube_op *op,
+                                      hfsb_request  *request) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = op->k->d.alloc;
+    hfsb_buf_append(&text, HFSB_LIT("File '"));
+    hfsb_buf_append(&text, hfsb_buf_str(&op->given));
+    hfsb_buf_append(&text, HFSB_LIT("' uploaded successfully."));
+    hfsb_buf_append(&op->json, HFSB_LIT("{\"message\":"));
+    hfsbi_json_put_quoted(&op->json, hfsb_buf_str(&text));
+    hfsb_buf_append_byte(&op->json, '}');
+    if (op->json.status == HFSB_OK && text.status == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &op->json);
+    else
+        hfsb_reply(request, 200, "application/json",
+                   HFSB_LIT("{\"message\":\"File uploaded successfully.\"}"));
+    hfsb_buf_free(&text);
+}
+
+static void hfsbi_kube_uploaded(void *user, hfsb_request *request,
+                                const hfsbi_upload_end *end) {
+    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
+    if (end->status >= 400)
+        hfsbi_kube_refuse_file(request, end->status, end->err);
+    else if (end->status && end->file_count == 0)
+        hfsb_reply_error(request, op->v1 ? 400 : 422,
+                         "The body has no part \"file\".");
+    else if (end->status && op->v1) hfsb_reply(request, 204, "", HFSB_LIT(""));
+    else if (end->status) hfsbi_kube_reply_uploaded(op, request);
+    hfsbi_kube_op_free(op);
+}
+
+/* Reads ?mode=0644; false after a reply. */
+static bool hfsbi_kube_read_mode(hfsb_request *request, unsigned *mode) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st;
+    size_t      i;
+    bool        good = true;
+    text.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    st = hfsb_request_query(request, "mode", &text, NULL);
+    if (st == HFSB_OK) {
+        good = text.len == 4 && text.ptr[0] == '0';
+        for (i = 1; good && i < 4; i++) {
+            good = text.ptr[i] >= '0' && text.ptr[i] <= '7';
+            *mode = *mode * 8 + (unsigned)(text.ptr[i] - '0');
+        }
+        if (*mode == 0) good = false; /* nobody could read it */
+    }
+    hfsb_buf_free(&text);
+    if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
+    else if (!good || (st != HFSB_OK && st != HFSB_NOT_FOUND))
+        hfsb_reply_error(request, 400,
+                         "mode must be 4 octal digits that begin "
+                         "with 0, as in 0644.");
+    else return true;
+    return false;
+}
+
+static void hfsbi_kube_put(void *user, hfsb_request *request) {
+    hfsb_str type =
+        hfsb_http_field_find(hfsb_request_head(request), "Content-Type");
+    hfsbi_upload_opts opts = HFSB_INIT;
+    hfsbi_kube_op    *op;
+    if (!hfsbi_kube_read_mode(request, &opts.write.mode)) return;
+    op = hfsbi_kube_op_new((hfsbi_kube *)user, request, "upload");
+    if (!op) return;
+    type = hfsb_str_slice(type, 0, sizeof "multipart/form-data" - 1);
+    if (!op->v1 || hfsbi_http_is(type, "multipart/form-data"))
+        opts.part = hfsbi_kube_part;
+    opts.tools = op->k->d.tools;
+    opts.root = op->k->root;
+    opts.path = hfsb_buf_str(&op->path);
+    opts.max_parts = 16;
+    opts.no_sha256 = true;
+    opts.done = hfsbi_kube_uploaded;
+    opts.user = op;
+    hfsbi_upload_start(request, &opts);
+}
+
+/* ---- health and metadata ---- */
+
+static void hfsbi_kube_health(void *user, hfsb_request *request) {
+    const hfsbi_kube *k = (const hfsbi_kube *)user;
+    char              text[96];
+    if (hfsbi_server_is_stopping(k->d.server)) {
+        hfsb_reply_error(request, 503, "The server is stopping.");
+        return;
+    }
+    (void)snprintf(text, sizeof text,
+                   "{\"status\":\"ok\",\"uptime_seconds\":%lld}",
+                   (hfsb_clock_ms() - k->began) / 1000);
+    hfsb_reply(request, 200, "application/json",
+               hfsbi_kube_is_v1(request)
+                   ? hfsb_cstr(text)
+                   : HFSB_LIT("{\"status\":\"ok\",\"message\":\"Sandbox "
+                              "Runtime is active.\"}"));
+}
+
+/* True for SANDBOX_* that is not a secret by its name. */
+static bool hfsbi_kube_is_shown(hfsb_str name) {
+    static const char *const secret[] = {"TOKEN", "SECRET", "PASSWORD",
+                                         "CREDENTIAL", "KEY"};
+    size_t                   i;
+    if (!hfsb_str_starts(name, HFSB_LIT("SANDBOX_"))) return false;
+    for (i = 0; i < sizeof secret / sizeof *secret; i++)
+        if (hfsb_str_find(name, hfsb_cstr(secret[i])) != HFSB_NPOS)
+            return false;
+    return true;
+}
+
+static void hfsbi_kube_put_env(hfsbi_build *b, const char *entry) {
+    hfsb_str name = hfsbi_env_name(entry);
+    if (!hfsbi_kube_is_shown(name) || !entry[name.len]) return;
+    hfsbi_build_key(b, name);
+    hfsbi_build_str(b, NULL, hfsb_cstr(entry + name.len + 1));
+}
+
+static void hfsbi_kube_metadata(void *user, hfsb_request *request) {
+    const hfsbi_kube *k = (const hfsbi_kube *)user;
+    const hfsb_buf   *late = &k->d.tools->group->env; /* of /init */
+    hfsbi_build       b;
+    size_t            i;
+    hfsbi_build_init(&b, &k->d.alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_build_object(&b, "env");
+    for (i = 0; i < k->d.tools->env.count; i++)
+        hfsbi_kube_put_env(&b, k->d.tools->env.list[i]);
+    for (i = 0; i < late->len; i += strlen(late->ptr + i) + 1)
+        hfsbi_kube_put_env(&b, late->ptr + i);
+    hfsbi_build_end(&b);
+    hfsbi_build_end(&b);
+    hfsbi_dialect_reply(request, 200, &b);
+}
+
+/* ---- opening ---- */
+
+static bool hfsbi_kube_trusts(hfsbi_face *face, hfsb_request *request) {
+    const hfsbi_kube *k = (const hfsbi_kube *)(void *)hfsbi_dialect_of(face);
+    return k->local || hfsbi_request_is_trusted(request);
+}
+
+static const hfsbi_dialect_route hfsbi_kube_routes[] = {
+    {"GET", "/", hfsbi_kube_health, true, NULL, NULL},
+    {"POST", "/execute", hfsbi_kube_execute, false, NULL, NULL},
+    {"POST", "/upload", hfsbi_upload_finish, false, hfsbi_kube_put,
+     hfsbi_upload_body},
+    {"GET", "/download/**", hfsbi_kube_get, false, NULL, NULL},
+    {"GET", "/list/**", hfsbi_kube_list, false, NULL, NULL},
+    {"GET", "/exists/**", hfsbi_kube_exists, false, NULL, NULL},
+    {"GET", "/v1/files/**", hfsbi_kube_get, false, NULL, NULL},
+    {"PUT", "/v1/files/**", hfsbi_upload_finish, false, hfsbi_kube_put,
+     hfsbi_upload_body},
+    {"DELETE", "/v1/files/**", hfsbi_kube_remove, false, NULL, NULL},
+    {"GET", "/v1/health", hfsbi_kube_health, true, NULL, NULL},
+    {"GET", "/v1/metadata", hfsbi_kube_metadata, false, NULL, NULL},
+    {NULL, NULL, NULL, false, NULL, NULL}};
+
+/* The value of a variable of the commands; NULL: it is not set. */
+static const char *hfsbi_kube_env(const hfsb_tools *tools, const char *name) {
+    size_t i;
+    for (i = 0; i < tools->env.count; i++) {
+        hfsb_str is = hfsbi_env_name(tools->env.list[i]);
+        if (hfsb_str_equal(is, hfsb_cstr(name)) && tools->env.list[i][is.len])
+            return tools->env.list[i] + is.len + 1;
+    }
+    return NULL;
+}
+
+/* Without a root of the server the working directory is the root. */
+static hfsb_status hfsbi_kube_open_root(hfsbi_kube *k, hfsb_err *err) {
+    const hfsb_root *place = k->d.tools->place;
+    hfsb_root_opts   opts = HFSB_INIT;
+    hfsb_status      st;
+    k->root = place;
+    if (hfsb_root_path(place).len) return HFSB_OK;
+    if (hfsbi_root_has_deny(place))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "agent-sandbox with a deny list needs a root.");
+    opts.root = hfsb_root_work_dir(place);
+    if (!opts.root.len) opts.root = HFSB_LIT(".");
+    opts.alloc = k->d.alloc;
+    st = hfsb_root_open(&opts, &k->own, err);
+    k->root = k->own;
+    return st;
+}
+
+static bool hfsbi_kube_is_loopback(const char *host) {
+    return !host || !*host || strcmp(host, "localhost") == 0 ||
+           strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
+}
+
+static hfsb_status hfsbi_kube_open(hfsbi_dialect           *d,
+                                   const hfsb_dialect_opts *opts,
+                                   hfsb_err                *err) {
+    hfsbi_kube *k = (hfsbi_kube *)(void *)d;
+    const char *timeout =
+        hfsbi_kube_env(d->tools, "SANDBOX_EXEC_TIMEOUT_SECONDS");
+    hfsb_status st;
+    if (d->has_token)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "agent-sandbox has no token of its own: its clients "
+                          "send that of the server, or none.");
+    k->began = hfsb_clock_ms();
+    for (; timeout && hfsbi_is_digit(*timeout) && k->timeout < 1e6; timeout++)
+        k->timeout = k->timeout * 10 + (*timeout - '0');
+    if (!(k->timeout > 0)) k->timeout = 300;
+    if (k->timeout > d->tools->limits.max_timeout)
+        k->timeout = d->tools->limits.max_timeout;
+    k->local = opts->own_port && hfsbi_kube_is_loopback(opts->host);
+    d->face.any_host = !k->local && !hfsbi_server_is_open(d->server);
+    d->face.trusts = hfsbi_kube_trusts;
+    d->face.refuse = hfsbi_kube_refuse;
+    st = hfsbi_kube_open_root(k, err);
+    return st == HFSB_OK ? hfsbi_dialect_add(d, hfsbi_kube_routes, err) : st;
+}
+
+static void hfsbi_kube_close(hfsbi_dialect *d) {
+    hfsb_root_close(((hfsbi_kube *)(void *)d)->own);
+}
+
+static const hfsbi_dialect_kind hfsbi_kube_kind = {
+    "agent-sandbox", sizeof(hfsbi_kube), hfsbi_kube_open, hfsbi_kube_close};
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_agent_sandbox(void) {
+    return &hfsbi_kube_kind;
+}
+
 /* ---- src/dialect/dialect.c ---- */
 /* dialect.c - opens the protocols of others on a server.
 
@@ -14539,23 +16155,23 @@ HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call) {
    another `who`. Its commands end when the server stops, as all others do. */
 /* ---- the list ---- */
 
-typedef const hfsbi_dialect_kind *(*hfsbi_dialect_row)(void);
+/* Each returns its kind. */
+static const hfsbi_dialect_kind *(*const hfsbi_dialects[])(void) = {
+    hfsbi_dialect_hf, hfsbi_dialect_codex, hfsbi_dialect_agent_sandbox,
+    hfsbi_dialect_e2b};
 
-static const hfsbi_dialect_row hfsbi_dialects[] = {hfsbi_dialect_codex, NULL};
+enum { HFSBI_DIALECTS = sizeof hfsbi_dialects / sizeof *hfsbi_dialects };
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
-    for (i = 0; name && hfsbi_dialects[i]; i++)
+    for (i = 0; name && i < HFSBI_DIALECTS; i++)
         if (strcmp(hfsbi_dialects[i]()->name, name) == 0)
             return hfsbi_dialects[i]();
     return NULL;
 }
 
 const char *hfsb_dialect_name(size_t n) {
-    size_t i;
-    for (i = 0; hfsbi_dialects[i]; i++)
-        if (i == n) return hfsbi_dialects[i]()->name;
-    return NULL;
+    return n < HFSBI_DIALECTS ? hfsbi_dialects[n]()->name : NULL;
 }
 
 /* ---- the part of the server ---- */
@@ -14654,6 +16270,16 @@ HFSBI_FN hfsb_status hfsbi_dialect_add(hfsbi_dialect             *d,
     return st;
 }
 
+HFSBI_FN hfsb_str hfsbi_dialect_setting(const hfsb_dialect_opts *opts,
+                                        const char              *name) {
+    size_t n = strlen(name), i;
+    for (i = 0; opts->settings && opts->settings[i]; i++)
+        if (strncmp(opts->settings[i], name, n) == 0 &&
+            opts->settings[i][n] == '=')
+            return hfsb_cstr(opts->settings[i] + n + 1);
+    return hfsb_str_make("", 0);
+}
+
 HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face) {
     return (hfsbi_dialect *)(void *)((char *)face -
                                      offsetof(hfsbi_dialect, face));
@@ -14696,6 +16322,5856 @@ HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
     else hfsb_reply_error(request, 503, "Out of memory.");
     hfsb_buf_free(&body);
     hfsb_json_free(&doc);
+}
+
+/* ---- src/dialect/proxy.c ---- */
+/* proxy.c - passes a request on to a server on this machine.
+
+     CONNECT --> HEAD ---> BODY ----> reply ended, freed
+                  |  |
+                  |  +--> TUNNEL ---> both sides ended, freed
+                  +-----> 502, freed
+
+   The head of the request is written anew, without the fields that concern one
+   connection and without tokens; its body follows as it comes. The reply is
+   parsed and written anew too, so the connection to the client stays one of
+   this server: every request on it is checked and routed. After a change of
+   the protocol (WebSocket) bytes pass as they are, both ways.
+
+   A reply begins when the request is complete. What comes from the inner
+   server before that is held, up to a limit. An inner server that takes no
+   more of a body has its reason, which its reply gives: the rest of the body
+   is dropped.
+
+   Either side waits for the other: reading stops while much is unsent. */
+enum {
+    HFSBI_RELAY_AHEAD = 256 << 10, /* unsent bytes at which reading stops */
+    HFSBI_RELAY_FIELDS = 100
+};
+
+typedef enum hfsbi_relay_state {
+    HFSBI_RELAY_CONNECT,
+    HFSBI_RELAY_HEAD,  /* the head of the reply is awaited */
+    HFSBI_RELAY_BODY,  /* the reply has begun */
+    HFSBI_RELAY_TUNNEL /* it has changed the protocol */
+} hfsbi_relay_state;
+
+typedef struct hfsbi_relay {
+    hfsbi_io          io; /* first: its function casts it back */
+    hfsb_request     *request;
+    hfsbi_loop       *loop;
+    hfsb_alloc        alloc;
+    hfsbi_relay_state state;
+    hfsb_buf          out;    /* for the inner server */
+    size_t            out_at; /* bytes of it that are sent */
+    hfsb_buf          in;     /* from the inner server, not parsed yet */
+    hfsb_http_parser  parser; /* of its reply */
+    hfsb_http_field   fields[HFSBI_RELAY_FIELDS];
+    bool              chunked;  /* the body of the request is */
+    bool              complete; /* the request is */
+    bool              upgrade;  /* it asks for another protocol */
+    bool              deaf;     /* the inner server takes no more */
+    bool              ended;    /* the inner server has sent all */
+    bool              client_ended;
+    bool              paused; /* the client is */
+    void (*done)(void *user);
+    void *user;
+} hfsbi_relay;
+
+/* ---- the end ---- */
+
+static void hfsbi_relay_free(hfsbi_relay *r) {
+    hfsb_alloc alloc = r->alloc;
+    void (*done)(void *user) = r->done;
+    void *user = r->user;
+    hfsb_request_on_gone(r->request, NULL, NULL);
+    hfsbi_request_on_eof(r->request, NULL, NULL);
+    hfsb_reply_on_drained(r->request, NULL, NULL);
+    hfsb_request_set(r->request, NULL);
+    if (r->io.fd >= 0) hfsbi_loop_io_forget(r->loop, &r->io);
+    hfsbi_close(&r->io.fd);
+    hfsb_buf_free(&r->out);
+    hfsb_buf_free(&r->in);
+    hfsbi_array_free(&alloc, r, 1, sizeof *r);
+    if (done) done(user);
+}
+
+/* Ends it with an error, or in the middle of the reply. */
+static void hfsbi_relay_fail(hfsbi_relay *r, const char *why) {
+    if (r->state <= HFSBI_RELAY_HEAD)
+        hfsb_reply_error(r->request, 502, "the inner server %s", why);
+    else if (r->state == HFSBI_RELAY_TUNNEL) hfsb_reply_end(r->request);
+    else hfsb_reply_abort(r->request);
+    hfsbi_relay_free(r);
+}
+
+static void hfsbi_relay_gone(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_relay_free((hfsbi_relay *)user);
+}
+
+/* ---- sockets ---- */
+
+HFSBI_FN int hfsbi_relay_socket(int family) {
+    int one = 1;
+    int fd = hfsbi_fd_above_2(socket(family, SOCK_STREAM, 0));
+    if (fd < 0) return -1;
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || !hfsbi_set_nonblocking(fd))
+        hfsbi_close(&fd);
+    else if (family != AF_UNIX)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return fd;
+}
+
+/* 0 or an errno. */
+static int hfsbi_relay_connect(hfsbi_relay *r, unsigned port) {
+    struct sockaddr_in a;
+    memset(&a, 0, sizeof a);
+    a.sin_family = AF_INET;
+    a.sin_port = htons((unsigned short)port);
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    r->io.fd = hfsbi_relay_socket(AF_INET);
+    if (r->io.fd < 0) return errno;
+    if (connect(r->io.fd, (struct sockaddr *)(void *)&a, sizeof a) == 0 ||
+        errno == EINPROGRESS || errno == EINTR)
+        return 0;
+    return errno;
+}
+
+/* The outcome of connect(): 0 or an errno. A socket may be connected to
+   itself, when nobody listens on a port that the kernel hands out. */
+static int hfsbi_relay_outcome(int fd) {
+    struct sockaddr_in here, there;
+    socklen_t          a = sizeof here, b = sizeof there, n = sizeof(int);
+    int                code = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &n) != 0) return errno;
+    if (code) return code;
+    memset(&here, 0, sizeof here);
+    memset(&there, 0, sizeof there);
+    if (getsockname(fd, (struct sockaddr *)(void *)&here, &a) == 0 &&
+        getpeername(fd, (struct sockaddr *)(void *)&there, &b) == 0 &&
+        here.sin_family == AF_INET && a == b && !memcmp(&here, &there, a))
+        return ECONNREFUSED;
+    return 0;
+}
+
+/* ---- to the inner server ---- */
+
+static size_t hfsbi_relay_unsent(const hfsbi_relay *r) {
+    return r->out.len - r->out_at;
+}
+
+/* Asks for what it waits for. False after a failure, which has freed it. */
+static bool hfsbi_relay_wait(hfsbi_relay *r) {
+    unsigned want = 0;
+    bool     full = r->complete
+                        ? hfsb_reply_waiting(r->request) > HFSBI_RELAY_AHEAD
+                        : r->in.len > HFSBI_RELAY_AHEAD;
+    if (r->state == HFSBI_RELAY_CONNECT) want = HFSBI_IO_WRITE;
+    else {
+        if (!r->ended && !full) want |= HFSBI_IO_READ;
+        if (hfsbi_relay_unsent(r) && !r->deaf) want |= HFSBI_IO_WRITE;
+    }
+    if (hfsbi_loop_io(r->loop, &r->io, want)) return true;
+    hfsbi_relay_fail(r, "cannot be waited for: out of memory");
+    return false;
+}
+
+/* Sends what there is; lets the client go on when little is left. */
+static void hfsbi_relay_flush(hfsbi_relay *r) {
+    while (r->state != HFSBI_RELAY_CONNECT && hfsbi_relay_unsent(r) &&
+           !r->deaf) {
+        ssize_t n = send(r->io.fd, r->out.ptr + r->out_at,
+                         hfsbi_relay_unsent(r), MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+        if (n < 0) r->deaf = true;
+        else r->out_at += (size_t)n;
+    }
+    if (r->deaf || !hfsbi_relay_unsent(r)) {
+        hfsb_buf_free(&r->out);
+        r->out_at = 0;
+    }
+    if (r->client_ended && !r->out.len) (void)shutdown(r->io.fd, SHUT_WR);
+    if (!r->paused || hfsbi_relay_unsent(r) > HFSBI_RELAY_AHEAD / 2) return;
+    r->paused = false;
+    hfsb_request_resume(r->request);
+}
+
+/* Adds bytes of the client. False after a failure, which has freed it. */
+static bool hfsbi_relay_take(hfsbi_relay *r, hfsb_str bytes, bool chunk) {
+    hfsb_status st = HFSB_OK;
+    if (r->deaf) return true;
+    if (r->out_at > HFSBI_RELAY_AHEAD / 2) { /* make room */
+        memmove(r->out.ptr, r->out.ptr + r->out_at, hfsbi_relay_unsent(r));
+        hfsb_buf_truncate(&r->out, hfsbi_relay_unsent(r));
+        r->out_at = 0;
+    }
+    st = chunk ? hfsb_http_put_chunk(&r->out, bytes)
+               : hfsb_buf_append(&r->out, bytes);
+    if (st != HFSB_OK) {
+        hfsbi_relay_fail(r, "cannot be sent more: out of memory");
+        return false;
+    }
+    hfsbi_relay_flush(r);
+    if (hfsbi_relay_unsent(r) > HFSBI_RELAY_AHEAD && !r->paused) {
+        r->paused = true;
+        hfsb_request_pause(r->request);
+    }
+    return hfsbi_relay_wait(r);
+}
+
+/* ---- heads ---- */
+
+/* True for a field that is about one connection. */
+static bool hfsbi_relay_is_hop(hfsb_str name) {
+    static const char *const list[] = {"Connection",
+                                       "Keep-Alive",
+                                       "Proxy-Connection",
+                                       "Proxy-Authenticate",
+                                       "Proxy-Authorization",
+                                       "TE",
+                                       "Trailer",
+                                       "Transfer-Encoding",
+                                       "Upgrade",
+                                       "Content-Length",
+                                       NULL};
+    size_t                   i;
+    for (i = 0; list[i]; i++)
+        if (hfsb_http_same(name, hfsb_cstr(list[i]))) return true;
+    return false;
+}
+
+static bool hfsbi_relay_is_hidden(hfsb_str name, const char *const *hide) {
+    if (hfsb_http_same(name, HFSB_LIT("Authorization")) ||
+        hfsb_http_same(name, HFSB_LIT("X-Sandbox-Authorization")) ||
+        hfsb_http_same(name, HFSB_LIT("Expect")))
+        return true;
+    for (; hide && *hide; hide++)
+        if (hfsb_http_same(name, hfsb_cstr(*hide))) return true;
+    return false;
+}
+
+static void hfsbi_relay_put_target(hfsb_buf *out, const hfsb_http_head *head,
+                                   size_t prefix) {
+    hfsb_str path = hfsb_str_slice(head->path, prefix, head->path.len);
+    if (!hfsb_str_starts(path, HFSB_LIT("/"))) hfsb_buf_append_byte(out, '/');
+    hfsb_buf_append(out, path);
+    if (!head->query.len) return;
+    hfsb_buf_append_byte(out, '?');
+    hfsb_buf_append(out, head->query);
+}
+
+/* Writes the head for the inner server. */
+static hfsb_status hfsbi_relay_put_head(hfsbi_relay            *r,
+                                        const hfsbi_relay_opts *opts) {
+    const hfsb_http_head *head = hfsb_request_head(r->request);
+    hfsb_str              upgrade = hfsb_http_field_find(head, "Upgrade");
+    hfsb_buf              target = HFSB_INIT, *out = &r->out;
+    hfsb_status           st;
+    size_t                i;
+    target.alloc = r->alloc;
+    hfsbi_relay_put_target(&target, head, opts->prefix);
+    st = target.status;
+    if (st == HFSB_OK)
+        st = hfsb_http_put_request(out, head->method, hfsb_buf_str(&target));
+    hfsb_buf_free(&target);
+    for (i = 0; i < head->field_count && st == HFSB_OK; i++) {
+        const hfsb_http_field *f = &head->fields[i];
+        if (!hfsbi_relay_is_hop(f->name) &&
+            !hfsbi_relay_is_hidden(f->name, opts->hide))
+            st = hfsb_http_put_field(out, f->name, f->value);
+    }
+    r->upgrade =
+        upgrade.len && hfsb_http_field_lists(head, "Connection", "upgrade");
+    r->chunked = head->body == HFSB_HTTP_CHUNKED;
+    if (st == HFSB_OK && r->upgrade)
+        st = hfsb_http_put_field(out, HFSB_LIT("Upgrade"), upgrade);
+    if (st == HFSB_OK)
+        st = hfsb_http_put_field(out, HFSB_LIT("Connection"),
+                                 r->upgrade ? HFSB_LIT("Upgrade")
+                                            : HFSB_LIT("close"));
+    if (st == HFSB_OK && r->chunked)
+        st = hfsb_http_put_field(out, HFSB_LIT("Transfer-Encoding"),
+                                 HFSB_LIT("chunked"));
+    else if (st == HFSB_OK && head->body == HFSB_HTTP_LENGTH)
+        st = hfsb_buf_printf(out, "Content-Length: %llu\r\n", head->length);
+    return st == HFSB_OK ? hfsb_http_put_head_end(out) : st;
+}
+
+/* Passes the fields of the reply on. */
+static void hfsbi_relay_copy_fields(hfsbi_relay *r, const hfsb_http_head *h) {
+    size_t i;
+    char   name[128];
+    for (i = 0; i < h->field_count; i++) {
+        const hfsb_http_field *f = &h->fields[i];
+        if (hfsbi_relay_is_hop(f->name) || f->name.len >= sizeof name ||
+            hfsb_http_same(f->name, HFSB_LIT("Date")))
+            continue;
+        (void)snprintf(name, sizeof name, "%.*s", (int)f->name.len,
+                       f->name.ptr);
+        (void)hfsb_reply_field(r->request, name, f->value);
+    }
+}
+
+/* ---- from the inner server ---- */
+
+static void hfsbi_relay_tunnel(void *user, hfsb_request *request, char *bytes,
+                               size_t n) {
+    (void)request;
+    (void)hfsbi_relay_take((hfsbi_relay *)user, hfsb_str_make(bytes, n),
+                           false);
+}
+
+static void hfsbi_relay_eof(void *user, hfsb_request *request) {
+    hfsbi_relay *r = (hfsbi_relay *)user;
+    (void)request;
+    r->client_ended = true;
+    hfsbi_relay_flush(r);
+    (void)hfsbi_relay_wait(r);
+}
+
+/* False: it was refused, and freed. */
+static bool hfsbi_relay_take_head(hfsbi_relay *r, const hfsb_http_head *head) {
+    hfsb_str upgrade = hfsb_http_field_find(head, "Upgrade");
+    char     protocol[64];
+    if (head->status == 101) {
+        if (!r->upgrade || !upgrade.len || upgrade.len >= sizeof protocol) {
+            hfsbi_relay_fail(r, "changed the protocol without being asked");
+            return false;
+        }
+        (void)snprintf(protocol, sizeof protocol, "%.*s", (int)upgrade.len,
+                       upgrade.ptr);
+        hfsbi_relay_copy_fields(r, head);
+        r->state = HFSBI_RELAY_TUNNEL;
+        hfsbi_request_on_eof(r->request, hfsbi_relay_eof, r);
+        hfsbi_reply_tunnel(r->request, protocol, hfsbi_relay_tunnel, r);
+    } else if (head->status >= 200) {
+        hfsbi_relay_copy_fields(r, head);
+        r->state = HFSBI_RELAY_BODY;
+        if (head->body == HFSB_HTTP_LENGTH)
+            hfsbi_reply_begin_sized(r->request, head->status, "",
+                                    head->length);
+        else hfsb_reply_begin(r->request, head->status, "");
+    }
+    return true;
+}
+
+static void hfsbi_relay_shift(hfsbi_relay *r, size_t n) {
+    if (n == 0) return;
+    memmove(r->in.ptr, r->in.ptr + n, r->in.len - n);
+    hfsb_buf_truncate(&r->in, r->in.len - n);
+}
+
+/* Parses what has come. False when it is over, and freed. */
+static bool hfsbi_relay_parse(hfsbi_relay *r) {
+    hfsb_http_event event = HFSB_HTTP_BODY;
+    hfsb_http_head  head;
+    hfsb_str        piece;
+    size_t          at = 0, used;
+    while (event != HFSB_HTTP_MORE && r->state != HFSBI_RELAY_TUNNEL) {
+        hfsb_str in = hfsb_buf_str(&r->in);
+        event = hfsb_http_next(&r->parser, hfsb_str_slice(in, at, in.len),
+                               r->fields, HFSBI_RELAY_FIELDS, &head, &piece,
+                               &used, NULL);
+        at += used;
+        if (event == HFSB_HTTP_HEAD && !hfsbi_relay_take_head(r, &head))
+            return false;
+        if (event == HFSB_HTTP_BODY) (void)hfsb_reply_write(r->request, piece);
+        if (event == HFSB_HTTP_BAD) {
+            hfsbi_relay_fail(r, "sent an invalid reply");
+            return false;
+        }
+        if (event == HFSB_HTTP_END && r->state == HFSBI_RELAY_BODY) {
+            hfsb_reply_end(r->request);
+            hfsbi_relay_free(r);
+            return false;
+        }
+        if (event == HFSB_HTTP_END) /* an interim reply */
+            hfsb_http_parser_begin_reply(
+                &r->parser, hfsb_request_head(r->request)->method);
+    }
+    hfsbi_relay_shift(r, at);
+    return true;
+}
+
+/* The inner server has sent all. False when it is over, and freed. */
+static bool hfsbi_relay_finish_reply(hfsbi_relay *r) {
+    if (!r->ended) return true;
+    if (r->state == HFSBI_RELAY_TUNNEL ||
+        (r->state == HFSBI_RELAY_BODY && hfsb_http_parser_end(&r->parser))) {
+        hfsb_reply_end(r->request);
+        hfsbi_relay_free(r);
+    } else {
+        hfsbi_relay_fail(r, "closed the connection before its reply was "
+                            "whole");
+    }
+    return false;
+}
+
+/* Acts on what has come. False when it is over, and freed. */
+static bool hfsbi_relay_step(hfsbi_relay *r) {
+    if (!r->complete) {
+        if (r->in.len <= HFSBI_RELAY_AHEAD || r->deaf) return true;
+        hfsbi_relay_fail(r, "replied before it had read the request");
+        return false;
+    }
+    if (r->state != HFSBI_RELAY_TUNNEL && !hfsbi_relay_parse(r)) return false;
+    if (r->state == HFSBI_RELAY_TUNNEL && r->in.len) {
+        (void)hfsb_reply_write(r->request, hfsb_buf_str(&r->in));
+        hfsb_buf_truncate(&r->in, 0);
+    }
+    return hfsbi_relay_finish_reply(r);
+}
+
+/* Reads once. False when it is over, and freed. */
+static bool hfsbi_relay_read(hfsbi_relay *r) {
+    char    block[32768];
+    ssize_t n;
+    do n = recv(r->io.fd, block, sizeof block, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+    if (n <= 0) r->ended = true;
+    else if (hfsb_buf_append(&r->in, hfsb_str_make(block, (size_t)n)) !=
+             HFSB_OK) {
+        hfsbi_relay_fail(r, "cannot be read: out of memory");
+        return false;
+    }
+    return hfsbi_relay_step(r);
+}
+
+/* Reads what is left of a connection that is broken. */
+static void hfsbi_relay_drain(hfsbi_relay *r) {
+    r->deaf = true;
+    while (!r->ended && r->in.len <= HFSBI_RELAY_AHEAD)
+        if (!hfsbi_relay_read(r)) return;
+    (void)hfsbi_relay_wait(r);
+}
+
+static void hfsbi_relay_io(hfsbi_io *io, unsigned events) {
+    hfsbi_relay *r = (hfsbi_relay *)(void *)io;
+    char         text[120];
+    int          code;
+    if (r->state == HFSBI_RELAY_CONNECT) {
+        code = hfsbi_relay_outcome(io->fd);
+        if (code) {
+            (void)snprintf(text, sizeof text, "does not answer: %s",
+                           hfsbi_os_text(code));
+            hfsbi_relay_fail(r, text);
+            return;
+        }
+        r->state = HFSBI_RELAY_HEAD;
+    }
+    if (events & HFSBI_IO_GONE) {
+        hfsbi_relay_drain(r);
+        return;
+    }
+    if (events & HFSBI_IO_WRITE) hfsbi_relay_flush(r);
+    if ((events & HFSBI_IO_READ) && !hfsbi_relay_read(r)) return;
+    (void)hfsbi_relay_wait(r);
+}
+
+/* ---- the client ---- */
+
+static void hfsbi_relay_drained(void *user, hfsb_request *request) {
+    (void)request;
+    (void)hfsbi_relay_wait((hfsbi_relay *)user);
+}
+
+HFSBI_FN void hfsbi_relay_body(void *user, hfsb_request *request,
+                               hfsb_str piece) {
+    hfsbi_relay *r = (hfsbi_relay *)hfsb_request_get(request);
+    (void)user;
+    if (r) (void)hfsbi_relay_take(r, piece, r->chunked);
+}
+
+HFSBI_FN void hfsbi_relay_finish(void *user, hfsb_request *request) {
+    hfsbi_relay *r = (hfsbi_relay *)hfsb_request_get(request);
+    hfsb_str     none = HFSB_LIT("");
+    (void)user;
+    if (!r) return;
+    if (r->chunked && !hfsbi_relay_take(r, none, true)) return;
+    r->complete = true;
+    if (hfsbi_relay_step(r)) (void)hfsbi_relay_wait(r);
+}
+
+/* 0 or an errno. */
+static int hfsbi_relay_open(hfsbi_relay *r, const hfsbi_relay_opts *opts) {
+    r->io.fd = opts->port ? -1 : opts->fd;
+    if (hfsbi_relay_put_head(r, opts) != HFSB_OK) return ENOMEM;
+    return opts->port ? hfsbi_relay_connect(r, opts->port) : 0;
+}
+
+HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
+                                const hfsbi_relay_opts *opts) {
+    hfsb_server *server = hfsb_request_server(request);
+    hfsb_alloc   alloc = *hfsbi_server_alloc(server);
+    hfsbi_relay *r = (hfsbi_relay *)hfsbi_array(&alloc, 1, sizeof *r);
+    char         text[120];
+    int          code;
+    if (!r) {
+        int fd = opts->port ? -1 : opts->fd;
+        hfsbi_close(&fd);
+        hfsb_reply_error(request, 503, "Out of memory.");
+        if (opts->done) opts->done(opts->user);
+        return;
+    }
+    memset(r, 0, sizeof *r);
+    r->alloc = r->out.alloc = r->in.alloc = alloc;
+    r->request = request;
+    r->loop = hfsbi_server_loop(server);
+    r->io.fn = hfsbi_relay_io;
+    r->done = opts->done;
+    r->user = opts->user;
+    hfsb_http_parser_init_reply(&r->parser, NULL);
+    hfsb_http_parser_begin_reply(&r->parser,
+                                 hfsb_request_head(request)->method);
+    hfsb_request_set(request, r);
+    hfsb_request_on_gone(request, hfsbi_relay_gone, r);
+    hfsb_reply_on_drained(request, hfsbi_relay_drained, r);
+    code = hfsbi_relay_open(r, opts);
+    if (code) {
+        (void)snprintf(text, sizeof text, "does not answer: %s",
+                       hfsbi_os_text(code));
+        hfsbi_relay_fail(r, text);
+        return;
+    }
+    (void)hfsbi_relay_wait(r);
+}
+
+/* ---- src/dialect/hf_exec.c ---- */
+/* hf_exec.c - commands of the sandbox API of Hugging Face.
+
+   A command is a program (program.c) whose output is sent as lines of JSON
+   while it runs, or one in the background, whose output nobody asks for:
+
+     POST /v1/exec -------> WAITING --> stream: start, stdout ..., exit
+     POST /v1/processes --> WAITING --> reply --> in the list until DELETE,
+                               |                  or 256 newer ones have ended
+                               +-- it cannot be started: 400
+
+   Each has one reader of its feed. The reader of a stream stops while its
+   client has much to read, which holds the process; that of a background
+   process drops what comes. A client that goes away ends its command, and the
+   object lives on until the command has ended.
+
+   Output is text: no event ends inside a character, and characters at which
+   clients split lines are escaped. A ping says that a silent command runs. */
+enum {
+    HFSBI_HF_PING_MS = 15000,
+    HFSBI_HF_PROBE_MS = 1000, /* between pings to a client that may be gone */
+    HFSBI_HF_AHEAD = 256 << 10,   /* unsent bytes at which reading stops */
+    HFSBI_HF_PIECE = 16 << 10,    /* bytes of output of one event */
+    HFSBI_HF_DROPPED = 4 << 10,   /* the same of output that is dropped */
+    HFSBI_HF_LIST = 256,          /* ended processes that are listed ... */
+    HFSBI_HF_LIST_BYTES = 4 << 20 /* ... and the bytes of their commands */
+};
+
+/* How a request for a command is answered. */
+typedef enum hfsbi_hf_form {
+    HFSBI_HF_STREAM,
+    HFSBI_HF_BACKGROUND, /* of /v1/exec: {"id","pid","tag"} */
+    HFSBI_HF_PROCESS     /* of /v1/processes: the same and "cmd" */
+} hfsbi_hf_form;
+
+struct hfsbi_hf_process {
+    hfsbi_feed_reader reader;
+    hfsbi_timer       timer; /* of pings */
+    hfsbi_hf_process *next;
+    hfsbi_hf         *hf;
+    hfsbi_hf_place   *place;
+    hfsb_request     *request; /* that waits for a reply, or gets the stream;
+                                  NULL: answered or gone */
+    hfsbi_job        *job;     /* held; NULL: it has ended */
+    hfsbi_hf_form     form;
+    bool              started; /* the stream has begun */
+    bool              eof;     /* the client sends no more: it may be gone */
+    long long         told;    /* hfsb_clock_ms() of the last event */
+    unsigned long     number;  /* of the list; 0: not in it */
+    hfsb_buf          cmd;     /* JSON, as it was sent */
+    hfsb_buf          tag;
+    bool              has_tag, has_code;
+    int               code; /* of its exit */
+    long              pid;
+    long long         began; /* ms since 1970 */
+};
+
+/* ---- the life of a process ---- */
+
+static void hfsbi_hf_process_free(hfsbi_hf_process *p) {
+    hfsbi_hf_place    *place = p->place;
+    hfsb_alloc         alloc = p->hf->base.alloc;
+    hfsbi_hf_process **link = &place->processes;
+    bool               held = p->job != NULL;
+    while (*link && *link != p) link = &(*link)->next;
+    if (*link) *link = p->next;
+    hfsbi_feed_detach(&p->reader);
+    hfsbi_loop_timer_clear(p->hf->base.loop, &p->timer);
+    if (p->job) (void)hfsbi_program_on_start(p->job, NULL, NULL);
+    hfsbi_program_release(p->job);
+    hfsb_buf_free(&p->cmd);
+    hfsb_buf_free(&p->tag);
+    hfsbi_array_free(&alloc, p, 1, sizeof *p);
+    if (held) hfsbi_hf_place_release(place);
+}
+
+HFSBI_FN void hfsbi_hf_place_clear(hfsbi_hf_place *place) {
+    while (place->processes) hfsbi_hf_process_free(place->processes);
+}
+
+/* Frees the oldest of those in the list that have ended, while they are too
+   many or their commands too long. */
+static void hfsbi_hf_trim(hfsbi_hf_place *place) {
+    hfsbi_hf_process *p, *oldest;
+    size_t            n, bytes;
+    do {
+        oldest = NULL;
+        n = bytes = 0;
+        for (p = place->processes; p; p = p->next) {
+            if (p->job || !p->number) continue;
+            if (!oldest) oldest = p;
+            n++;
+            bytes += p->cmd.len + p->tag.len;
+        }
+        if (n <= HFSBI_HF_LIST && bytes <= HFSBI_HF_LIST_BYTES) oldest = NULL;
+        if (oldest) hfsbi_hf_process_free(oldest);
+    } while (oldest);
+}
+
+/* ---- events ---- */
+
+/* Finds the next character at which a client may split lines: U+0085, U+2028,
+   U+2029. Returns its place, or the length of s; *code is 0 then. */
+static size_t hfsbi_hf_find_break(hfsb_str s, size_t at, unsigned *code) {
+    *code = 0;
+    for (; at + 1 < s.len; at++) {
+        unsigned char a = (unsigned char)s.ptr[at];
+        unsigned char b = (unsigned char)s.ptr[at + 1];
+        if (a == 0xC2 && b == 0x85) *code = 0x85;
+        else if (a == 0xE2 && b == 0x80 && at + 2 < s.len &&
+                 ((unsigned char)s.ptr[at + 2] & 0xFE) == 0xA8)
+            *code = 0x2000u + ((unsigned char)s.ptr[at + 2] & 0x3Fu);
+        if (*code) return at;
+    }
+    return s.len;
+}
+
+/* Appends text as a JSON string on one line, whatever a client takes for the
+   end of a line. */
+static void hfsbi_hf_put_text(hfsb_buf *out, hfsb_str text) {
+    hfsb_buf quoted = HFSB_INIT;
+    hfsb_str s;
+    size_t   at = 0, next;
+    unsigned code;
+    quoted.alloc = out->alloc;
+    hfsbi_json_put_quoted(&quoted, text);
+    s = hfsb_buf_str(&quoted);
+    if (quoted.status != HFSB_OK) out->status = quoted.status;
+    while (at < s.len && out->status == HFSB_OK) {
+        next = hfsbi_hf_find_break(s, at, &code);
+        hfsb_buf_append(out, hfsb_str_slice(s, at, next));
+        if (code) hfsb_buf_printf(out, "\\u%04x", code);
+        at = next + (code == 0 ? 0 : code == 0x85 ? 2 : 3);
+    }
+    hfsb_buf_free(&quoted);
+}
+
+static void hfsbi_hf_gone(void *user, hfsb_request *request);
+
+/* Sends a line and frees it. Without memory the client is lost, rather than a
+   part of the output. */
+static void hfsbi_hf_send(hfsbi_hf_process *p, hfsb_buf *line) {
+    hfsb_request *request = p->request;
+    hfsb_buf_append_byte(line, '\n');
+    p->told = hfsb_clock_ms();
+    if (line->status == HFSB_OK) {
+        (void)hfsb_reply_write(request, hfsb_buf_str(line));
+    } else {
+        hfsb_request_on_gone(request, NULL, NULL);
+        hfsb_reply_abort(request);
+        p->request = NULL;
+    }
+    hfsb_buf_free(line);
+}
+
+static void hfsbi_hf_send_output(hfsbi_hf_process *p, const char *event,
+                                 hfsb_str text) {
+    hfsb_buf line = HFSB_INIT;
+    line.alloc = p->hf->base.alloc;
+    hfsb_buf_printf(&line, "{\"event\":\"%s\",\"data\":", event);
+    hfsbi_hf_put_text(&line, text);
+    hfsb_buf_append_byte(&line, '}');
+    hfsbi_hf_send(p, &line);
+}
+
+static void hfsbi_hf_send_exit(hfsbi_hf_process *p) {
+    const hfsb_proc_result *end = &p->job->end;
+    bool     code = end->end == HFSB_PROC_EXITED && !end->timed_out;
+    int      signal = end->end == HFSB_PROC_SIGNALED ? end->signal : 0;
+    hfsb_buf line = HFSB_INIT;
+    line.alloc = p->hf->base.alloc;
+    if (!code && signal <= 0) signal = SIGKILL;
+    hfsb_buf_append(&line, HFSB_LIT("{\"event\":\"exit\",\"exit_code\":"));
+    if (code) hfsb_buf_printf(&line, "%d,\"signal\":null", end->exit_code);
+    else hfsb_buf_printf(&line, "null,\"signal\":%d", signal);
+    hfsb_buf_printf(&line, ",\"timed_out\":%s,\"duration_ms\":%lld}",
+                    end->timed_out ? "true" : "false",
+                    p->job->ended - p->job->created);
+    hfsbi_hf_send(p, &line);
+}
+
+static void hfsbi_hf_set_timer(hfsbi_hf_process *p) {
+    hfsbi_loop_timer(p->hf->base.loop, &p->timer,
+                     p->told +
+                         (p->eof ? HFSBI_HF_PROBE_MS : HFSBI_HF_PING_MS));
+}
+
+static void hfsbi_hf_begin(hfsbi_hf_process *p) {
+    (void)hfsb_reply_field(p->request, "X-Accel-Buffering", HFSB_LIT("no"));
+    (void)hfsb_reply_field(p->request, "Cache-Control", HFSB_LIT("no-store"));
+    hfsb_reply_begin(p->request, 200, "application/x-ndjson");
+    p->started = true;
+}
+
+static void hfsbi_hf_ping(hfsbi_hf_process *p) {
+    hfsb_buf line = HFSB_INIT;
+    line.alloc = p->hf->base.alloc;
+    hfsb_buf_append(&line, HFSB_LIT("{\"event\":\"ping\"}"));
+    hfsbi_hf_send(p, &line);
+}
+
+/* A command may wait longer for a place than a client waits for bytes: the
+   stream begins with a ping then. */
+static void hfsbi_hf_tick(hfsbi_timer *timer) {
+    hfsbi_hf_process *p =
+        (hfsbi_hf_process *)(void *)((char *)timer -
+                                     offsetof(hfsbi_hf_process, timer));
+    long long wait = p->eof ? HFSBI_HF_PROBE_MS : HFSBI_HF_PING_MS;
+    if (!p->request) return;
+    if (hfsb_clock_ms() - p->told >= wait) {
+        if (!p->started) hfsbi_hf_begin(p);
+        if (hfsb_reply_waiting(p->request) == 0) hfsbi_hf_ping(p);
+        else p->told = hfsb_clock_ms();
+    }
+    if (p->request) hfsbi_hf_set_timer(p);
+    else hfsbi_hf_gone(p, NULL);
+}
+
+/* The client sends no more: bytes that it does not want find out whether it
+   still reads. */
+static void hfsbi_hf_on_eof(void *user, hfsb_request *request) {
+    hfsbi_hf_process *p = (hfsbi_hf_process *)user;
+    (void)request;
+    p->eof = true;
+    if (p->form == HFSBI_HF_STREAM)
+        hfsbi_loop_timer(p->hf->base.loop, &p->timer, p->told);
+}
+
+/* ---- output ---- */
+
+/* The command has ended, and all its output was taken. */
+static void hfsbi_hf_process_end(hfsbi_hf_process *p) {
+    const hfsb_proc_result *end = &p->job->end;
+    if (p->number) {
+        hfsbi_job *job = p->job;
+        p->has_code = end->end == HFSB_PROC_EXITED;
+        p->code = end->exit_code;
+        hfsbi_feed_detach(&p->reader);
+        p->job = NULL;
+        hfsbi_program_release(job);
+        hfsbi_hf_place_release(p->place);
+        hfsbi_hf_trim(p->place);
+        return;
+    }
+    if (p->request) hfsbi_hf_send_exit(p);
+    if (p->request) {
+        hfsb_request_on_gone(p->request, NULL, NULL);
+        hfsb_reply_end(p->request);
+    }
+    hfsbi_hf_process_free(p);
+}
+
+static void hfsbi_hf_show(hfsbi_hf_process *p, const hfsbi_feed_event *event) {
+    char text[120];
+    if (!p->request) return;
+    if (event->kind != HFSBI_FEED_GAP) {
+        hfsbi_hf_send_output(
+            p, event->kind == HFSBI_FEED_STDERR ? "stderr" : "stdout",
+            event->bytes);
+        return;
+    }
+    (void)snprintf(text, sizeof text,
+                   "[%llu bytes of output were lost: out of memory]\n",
+                   event->gone_bytes);
+    hfsbi_hf_send_output(p, "stderr", hfsb_cstr(text));
+}
+
+/* Takes output, as much as the client reads. */
+static void hfsbi_hf_pump(void *user) {
+    hfsbi_hf_process *p = (hfsbi_hf_process *)user;
+    bool              stream = p->request && p->form == HFSBI_HF_STREAM;
+    char              bytes[HFSBI_HF_PIECE];
+    hfsbi_feed_event  event;
+    if (stream && !p->started) return;
+    while (!p->request || hfsb_reply_waiting(p->request) <= HFSBI_HF_AHEAD) {
+        if (!hfsbi_feed_take(&p->reader, bytes, sizeof bytes, &event)) return;
+        if (event.kind == HFSBI_FEED_EXITED) {
+            hfsbi_hf_process_end(p);
+            return;
+        }
+        if (stream) hfsbi_hf_show(p, &event);
+        if (stream && !p->request) { /* no memory */
+            hfsbi_hf_gone(p, NULL);
+            return;
+        }
+    }
+}
+
+static void hfsbi_hf_drained(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_hf_pump(user);
+}
+
+/* ---- the start ---- */
+
+static void hfsbi_hf_put_process(hfsbi_build *b, const hfsbi_hf_process *p) {
+    char id[32];
+    (void)snprintf(id, sizeof id, "p-%lu", p->number - 1);
+    hfsbi_build_str(b, "id", hfsb_cstr(id));
+    hfsbi_build_int(b, "pid", p->pid);
+    if (p->has_tag) hfsbi_build_str(b, "tag", hfsb_buf_str(&p->tag));
+    else hfsbi_build_null(b, "tag");
+}
+
+/* "cmd" as it was sent. */
+static void hfsbi_hf_put_cmd(hfsbi_build *b, const hfsbi_hf_process *p) {
+    hfsb_json_doc doc = HFSB_INIT;
+    doc.alloc = p->hf->base.alloc;
+    (void)hfsb_json_parse(hfsb_buf_str(&p->cmd), NULL, &doc, NULL);
+    hfsbi_build_value(b, "cmd", doc.root);
+    hfsb_json_free(&doc);
+}
+
+static void hfsbi_hf_reply_started(hfsbi_hf_process *p) {
+    hfsb_request *request = p->request;
+    hfsbi_build   b;
+    p->request = NULL;
+    p->number = ++p->place->next;
+    if (!request) return;
+    hfsb_request_on_gone(request, NULL, NULL);
+    hfsbi_request_on_eof(request, NULL, NULL);
+    hfsbi_build_init(&b, &p->hf->base.alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_hf_put_process(&b, p);
+    if (p->form == HFSBI_HF_PROCESS) hfsbi_hf_put_cmd(&b, p);
+    hfsbi_build_end(&b);
+    hfsbi_dialect_reply(request, 200, &b);
+}
+
+/* It cannot be started. A stream that has begun reports it as a shell would.
+   */
+static void hfsbi_hf_fail_start(hfsbi_hf_process *p, const char *why) {
+    hfsb_status   code = p->job->result.code;
+    hfsb_request *request = p->request;
+    bool          stream = p->form == HFSBI_HF_STREAM;
+    if (request && stream && !p->started && p->job->end.timed_out)
+        hfsbi_hf_begin(p);
+    if (request && p->started) {
+        p->job->end.end = HFSB_PROC_EXITED;
+        p->job->end.exit_code = 127;
+        hfsbi_hf_send_output(p, "stderr", hfsb_cstr(why));
+        if (p->request) hfsbi_hf_send_exit(p);
+        if (p->request) hfsb_reply_end(request);
+    } else if (request) {
+        hfsb_reply_error(request,
+                         code == HFSB_NOMEM || code == HFSB_BUSY ? 503 : 400,
+                         "failed to spawn: %s", why);
+    }
+    if (request) hfsb_request_on_gone(request, NULL, NULL);
+    p->request = NULL;
+    hfsbi_hf_process_free(p);
+}
+
+/* The command runs, or has failed to start. */
+static void hfsbi_hf_on_start(void *user, hfsbi_job *job) {
+    hfsbi_hf_process *p = (hfsbi_hf_process *)user;
+    const char       *why = hfsbi_program_failure(job);
+    char              text[64];
+    hfsb_buf          line = HFSB_INIT;
+    p->pid = job->pid;
+    p->began = hfsbi_time_ns() / 1000000;
+    if (why) {
+        hfsbi_hf_fail_start(p, why);
+        return;
+    }
+    if (p->form != HFSBI_HF_STREAM) {
+        hfsbi_hf_reply_started(p);
+    } else if (p->request) {
+        if (!p->started) hfsbi_hf_begin(p);
+        line.alloc = p->hf->base.alloc;
+        (void)snprintf(text, sizeof text, "{\"event\":\"start\",\"pid\":%ld}",
+                       p->pid);
+        hfsb_buf_append(&line, hfsb_cstr(text));
+        hfsbi_hf_send(p, &line);
+        if (!p->request) {
+            hfsbi_hf_gone(p, NULL);
+            return;
+        }
+        hfsbi_hf_set_timer(p);
+    }
+    hfsbi_hf_pump(p);
+}
+
+/* The client is gone: its command ends. One in the background, which nobody
+   knows of, too. */
+static void hfsbi_hf_gone(void *user, hfsb_request *request) {
+    hfsbi_hf_process *p = (hfsbi_hf_process *)user;
+    hfsbi_job        *job = p->job;
+    (void)request;
+    p->request = NULL;
+    hfsbi_loop_timer_clear(p->hf->base.loop, &p->timer);
+    if (!hfsbi_job_kill(p->place->tools, job)) hfsbi_hf_pump(p);
+    else if (job->state == HFSBI_JOB_RUNNING) hfsbi_hf_pump(p);
+}
+
+/* ---- requests for commands ---- */
+
+static hfsbi_hf_process *hfsbi_hf_process_new(hfsbi_hf              *hf,
+                                              hfsbi_hf_place        *place,
+                                              hfsb_request          *request,
+                                              const hfsb_json_value *o) {
+    const hfsb_json_value *tag = hfsb_json_get(o, "tag");
+    hfsbi_hf_process      *p =
+        (hfsbi_hf_process *)hfsbi_array(&hf->base.alloc, 1, sizeof *p);
+    if (!p) return NULL;
+    memset(p, 0, sizeof *p);
+    p->hf = hf;
+    p->place = place;
+    p->request = request;
+    p->told = hfsb_clock_ms();
+    p->reader.text = true;
+    p->reader.on_news = hfsbi_hf_pump;
+    p->reader.user = p;
+    p->timer.fn = hfsbi_hf_tick;
+    p->cmd.alloc = p->tag.alloc = hf->base.alloc;
+    p->has_tag = hfsb_json_type_of(tag) == HFSB_JSON_STRING;
+    hfsb_buf_append(&p->tag, hfsb_json_str(tag, HFSB_LIT("")));
+    (void)hfsb_json_write(hfsb_json_get(o, "cmd"), NULL, &p->cmd, NULL);
+    if (p->tag.status == HFSB_OK && p->cmd.status == HFSB_OK) return p;
+    hfsb_buf_free(&p->cmd);
+    hfsb_buf_free(&p->tag);
+    hfsbi_array_free(&hf->base.alloc, p, 1, sizeof *p);
+    return NULL;
+}
+
+/* Starts the program of a process, which then owns the request. */
+static void hfsbi_hf_launch(hfsbi_hf_process *p, hfsbi_job_spec *spec) {
+    hfsb_request      *request = p->request;
+    hfsbi_hf_process **link = &p->place->processes;
+    hfsb_err           err = HFSB_INIT;
+    unsigned long long owner = hfsbi_request_serial(request);
+    if (hfsbi_program_start(p->place->tools, spec, owner, &p->job, &err) !=
+        HFSB_OK) {
+        hfsb_reply_error(request, 503, "%s", err.msg);
+        hfsbi_hf_process_free(p);
+        return;
+    }
+    hfsbi_hf_place_hold(p->place);
+    while (*link) link = &(*link)->next;
+    *link = p;
+    hfsbi_feed_attach(p->job->feed, &p->reader, 0);
+    hfsb_request_on_gone(request, hfsbi_hf_gone, p);
+    hfsbi_request_on_eof(request, hfsbi_hf_on_eof, p);
+    if (p->form == HFSBI_HF_STREAM) {
+        hfsb_buf_free(&p->cmd); /* it is not listed */
+        hfsb_reply_on_drained(request, hfsbi_hf_drained, p);
+        hfsbi_hf_set_timer(p);
+    }
+    if (!hfsbi_program_on_start(p->job, hfsbi_hf_on_start, p))
+        hfsbi_hf_on_start(p, p->job);
+}
+
+static void hfsbi_hf_start(hfsbi_hf *hf, hfsb_request *request,
+                           bool background) {
+    hfsbi_hf_place   *place = hfsbi_hf_place_of(hf, request);
+    hfsbi_hf_process *p = NULL;
+    hfsb_json_doc     doc;
+    hfsbi_job_spec    spec;
+    bool              ok;
+    if (!place) return;
+    hfsbi_job_spec_init(&spec, &hf->base.alloc);
+    ok = hfsbi_dialect_parse(request, &doc);
+    if (ok && hfsbi_hf_read_spec(request, doc.root, place->tools, &spec)) {
+        p = hfsbi_hf_process_new(hf, place, request, doc.root);
+        if (!p) hfsb_reply_error(request, 503, "Out of memory.");
+    }
+    if (p) {
+        p->form =
+            background ? HFSBI_HF_PROCESS
+            : hfsb_json_bool(hfsb_json_get(doc.root, "background"), false)
+                ? HFSBI_HF_BACKGROUND
+                : HFSBI_HF_STREAM;
+        spec.raw.keep =
+            p->form == HFSBI_HF_STREAM ? HFSBI_HF_AHEAD : HFSBI_HF_DROPPED;
+        spec.background = p->form != HFSBI_HF_STREAM;
+    }
+    if (ok) hfsb_json_free(&doc);
+    if (p) hfsbi_hf_launch(p, &spec);
+    hfsbi_job_spec_free(&spec);
+    hfsbi_hf_place_release(place);
+}
+
+static void hfsbi_hf_exec(void *user, hfsb_request *request) {
+    hfsbi_hf_start((hfsbi_hf *)user, request, false);
+}
+
+static void hfsbi_hf_processes_post(void *user, hfsb_request *request) {
+    hfsbi_hf_start((hfsbi_hf *)user, request, true);
+}
+
+/* ---- the list ---- */
+
+static void hfsbi_hf_processes_get(void *user, hfsb_request *request) {
+    hfsbi_hf               *hf = (hfsbi_hf *)user;
+    hfsbi_hf_place         *place = hfsbi_hf_place_of(hf, request);
+    const hfsbi_hf_process *p;
+    hfsbi_build             b;
+    if (!place) return;
+    hfsbi_build_init(&b, &hf->base.alloc);
+    hfsbi_build_array(&b, NULL);
+    for (p = place->processes; p; p = p->next) {
+        if (!p->number) continue;
+        hfsbi_build_object(&b, NULL);
+        hfsbi_hf_put_process(&b, p);
+        hfsbi_hf_put_cmd(&b, p);
+        hfsbi_build_int(&b, "started_at_ms", p->began);
+        hfsbi_build_bool(&b, "running", p->job != NULL);
+        if (p->has_code) hfsbi_build_int(&b, "exit_code", p->code);
+        else hfsbi_build_null(&b, "exit_code");
+        hfsbi_build_end(&b);
+    }
+    hfsbi_build_end(&b);
+    hfsbi_dialect_reply(request, 200, &b);
+    hfsbi_hf_place_release(place);
+}
+
+/* Reads "p-7", or a pid. */
+static bool hfsbi_hf_read_id(hfsb_str id, unsigned long *number, long *pid) {
+    bool      own = hfsb_str_starts(id, HFSB_LIT("p-"));
+    long long n;
+    if (own) id = hfsb_str_slice(id, 2, id.len);
+    if (!hfsbi_hf_number(id, 1000000000, &n)) return false;
+    *number = own ? (unsigned long)n + 1 : 0;
+    *pid = own ? 0 : (long)n;
+    return true;
+}
+
+/* Kills a process with all that it has started, and forgets it. */
+static bool hfsbi_hf_remove(hfsbi_hf_place *place, unsigned long number,
+                            long pid) {
+    hfsbi_hf_process *p = place->processes;
+    hfsbi_job        *job;
+    while (p && !(p->number && (number ? p->number == number : p->pid == pid)))
+        p = p->next;
+    if (!p) return false;
+    job = p->job;
+    if (!job) {
+        hfsbi_hf_process_free(p);
+        return false;
+    }
+    p->number = 0; /* freed at the end of its command */
+    (void)hfsbi_program_signal(job, SIGKILL, HFSB_PROC_TREE, NULL);
+    return hfsbi_job_kill(place->tools, job);
+}
+
+static void hfsbi_hf_processes_delete(void *user, hfsb_request *request) {
+    hfsbi_hf       *hf = (hfsbi_hf *)user;
+    hfsb_str        id = hfsbi_hf_part(hf, request);
+    hfsbi_hf_place *place = hfsbi_hf_place_of(hf, request);
+    unsigned long   number;
+    long            pid;
+    hfsbi_build     b;
+    if (!place) return;
+    if (hfsbi_hf_read_id(id, &number, &pid)) {
+        hfsbi_build_init(&b, &hf->base.alloc);
+        hfsbi_build_object(&b, NULL);
+        hfsbi_build_str(&b, "id", id);
+        hfsbi_build_bool(&b, "killed", hfsbi_hf_remove(place, number, pid));
+        hfsbi_build_bool(&b, "ok", true);
+        hfsbi_build_end(&b);
+        hfsbi_dialect_reply(request, 200, &b);
+    } else {
+        hfsb_reply_error(request, 400, "a process id is p-N, or a pid");
+    }
+    hfsbi_hf_place_release(place);
+}
+
+/* ---- the routes ---- */
+
+HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_commands(void) {
+    static const hfsbi_dialect_route routes[] = {
+        {"POST", "/exec", hfsbi_hf_exec, false, NULL, NULL},
+        {"POST", "/processes", hfsbi_hf_processes_post, false, NULL, NULL},
+        {"GET", "/processes", hfsbi_hf_processes_get, false, NULL, NULL},
+        {"DELETE", "/processes/*", hfsbi_hf_processes_delete, false, NULL,
+         NULL},
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    return routes;
+}
+
+/* ---- src/dialect/hf_files.c ---- */
+/* hf_files.c - files of the sandbox API of Hugging Face.
+
+     GET    /files/read    bytes, whole or a part       fetch.c
+     PUT    /files/write   the same the other way       upload.c
+     GET    /files/list    entries of a folder, in pages
+     GET    /files/stat    one entry
+     POST   /files/mkdir   with all folders above it
+     DELETE /files/delete  an entry, or a tree
+
+   The last four are done in a pool thread, which writes the reply. Clients
+   build an object from an entry: it has six keys and no other.
+
+   A path is resolved beneath the root of its place, from the working directory
+   of its commands. In host mode every path begins at the home of the sandbox,
+   "/a" and "../a" too. */
+enum { HFSBI_HF_PAGE = 10000, HFSBI_HF_PAGE_MAX = 50000 };
+
+typedef struct hfsbi_hf_file hfsbi_hf_file;
+
+/* What a route does, in a pool thread; it appends the reply to f->out. */
+typedef hfsb_status (*hfsbi_hf_file_fn)(hfsbi_hf_file *f);
+
+struct hfsbi_hf_file {
+    hfsbi_hf_place  *place;
+    const char      *tool; /* its name in the journal */
+    hfsbi_hf_file_fn fn;
+    long long        began;
+    hfsb_buf         asked; /* the path as it was sent */
+    hfsb_buf         path;  /* the same for the root */
+    hfsb_buf         after; /* of a list: the last name of the page before */
+    size_t           limit; /* of a list */
+    bool             recursive;
+    hfsb_buf         out;  /* the reply */
+    hfsb_buf         last; /* of a list: the last name of this page */
+    hfsb_err         err;
+    hfsb_alloc       alloc;
+};
+
+/* The HTTP status for a failure. 403 would mean a wrong token. `makes`: the
+   path need not exist, so 404 would mean nothing. */
+static int hfsbi_hf_status(hfsb_status st, bool makes) {
+    switch (st) {
+    case HFSB_NOT_FOUND: return makes ? 400 : 404;
+    case HFSB_FULL: return 507;
+    case HFSB_BUSY:
+    case HFSB_NOMEM: return 503;
+    default: return 400;
+    }
+}
+
+/* ---- paths and queries ---- */
+
+/* Appends the path without "." and "..", as seen from the root. */
+static void hfsbi_hf_clip(hfsb_str path, hfsb_buf *out) {
+    size_t   from = out->len;
+    hfsb_str part;
+    while (hfsbi_list_next(&path, '/', &part)) {
+        if (part.len == 0 || hfsb_str_equal(part, HFSB_LIT("."))) continue;
+        if (hfsb_str_equal(part, HFSB_LIT(".."))) {
+            while (out->len > from && out->ptr[out->len - 1] != '/')
+                hfsb_buf_truncate(out, out->len - 1);
+            if (out->len > from) hfsb_buf_truncate(out, out->len - 1);
+            continue;
+        }
+        if (out->len > from) hfsb_buf_append_byte(out, '/');
+        hfsb_buf_append(out, part);
+    }
+    if (out->len == from) hfsb_buf_append_byte(out, '.');
+}
+
+/* Appends the path of a client as the root of the place needs it. What
+   commands see as the path of a sandbox's home is accepted as well. */
+static void hfsbi_hf_put_path(const hfsbi_hf_place *place, hfsb_str path,
+                              hfsb_buf *out) {
+    hfsb_str home = hfsb_root_path(place->tools->place);
+    if (!place->rooted) {
+        hfsb_buf_append(out, path);
+        return;
+    }
+    if (hfsb_str_starts(path, home) &&
+        (path.len == home.len || path.ptr[home.len] == '/'))
+        path = hfsb_str_slice(path, home.len, path.len);
+    hfsbi_hf_clip(path, out);
+}
+
+/* Appends the value of a key of the query; false after an error reply. */
+static bool hfsbi_hf_query(hfsb_request *request, const char *key,
+                           hfsb_buf *out) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st = hfsb_request_query(request, key, out, &err);
+    if (st == HFSB_OK || st == HFSB_NOT_FOUND) return true;
+    hfsb_reply_error(request, st == HFSB_SYNTAX ? 400 : 503, "%s", err.msg);
+    return false;
+}
+
+/* Reads a number of the query; one that is invalid counts as absent. False
+   after an error reply. */
+static bool hfsbi_hf_query_number(hfsb_request *request, const char *key,
+                                  bool *given, unsigned long long *out) {
+    hfsb_buf  text = HFSB_INIT;
+    long long n = 0;
+    bool      ok;
+    text.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    ok = hfsbi_hf_query(request, key, &text);
+    *given = hfsbi_hf_number(hfsb_buf_str(&text), LLONG_MAX, &n);
+    if (*given) *out = (unsigned long long)n;
+    hfsb_buf_free(&text);
+    return ok;
+}
+
+/* Reads a switch: "1" or "true", "0" or "false". False after an error
+   reply. */
+static bool hfsbi_hf_query_switch(hfsb_request *request, const char *key,
+                                  bool *out) {
+    hfsb_buf text = HFSB_INIT;
+    hfsb_str s;
+    bool     ok;
+    text.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    ok = hfsbi_hf_query(request, key, &text);
+    s = hfsb_buf_str(&text);
+    if (hfsb_str_equal(s, HFSB_LIT("1")) ||
+        hfsb_http_same(s, HFSB_LIT("true")))
+        *out = true;
+    else if (s.len) *out = false;
+    hfsb_buf_free(&text);
+    return ok;
+}
+
+/* ---- an operation ---- */
+
+static void hfsbi_hf_file_free(hfsbi_hf_file *f) {
+    hfsbi_hf_place *place = f->place;
+    hfsb_alloc      alloc = f->alloc;
+    hfsb_buf_free(&f->asked);
+    hfsb_buf_free(&f->path);
+    hfsb_buf_free(&f->after);
+    hfsb_buf_free(&f->out);
+    hfsb_buf_free(&f->last);
+    hfsbi_array_free(&alloc, f, 1, sizeof *f);
+    hfsbi_hf_place_release(place);
+}
+
+/* Opens an operation on the path of the query; NULL after an error reply. */
+static hfsbi_hf_file *hfsbi_hf_file_open(hfsbi_hf *hf, hfsb_request *request) {
+    hfsbi_hf_place *place = hfsbi_hf_place_of(hf, request);
+    hfsbi_hf_file  *f;
+    if (!place) return NULL;
+    f = (hfsbi_hf_file *)hfsbi_array(&hf->base.alloc, 1, sizeof *f);
+    if (!f) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        hfsbi_hf_place_release(place);
+        return NULL;
+    }
+    memset(f, 0, sizeof *f);
+    f->place = place;
+    f->alloc = hf->base.alloc;
+    f->began = hfsb_clock_ms();
+    f->asked.alloc = f->path.alloc = f->after.alloc = f->alloc;
+    f->out.alloc = f->last.alloc = f->alloc;
+    if (hfsbi_hf_query(request, "path", &f->asked)) {
+        hfsbi_hf_put_path(place, hfsb_buf_str(&f->asked), &f->path);
+        if (f->asked.len == 0)
+            hfsb_reply_error(request, 400, "missing 'path' query parameter");
+        else if (f->path.status != HFSB_OK)
+            hfsb_reply_error(request, 503, "Out of memory.");
+        else return f;
+    }
+    hfsbi_hf_file_free(f);
+    return NULL;
+}
+
+static void hfsbi_hf_file_run(void *user) {
+    hfsbi_hf_file *f = (hfsbi_hf_file *)user;
+    hfsb_status    st = f->fn(f);
+    if (st == HFSB_OK && f->out.status != HFSB_OK)
+        (void)hfsbi_fail_status(&f->err, f->out.status, "Reply");
+    else f->err.code = st;
+}
+
+static hfsb_status hfsbi_hf_mkdir(hfsbi_hf_file *f);
+
+static void hfsbi_hf_file_done(void *user, hfsb_request *request) {
+    hfsbi_hf_file *f = (hfsbi_hf_file *)user;
+    bool           failed = f->err.code != HFSB_OK;
+    hfsbi_api_report(f->place->tools, f->tool, hfsb_buf_str(&f->path), "",
+                     hfsb_cstr(failed ? f->err.msg : ""), f->began, 0);
+    if (failed)
+        hfsb_reply_error(request,
+                         hfsbi_hf_status(f->err.code, f->fn == hfsbi_hf_mkdir),
+                         "%s", f->err.msg);
+    else hfsbi_reply_take(request, 200, "application/json", &f->out);
+    hfsbi_hf_file_free(f);
+}
+
+static void hfsbi_hf_file_start(hfsbi_hf_file *f, hfsb_request *request,
+                                const char *tool, hfsbi_hf_file_fn fn) {
+    f->tool = tool;
+    f->fn = fn;
+    hfsbi_request_work(request, f->place->tools->walled, hfsbi_hf_file_run,
+                       hfsbi_hf_file_done, f);
+}
+
+/* ---- stat and list ---- */
+
+/* Appends an entry: six keys. */
+static void hfsbi_hf_put_entry(hfsb_buf *out, hfsb_str name, hfsb_str folder,
+                               const hfsbi_path_info *info) {
+    hfsb_buf path = HFSB_INIT;
+    path.alloc = out->alloc;
+    hfsb_buf_append(&path, folder);
+    if (folder.len && folder.ptr[folder.len - 1] != '/')
+        hfsb_buf_append_byte(&path, '/');
+    hfsb_buf_append(&path, name);
+    if (path.status != HFSB_OK) out->status = path.status;
+    hfsb_buf_append(out, HFSB_LIT("{\"name\":"));
+    hfsbi_json_put_quoted(out, name);
+    hfsb_buf_append(out, HFSB_LIT(",\"path\":"));
+    hfsbi_json_put_quoted(out, hfsb_buf_str(&path));
+    hfsb_buf_printf(
+        out,
+        ",\"type\":\"%s\",\"size\":%llu,\"mtime_ms\":%lld,\"mode\":\"%o\"}",
+        info->type == HFSBI_ENTRY_FOLDER ? "dir"
+        : info->type == HFSBI_ENTRY_LINK ? "symlink"
+                                         : "file",
+        info->file.size,
+        info->file.changed * 1000 + info->file.changed_nanos / 1000000,
+        info->file.mode & 07777u);
+    hfsb_buf_free(&path);
+}
+
+static hfsb_status hfsbi_hf_stat(hfsbi_hf_file *f) {
+    hfsb_str        asked = hfsbi_path_trim(hfsb_buf_str(&f->asked)), name;
+    hfsbi_path_info info;
+    size_t          at = asked.len;
+    hfsb_status     st =
+        hfsbi_path_stat(f->place->tools->place, hfsb_buf_str(&f->path), false,
+                        &info, NULL, &f->err);
+    if (st != HFSB_OK) return st;
+    while (at > 0 && asked.ptr[at - 1] != '/') at--;
+    name = hfsb_str_slice(asked, at, asked.len);
+    hfsbi_hf_put_entry(&f->out, name, hfsb_str_slice(asked, 0, at), &info);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_hf_list_entry(void *user, const hfsbi_list_entry *e) {
+    hfsbi_hf_file *f = (hfsbi_hf_file *)user;
+    if (f->last.len) hfsb_buf_append_byte(&f->out, ',');
+    hfsbi_hf_put_entry(&f->out, e->name, hfsb_buf_str(&f->asked), &e->info);
+    hfsb_buf_truncate(&f->last, 0);
+    hfsb_buf_append(&f->last, e->name);
+    if (f->out.status == HFSB_OK && f->last.status == HFSB_OK) return HFSB_OK;
+    return hfsbi_fail_status(&f->err, HFSB_NOMEM, "List");
+}
+
+static hfsb_status hfsbi_hf_list(hfsbi_hf_file *f) {
+    hfsbi_list_opts opts = HFSB_INIT;
+    hfsbi_listed    listed = HFSB_INIT;
+    hfsb_status     st;
+    opts.depth = 1;
+    opts.limit = f->limit;
+    opts.after = hfsb_buf_str(&f->after);
+    opts.fn = hfsbi_hf_list_entry;
+    opts.user = f;
+    hfsb_buf_append(&f->out, HFSB_LIT("{\"entries\":["));
+    st = hfsbi_path_list(f->place->tools->place, hfsb_buf_str(&f->path), &opts,
+                         &listed, &f->err);
+    if (st != HFSB_OK) return st;
+    hfsb_buf_printf(&f->out, "],\"truncated\":%s,\"next\":",
+                    listed.more ? "true" : "false");
+    if (listed.more && f->last.len)
+        hfsbi_json_put_quoted(&f->out, hfsb_buf_str(&f->last));
+    else hfsb_buf_append(&f->out, HFSB_LIT("null"));
+    hfsb_buf_append_byte(&f->out, '}');
+    return HFSB_OK;
+}
+
+static void hfsbi_hf_files_stat(void *user, hfsb_request *request) {
+    hfsbi_hf_file *f = hfsbi_hf_file_open((hfsbi_hf *)user, request);
+    if (f) hfsbi_hf_file_start(f, request, "stat", hfsbi_hf_stat);
+}
+
+static void hfsbi_hf_files_list(void *user, hfsb_request *request) {
+    hfsbi_hf_file     *f = hfsbi_hf_file_open((hfsbi_hf *)user, request);
+    unsigned long long limit = HFSBI_HF_PAGE;
+    bool               given;
+    if (!f) return;
+    if (!hfsbi_hf_query_number(request, "limit", &given, &limit) ||
+        !hfsbi_hf_query(request, "after", &f->after)) {
+        hfsbi_hf_file_free(f);
+        return;
+    }
+    if (limit == 0) limit = HFSBI_HF_PAGE;
+    f->limit =
+        limit < HFSBI_HF_PAGE_MAX ? (size_t)limit : (size_t)HFSBI_HF_PAGE_MAX;
+    hfsbi_hf_file_start(f, request, "list", hfsbi_hf_list);
+}
+
+/* ---- mkdir and delete ---- */
+
+/* Appends {"key":path}. */
+static void hfsbi_hf_put_path_reply(hfsbi_hf_file *f, const char *key) {
+    hfsb_buf_printf(&f->out, "{\"%s\":", key);
+    hfsbi_json_put_quoted(&f->out, hfsb_buf_str(&f->asked));
+    hfsb_buf_append_byte(&f->out, '}');
+}
+
+static hfsb_status hfsbi_hf_mkdir(hfsbi_hf_file *f) {
+    hfsbi_hf_put_path_reply(f, "created");
+    return hfsbi_path_make_folder(f->place->tools->place,
+                                  hfsb_buf_str(&f->path), 0,
+                                  HFSBI_MAKE_PARENTS, NULL, &f->err);
+}
+
+static hfsb_status hfsbi_hf_delete(hfsbi_hf_file *f) {
+    hfsbi_remove_opts opts = HFSB_INIT;
+    opts.tree = opts.force = f->recursive;
+    hfsbi_hf_put_path_reply(f, "deleted");
+    return hfsbi_path_remove_all(f->place->tools->place,
+                                 hfsb_buf_str(&f->path), &opts, NULL, &f->err);
+}
+
+static void hfsbi_hf_files_mkdir(void *user, hfsb_request *request) {
+    hfsbi_hf_file *f = hfsbi_hf_file_open((hfsbi_hf *)user, request);
+    if (f) hfsbi_hf_file_start(f, request, "mkdir", hfsbi_hf_mkdir);
+}
+
+static void hfsbi_hf_files_delete(void *user, hfsb_request *request) {
+    hfsbi_hf_file *f = hfsbi_hf_file_open((hfsbi_hf *)user, request);
+    if (!f) return;
+    if (hfsbi_hf_query_switch(request, "recursive", &f->recursive))
+        hfsbi_hf_file_start(f, request, "remove", hfsbi_hf_delete);
+    else hfsbi_hf_file_free(f);
+}
+
+/* ---- read ---- */
+
+static void hfsbi_hf_read_refuse(void *user, hfsb_request *request, int status,
+                                 const hfsb_err *err) {
+    (void)user;
+    (void)status;
+    hfsb_reply_error(
+        request,
+        err->code == HFSB_IS_DIR ? 409 : hfsbi_hf_status(err->code, false),
+        "%s", err->msg);
+}
+
+static void hfsbi_hf_read_release(void *user) {
+    hfsbi_hf_file_free((hfsbi_hf_file *)user);
+}
+
+static void hfsbi_hf_files_read(void *user, hfsb_request *request) {
+    hfsbi_hf_file   *f = hfsbi_hf_file_open((hfsbi_hf *)user, request);
+    hfsbi_fetch_opts opts = HFSB_INIT;
+    bool             given;
+    if (!f) return;
+    opts.length = ~0ull;
+    if (!hfsbi_hf_query_number(request, "offset", &given, &opts.offset) ||
+        !hfsbi_hf_query_number(request, "length", &given, &opts.length)) {
+        hfsbi_hf_file_free(f);
+        return;
+    }
+    opts.tools = f->place->tools;
+    opts.path = hfsb_buf_str(&f->path);
+    opts.part = true;
+    opts.refuse = hfsbi_hf_read_refuse;
+    opts.release = hfsbi_hf_read_release;
+    opts.user = f;
+    hfsbi_fetch_start(request, &opts);
+}
+
+/* ---- write ---- */
+
+/* Appends the absolute path of the file. */
+static void hfsbi_hf_put_absolute(const hfsbi_hf_file *f, hfsb_buf *out) {
+    hfsb_str base = hfsb_root_work_dir(f->place->tools->place);
+    char     here[PATH_MAX];
+    if (f->path.ptr[0] != '/') {
+        if (!base.len && getcwd(here, sizeof here)) base = hfsb_cstr(here);
+        hfsb_buf_append(out, base);
+        if (!hfsb_str_ends(base, HFSB_LIT("/")))
+            hfsb_buf_append_byte(out, '/');
+    }
+    hfsb_buf_append(out, hfsb_buf_str(&f->path));
+}
+
+static void hfsbi_hf_write_done(void *user, hfsb_request *request,
+                                const hfsbi_upload_end *end) {
+    hfsbi_hf_file *f = (hfsbi_hf_file *)user;
+    hfsb_buf       path = HFSB_INIT;
+    hfsbi_build    b;
+    path.alloc = f->alloc;
+    if (end->status >= 400) {
+        hfsb_reply_error(request, hfsbi_hf_status(end->err->code, true), "%s",
+                         end->err->msg);
+    } else if (end->status) {
+        hfsbi_hf_put_absolute(f, &path);
+        hfsbi_build_init(&b, &f->alloc);
+        hfsbi_build_object(&b, NULL);
+        hfsbi_build_str(&b, "path", hfsb_buf_str(&path));
+        hfsbi_build_int(&b, "size", (long long)end->files[0].written.bytes);
+        hfsbi_build_end(&b);
+        hfsbi_dialect_reply(request, 200, &b);
+    }
+    hfsb_buf_free(&path);
+    hfsbi_hf_file_free(f);
+}
+
+/* Parses an octal number; 0 if it is invalid, which then counts as absent. */
+static unsigned hfsbi_hf_parse_mode(hfsb_str text) {
+    unsigned mode = 0;
+    size_t   i;
+    for (i = 0; i < text.len && i < 6; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '7') return 0;
+        mode = mode * 8 + (unsigned)(text.ptr[i] - '0');
+    }
+    return text.len < 6 ? mode & 07777u : 0;
+}
+
+static void hfsbi_hf_files_write(void *user, hfsb_request *request) {
+    hfsbi_hf_file    *f = hfsbi_hf_file_open((hfsbi_hf *)user, request);
+    hfsbi_upload_opts opts = HFSB_INIT;
+    hfsbi_range_opts  range = HFSB_INIT;
+    bool              parents = true, part = false;
+    if (!f) return;
+    if (!hfsbi_hf_query_number(request, "offset", &part, &range.offset) ||
+        !hfsbi_hf_query_number(request, "truncate_to", &range.truncate,
+                               &range.truncate_to) ||
+        !hfsbi_hf_query_switch(request, "mkdir", &parents) ||
+        !hfsbi_hf_query(request, "mode", &f->after)) {
+        hfsbi_hf_file_free(f);
+        return;
+    }
+    range.mode = hfsbi_hf_parse_mode(hfsb_buf_str(&f->after));
+    range.no_parents = !parents;
+    opts.tools = f->place->tools;
+    opts.path = hfsb_buf_str(&f->path);
+    opts.write.mode = range.mode;
+    opts.write.no_parents = range.no_parents;
+    opts.write.no_sync = true; /* as the protocol's own server */
+    if (part || range.truncate) opts.range = &range;
+    opts.no_sha256 = true;
+    opts.done = hfsbi_hf_write_done;
+    opts.user = f;
+    hfsbi_upload_start(request, &opts);
+}
+
+/* ---- the routes ---- */
+
+HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_files(void) {
+    static const hfsbi_dialect_route routes[] = {
+        {"GET", "/files/read", hfsbi_hf_files_read, false, NULL, NULL},
+        {"PUT", "/files/write", hfsbi_upload_finish, false,
+         hfsbi_hf_files_write, hfsbi_upload_body},
+        {"GET", "/files/list", hfsbi_hf_files_list, false, NULL, NULL},
+        {"GET", "/files/stat", hfsbi_hf_files_stat, false, NULL, NULL},
+        {"DELETE", "/files/delete", hfsbi_hf_files_delete, false, NULL, NULL},
+        {"POST", "/files/mkdir", hfsbi_hf_files_mkdir, false, NULL, NULL},
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    return routes;
+}
+
+/* ---- src/dialect/hf_host.c ---- */
+/* hf_host.c - host mode of the sandbox API of Hugging Face: many sandboxes in
+   one server.
+
+   A sandbox is a folder (its home), an environment of its own, a token, and a
+   tools object whose root is the home:
+
+     POST ---> home made (thread) --> LIVE --DELETE, or idle--> ENDING
+                                                                  |
+     freed <--- home removed (thread) <--- REMOVING <-- last user gone
+
+   The token of the server makes, lists and removes all sandboxes and recovers
+   their tokens; whatever works in one sandbox needs the token of that sandbox
+   (protocol 3). All commands run as the user of the server: what keeps them
+   apart is their confinement (Landlock), without which the mode is refused
+   unless it is asked for. A port of a sandbox is a Unix socket in its home. */
+enum { HFSBI_HF_CAPACITY = 64 };
+
+/* A request that waits until sandboxes are removed. */
+struct hfsbi_hf_wait {
+    hfsb_request *request; /* NULL: gone */
+    size_t        left, count;
+    char          id[HFSBI_HF_ID + 1]; /* "": all sandboxes */
+};
+
+HFSBI_FN size_t hfsbi_hf_host_count(const hfsbi_hf_host *host) {
+    return host->count;
+}
+
+static hfsbi_hf_sandbox *hfsbi_hf_find(const hfsbi_hf_host *host,
+                                       hfsb_str             id) {
+    hfsbi_hf_sandbox *s = host->list;
+    while (s &&
+           (s->life != HFSBI_HF_LIVE || !hfsb_str_equal(hfsb_cstr(s->id), id)))
+        s = s->next;
+    return s;
+}
+
+HFSBI_FN hfsbi_hf_place *hfsbi_hf_host_find(hfsbi_hf_host *host, hfsb_str id) {
+    hfsbi_hf_sandbox *s = hfsbi_hf_find(host, id);
+    return s ? &s->place : NULL;
+}
+
+/* ---- tokens ---- */
+
+HFSBI_FN void hfsbi_hf_digest(hfsb_str      s,
+                              unsigned char out[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, s);
+    hfsb_sha256_finish(&sha, out);
+    hfsbi_wipe(&sha, sizeof sha);
+}
+
+/* True for "/v1/sandboxes", "/v1/sandboxes/{id}/token" and what is not about
+   sandboxes. */
+static bool hfsbi_hf_is_hosts(hfsb_str path, hfsb_str id) {
+    hfsb_str start = HFSB_LIT("/v1/sandboxes/");
+    if (!hfsb_str_starts(path, start)) return true;
+    return hfsb_str_equal(hfsb_str_slice(path, start.len + id.len, path.len),
+                          HFSB_LIT("/token"));
+}
+
+HFSBI_FN bool hfsbi_hf_host_trusts(hfsbi_hf *hf, hfsb_request *request) {
+    const char             *field = "X-Sandbox-Token";
+    const hfsb_http_head   *head = hfsb_request_head(request);
+    hfsb_str                id = hfsb_request_part(request, 0);
+    hfsb_str                sent = hfsb_http_field_find(head, field);
+    const hfsbi_hf_sandbox *s;
+    unsigned char           mine[HFSB_SHA256_SIZE], none[HFSB_SHA256_SIZE];
+    if (hfsbi_hf_is_hosts(head->path, id))
+        return hfsbi_dialect_trusts(&hf->base, request, field, NULL);
+    s = hfsbi_hf_find(hf->host, id);
+    if (!s) { /* that of a sandbox that is gone, for example: 404 */
+        bool any = sent.len > 0;
+        memset(none, 0, sizeof none);
+        (void)hfsbi_request_proves(request, field, NULL, none);
+        return any || hfsbi_server_is_open(hf->base.server);
+    }
+    hfsbi_hf_digest(sent, mine);
+    if (memcmp(mine, s->digest, sizeof mine) != 0 &&
+        (hf->host->compat || hfsbi_server_is_open(hf->base.server)))
+        return hfsbi_dialect_trusts(&hf->base, request, field, NULL);
+    return hfsbi_request_proves(request, field, NULL, s->digest);
+}
+
+/* ---- removing ---- */
+
+HFSBI_FN void hfsbi_hf_sandbox_free(hfsbi_hf_sandbox *s) {
+    hfsb_alloc alloc = s->host->hf->base.alloc;
+    hfsb_buf_free(&s->home);
+    hfsbi_wipe(s->token, sizeof s->token);
+    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+}
+
+static void hfsbi_hf_unlink(hfsbi_hf_sandbox *s) {
+    hfsbi_hf_sandbox **link = &s->host->list;
+    while (*link && *link != s) link = &(*link)->next;
+    if (*link) *link = s->next;
+}
+
+/* In a thread. */
+HFSBI_FN void hfsbi_hf_remove_home(const hfsb_buf *home) {
+    hfsbi_remove_opts opts = HFSB_INIT;
+    opts.tree = opts.force = true;
+    (void)hfsbi_path_remove_all(NULL, hfsb_buf_str(home), &opts, NULL, NULL);
+}
+
+static void hfsbi_hf_wait_reply(hfsbi_hf_wait *w, const hfsb_alloc *alloc) {
+    hfsbi_build b;
+    if (w->request) {
+        hfsb_request_on_gone(w->request, NULL, NULL);
+        hfsbi_build_init(&b, alloc);
+        hfsbi_build_object(&b, NULL);
+        if (w->id[0]) {
+            hfsbi_build_str(&b, "id", hfsb_cstr(w->id));
+            hfsbi_build_bool(&b, "deleted", true);
+        } else {
+            hfsbi_build_int(&b, "deleted", (long long)w->count);
+        }
+        hfsbi_build_end(&b);
+        hfsbi_dialect_reply(w->request, 200, &b);
+    }
+    hfsbi_array_free(alloc, w, 1, sizeof *w);
+}
+
+static void hfsbi_hf_removal_run(hfsbi_task *task) {
+    hfsbi_hf_sandbox *s =
+        (hfsbi_hf_sandbox *)(void *)((char *)task -
+                                     offsetof(hfsbi_hf_sandbox, task));
+    hfsbi_hf_remove_home(&s->home);
+}
+
+static void hfsbi_hf_removal_done(hfsbi_task *task) {
+    hfsbi_hf_sandbox *s =
+        (hfsbi_hf_sandbox *)(void *)((char *)task -
+                                     offsetof(hfsbi_hf_sandbox, task));
+    hfsbi_hf_wait *w = s->wait;
+    hfsb_alloc     alloc = s->host->hf->base.alloc;
+    hfsbi_hf_unlink(s);
+    hfsbi_hf_sandbox_free(s);
+    if (w && --w->left == 0) hfsbi_hf_wait_reply(w, &alloc);
+}
+
+/* In the loop, when nobody uses the sandbox any more. */
+static void hfsbi_hf_removal(hfsbi_task *task) {
+    hfsbi_hf_sandbox *s =
+        (hfsbi_hf_sandbox *)(void *)((char *)task -
+                                     offsetof(hfsbi_hf_sandbox, task));
+    (void)hfsbi_tools_sweep(s->place.tools, true);
+    s->life = HFSBI_HF_REMOVING;
+    s->place.unused = NULL;
+    hfsbi_hf_place_clear(&s->place);
+    hfsbi_tools_free(s->place.tools);
+    s->place.tools = NULL;
+    memset(&s->task, 0, sizeof s->task);
+    s->task.run = hfsbi_hf_removal_run;
+    s->task.done = hfsbi_hf_removal_done;
+    hfsbi_loop_work(s->host->hf->base.loop, &s->task);
+}
+
+static void hfsbi_hf_unused(hfsbi_hf_place *place) {
+    hfsbi_hf_sandbox *s = (hfsbi_hf_sandbox *)(void *)place;
+    if (s->task.done) return; /* it was posted */
+    s->task.done = hfsbi_hf_removal;
+    hfsbi_loop_post(s->host->hf->base.loop, &s->task);
+}
+
+/* Ends a sandbox, its processes at once. */
+static void hfsbi_hf_sandbox_end(hfsbi_hf_sandbox *s, hfsbi_hf_wait *w) {
+    s->life = HFSBI_HF_ENDING;
+    s->place.unused = hfsbi_hf_unused;
+    s->host->count--;
+    s->wait = w;
+    if (w) w->left++, w->count++;
+    hfsbi_hf_place_hold(&s->place);
+    (void)hfsbi_tools_sweep(s->place.tools, true);
+    hfsbi_hf_place_release(&s->place);
+}
+
+HFSBI_FN void hfsbi_hf_host_look(hfsbi_hf_host *host, long long now) {
+    hfsbi_hf_sandbox *s = host->list, *next;
+    for (; s; s = next) {
+        next = s->next;
+        if (s->life == HFSBI_HF_LIVE && s->idle_ms && !s->place.users &&
+            now - s->place.used >= s->idle_ms)
+            hfsbi_hf_sandbox_end(s, NULL);
+    }
+}
+
+static void hfsbi_hf_wait_gone(void *user, hfsb_request *request) {
+    (void)request;
+    ((hfsbi_hf_wait *)user)->request = NULL;
+}
+
+/* Removes one sandbox, or with an empty id all of them. */
+static void hfsbi_hf_remove_some(hfsbi_hf *hf, hfsb_request *request,
+                                 hfsb_str id) {
+    hfsb_alloc       *alloc = &hf->base.alloc;
+    hfsbi_hf_sandbox *s = hf->host->list, *next;
+    hfsbi_hf_wait    *w;
+    if (id.len && !hfsbi_hf_find(hf->host, id)) {
+        hfsb_reply_error(request, 404, "no such sandbox");
+        return;
+    }
+    w = (hfsbi_hf_wait *)hfsbi_array(alloc, 1, sizeof *w);
+    if (!w) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    memset(w, 0, sizeof *w);
+    w->request = request;
+    if (id.len) memcpy(w->id, id.ptr, HFSBI_HF_ID);
+    hfsb_request_on_gone(request, hfsbi_hf_wait_gone, w);
+    w->left = 1; /* this function */
+    for (; s; s = next) {
+        next = s->next;
+        if (s->life == HFSBI_HF_LIVE &&
+            (!id.len || hfsb_str_equal(hfsb_cstr(s->id), id)))
+            hfsbi_hf_sandbox_end(s, w);
+    }
+    if (--w->left == 0) hfsbi_hf_wait_reply(w, alloc);
+}
+
+static void hfsbi_hf_sandboxes_delete(void *user, hfsb_request *request) {
+    hfsbi_hf_remove_some((hfsbi_hf *)user, request, HFSB_LIT(""));
+}
+
+static void hfsbi_hf_sandbox_delete(void *user, hfsb_request *request) {
+    hfsbi_hf_remove_some((hfsbi_hf *)user, request,
+                         hfsb_request_part(request, 0));
+}
+
+/* ---- looking ---- */
+
+static void hfsbi_hf_sandboxes_get(void *user, hfsb_request *request) {
+    hfsbi_hf               *hf = (hfsbi_hf *)user;
+    const hfsbi_hf_sandbox *s = hf->host->list;
+    hfsbi_build             b;
+    hfsbi_build_init(&b, &hf->base.alloc);
+    hfsbi_build_array(&b, NULL);
+    for (; s; s = s->next) {
+        if (s->life != HFSBI_HF_LIVE) continue;
+        hfsbi_build_object(&b, NULL);
+        hfsbi_hf_put_sandbox(&b, s);
+        hfsbi_build_int(&b, "created_at_ms", s->created);
+        hfsbi_build_end(&b);
+    }
+    hfsbi_build_end(&b);
+    hfsbi_dialect_reply(request, 200, &b);
+}
+
+static void hfsbi_hf_sandbox_token(void *user, hfsb_request *request) {
+    hfsbi_hf               *hf = (hfsbi_hf *)user;
+    const hfsbi_hf_sandbox *s =
+        hfsbi_hf_find(hf->host, hfsb_request_part(request, 0));
+    hfsbi_build b;
+    if (!s) {
+        hfsb_reply_error(request, 404, "no such sandbox");
+        return;
+    }
+    hfsbi_build_init(&b, &hf->base.alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_build_str(&b, "id", hfsb_cstr(s->id));
+    hfsbi_build_str(&b, "token", hfsb_cstr(s->token));
+    hfsbi_build_end(&b);
+    hfsbi_dialect_reply(request, 200, &b);
+}
+
+/* ---- ports ---- */
+
+/* Opens the socket of a port, by its path beneath the home; -1: there is
+   none. */
+static int hfsbi_hf_open_socket(const hfsbi_hf_place *place, unsigned port) {
+    int at = -1;
+#ifdef HFSBI_LINUX
+    hfsbi_target target;
+    char         path[48];
+    (void)snprintf(path, sizeof path, ".sbx/proxy/%u.sock", port);
+    if (hfsbi_resolve(place->tools->place, hfsb_cstr(path),
+                      HFSBI_RESOLVE_NO_FOLLOW, "open", &target,
+                      NULL) != HFSB_OK)
+        return -1;
+    if (target.exists && S_ISSOCK(target.st.st_mode))
+        at = hfsbi_openat(target.dir, target.name, O_PATH | O_NOFOLLOW, 0);
+    hfsbi_target_close(&target);
+#else
+    (void)place;
+    (void)port;
+#endif
+    return at;
+}
+
+/* It is connected to by the descriptor, so that a symlink cannot name the
+   socket of somebody else, and the path may be long. */
+HFSBI_FN int hfsbi_hf_host_connect(hfsbi_hf_place *place, unsigned port) {
+    struct sockaddr_un a;
+    int                at = hfsbi_hf_open_socket(place, port), fd = -1;
+    int                code = ENOENT;
+    memset(&a, 0, sizeof a);
+    a.sun_family = AF_UNIX;
+    (void)snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d", at);
+    if (at >= 0) fd = hfsbi_relay_socket(AF_UNIX);
+    if (at >= 0 && fd < 0) code = errno;
+    if (fd >= 0) {
+        code = connect(fd, (struct sockaddr *)(void *)&a, sizeof a) == 0
+                   ? 0
+                   : errno;
+        if (code) hfsbi_close(&fd);
+    }
+    hfsbi_close(&at);
+    errno = code;
+    return fd;
+}
+
+/* ---- the host ---- */
+
+HFSBI_FN void hfsbi_hf_host_end(hfsbi_hf_host *host) {
+    hfsbi_hf_sandbox *s;
+    for (s = host->list; s; s = s->next)
+        if (s->place.tools) hfsbi_jobs_end(s->place.tools, HFSB_LIT(""));
+}
+
+HFSBI_FN bool hfsbi_hf_host_busy(hfsbi_hf_host *host) {
+    hfsbi_hf_sandbox *s;
+    for (s = host->list; s; s = s->next)
+        if (s->place.tools && hfsbi_tools_in_use(s->place.tools)) return true;
+    return false;
+}
+
+HFSBI_FN void hfsbi_hf_host_close(hfsbi_hf_host *host) {
+    hfsb_alloc        alloc = host->hf->base.alloc;
+    hfsbi_hf_sandbox *s;
+    while ((s = host->list) != NULL) {
+        host->list = s->next;
+        s->place.unused = NULL;
+        hfsbi_hf_place_clear(&s->place);
+        (void)hfsbi_tools_sweep(s->place.tools, true);
+        hfsbi_tools_free(s->place.tools);
+        hfsbi_hf_remove_home(&s->home);
+        hfsbi_hf_sandbox_free(s);
+    }
+    hfsb_buf_free(&host->homes);
+    hfsbi_array_free(&alloc, host, 1, sizeof *host);
+}
+
+/* Chooses how sandboxes are kept apart. */
+static hfsb_status hfsbi_hf_choose_confine(hfsbi_hf_host           *host,
+                                           const hfsb_dialect_opts *opts,
+                                           hfsb_err                *err) {
+    hfsb_confine *trial = NULL;
+    hfsb_status   st;
+    host->confine.level = HFSB_CONFINE_STRICT;
+    host->confine.net = "on";
+    host->confine.no_temp = true;
+    host->confine.alloc = host->hf->base.alloc;
+    st = hfsb_confine_open(&host->confine, &trial, err);
+    hfsb_confine_close(trial);
+    if (st != HFSB_REFUSED) return st;
+    if (hfsbi_dialect_setting(opts, "SBX_ALLOW_UNCONFINED").len) {
+        memset(&host->confine, 0, sizeof host->confine);
+        return HFSB_OK;
+    }
+    hfsbi_err_add(err, " Sandboxes of host mode could read each other's "
+                       "files: set SBX_ALLOW_UNCONFINED=1 to accept that.");
+    return st;
+}
+
+/* Appends the folder of the homes, without symlinks. */
+static hfsb_status hfsbi_hf_find_homes(hfsbi_hf_host           *host,
+                                       const hfsb_dialect_opts *opts,
+                                       hfsb_err                *err) {
+    hfsb_str    given = hfsbi_dialect_setting(opts, "SBX_HOMES");
+    hfsb_str    work = hfsb_root_work_dir(host->hf->base.tools->place);
+    hfsb_buf    path = HFSB_INIT;
+    hfsb_status st;
+    char        here[PATH_MAX];
+    path.alloc = host->homes.alloc = host->hf->base.alloc;
+    if (!work.len && getcwd(here, sizeof here)) work = hfsb_cstr(here);
+    if (given.len) hfsb_buf_append(&path, given);
+    else {
+        hfsb_buf_append(&path, work);
+        hfsb_buf_append(&path, HFSB_LIT("/sbx/homes"));
+    }
+    st = path.status;
+    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Host mode");
+    if (st == HFSB_OK)
+        st = hfsbi_path_make_folder(NULL, hfsb_buf_str(&path), 0711,
+                                    HFSBI_MAKE_PARENTS, NULL, err);
+    if (st == HFSB_OK)
+        st =
+            hfsbi_path_canonical(NULL, hfsb_buf_str(&path), &host->homes, err);
+    hfsb_buf_free(&path);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
+                                        const hfsb_dialect_opts *opts,
+                                        hfsb_err                *err) {
+    static const hfsbi_dialect_route routes[] = {
+        {"POST", "/v1/sandboxes", hfsbi_hf_sandboxes_post, false, NULL, NULL},
+        {"GET", "/v1/sandboxes", hfsbi_hf_sandboxes_get, false, NULL, NULL},
+        {"DELETE", "/v1/sandboxes", hfsbi_hf_sandboxes_delete, false, NULL,
+         NULL},
+        {"DELETE", "/v1/sandboxes/*", hfsbi_hf_sandbox_delete, false, NULL,
+         NULL},
+        {"GET", "/v1/sandboxes/*/token", hfsbi_hf_sandbox_token, false, NULL,
+         NULL},
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    hfsb_str       capacity = hfsbi_dialect_setting(opts, "SBX_CAPACITY");
+    hfsb_alloc    *alloc = &hf->base.alloc;
+    hfsbi_hf_host *host = (hfsbi_hf_host *)hfsbi_array(alloc, 1, sizeof *host);
+    long long      most = HFSBI_HF_CAPACITY;
+    hfsb_status    st;
+    if (!host) return hfsbi_fail_status(err, HFSB_NOMEM, "Host mode");
+    memset(host, 0, sizeof *host);
+    hf->host = host;
+    host->hf = hf;
+    host->compat = hfsb_str_equal(
+        hfsbi_dialect_setting(opts, "SBX_COMPAT_HOST_TOKEN"), HFSB_LIT("1"));
+    if (capacity.len && (!hfsbi_hf_number(capacity, 100000, &most) || !most))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "SBX_CAPACITY must be a number of sandboxes from 1 "
+                          "to 100000.");
+    host->capacity = (size_t)most;
+    st = hfsbi_hf_choose_confine(host, opts, err);
+    if (st == HFSB_OK) st = hfsbi_hf_find_homes(host, opts, err);
+    if (st == HFSB_OK) st = hfsbi_dialect_add(&hf->base, routes, err);
+    return st;
+}
+
+/* ---- src/dialect/hf_create.c ---- */
+/* hf_create.c - host mode of the sandbox API of Hugging Face: new sandboxes.
+
+     POST --> ids and tokens --> homes (thread) --> tools --> LIVE, reply
+                                   |                  |
+                                   +---- a failure ---+--> homes removed
+
+   A request makes all that it asks for and there is room for, or none. Its
+   sandboxes count from the beginning, so that two requests do not take the
+   same room. */
+/* A request for new sandboxes. */
+typedef struct hfsbi_hf_create {
+    hfsbi_hf_host    *host;
+    hfsbi_hf_sandbox *made; /* NEW; not in the host's list */
+    size_t            rejected;
+    hfsb_buf          env; /* of the request, for all of them */
+    hfsb_confine_opts confine;
+    hfsb_err          err;
+} hfsbi_hf_create;
+
+static bool hfsbi_hf_env_names(const hfsb_buf *env, hfsb_str name) {
+    size_t at;
+    for (at = 0; at < env->len; at += strlen(env->ptr + at) + 1)
+        if (hfsb_str_equal(hfsbi_env_name(env->ptr + at), name)) return true;
+    return false;
+}
+
+/* Adds a variable of every sandbox, unless the request has set it. */
+static void hfsbi_hf_add_env(hfsb_buf *env, const char *name,
+                             const char *format, const char *value) {
+    if (hfsbi_hf_env_names(env, hfsb_cstr(name))) return;
+    hfsb_buf_printf(env, "%s=", name);
+    hfsb_buf_printf(env, format, value);
+    hfsb_buf_append_byte(env, '\0');
+}
+
+static void hfsbi_hf_fill_env(const hfsbi_hf_sandbox *s, hfsb_buf *env) {
+    const char *home = s->home.ptr;
+    hfsbi_hf_add_env(env, "PATH",
+                     "%s/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:"
+                     "/usr/bin:/sbin:/bin",
+                     home);
+    hfsbi_hf_add_env(env, "HOME", "%s", home);
+    hfsbi_hf_add_env(env, "TMPDIR", "%s/.tmp", home);
+    hfsbi_hf_add_env(env, "USER", "sbx-%s", s->id);
+    hfsbi_hf_add_env(env, "LOGNAME", "sbx-%s", s->id);
+    hfsbi_hf_add_env(env, "SBX_SANDBOX_ID", "%s", s->id);
+    hfsbi_hf_add_env(env, "SBX_PROXY_DIR", "%s/.sbx/proxy", home);
+}
+
+/* Opens the tools of a sandbox whose home exists. */
+static hfsb_status hfsbi_hf_open_tools(hfsbi_hf_sandbox      *s,
+                                       const hfsbi_hf_create *c,
+                                       hfsb_err              *err) {
+    const hfsb_tools *like = s->host->hf->base.tools;
+    hfsb_tools_opts   o = HFSB_INIT;
+    hfsb_buf          env = HFSB_INIT;
+    const char      **list = NULL;
+    size_t            n = 0, i = 0, at;
+    hfsb_status       st = HFSB_NOMEM;
+    char              who[40];
+    env.alloc = like->alloc;
+    hfsb_buf_append(&env, hfsb_buf_str(&c->env));
+    hfsbi_hf_fill_env(s, &env);
+    for (at = 0; at < env.len; at += strlen(env.ptr + at) + 1) n++;
+    if (env.status == HFSB_OK)
+        list = (const char **)hfsbi_array(&like->alloc, n + 1, sizeof *list);
+    if (list) {
+        for (at = 0; at < env.len; at += strlen(env.ptr + at) + 1)
+            list[i++] = env.ptr + at;
+        list[i] = NULL;
+        (void)snprintf(who, sizeof who, "hf/%s", s->id);
+        o.work_dir = o.root = hfsb_buf_str(&s->home);
+        o.env = list;
+        o.confine = c->confine;
+        o.grace_ms = like->limits.grace_ms;
+        o.max_running = like->limits.running;
+        o.max_waiting = like->limits.waiting;
+        o.no_spill = o.no_checks = o.no_keeper = true;
+        o.journal = like->journal;
+        o.who = who;
+        o.alloc = like->alloc;
+        st = hfsbi_tools_open_in(like->group, NULL, &o, &s->place.tools, err);
+    }
+    hfsbi_array_free(&like->alloc, (void *)list, n + 1, sizeof *list);
+    hfsb_buf_free(&env);
+    return st == HFSB_NOMEM ? hfsbi_fail_status(err, st, "A sandbox") : st;
+}
+
+/* Makes a sandbox; NULL without memory or random numbers. */
+static hfsbi_hf_sandbox *hfsbi_hf_sandbox_new(hfsbi_hf_host *host) {
+    hfsb_alloc       *alloc = &host->hf->base.alloc;
+    hfsbi_hf_sandbox *s = (hfsbi_hf_sandbox *)hfsbi_array(alloc, 1, sizeof *s);
+    if (!s) return NULL;
+    memset(s, 0, sizeof *s);
+    s->host = host;
+    s->home.alloc = *alloc;
+    s->place.rooted = true;
+    s->place.used = hfsb_clock_ms();
+    s->created = hfsbi_time_ns() / 1000000;
+    hfsb_buf_append(&s->home, hfsb_buf_str(&host->homes));
+    if (hfsbi_random_hex(s->id, HFSBI_HF_ID) &&
+        hfsbi_random_hex(s->token, HFSBI_HF_TOKEN) &&
+        hfsb_buf_printf(&s->home, "/%s", s->id) == HFSB_OK) {
+        hfsbi_hf_digest(hfsb_cstr(s->token), s->digest);
+        return s;
+    }
+    hfsbi_hf_sandbox_free(s);
+    return NULL;
+}
+
+/* Makes the homes; in a thread. */
+static void hfsbi_hf_create_run(void *user) {
+    static const char *const folders[] = {"", "/.tmp", "/.sbx", "/.sbx/proxy",
+                                          NULL};
+    hfsbi_hf_create         *c = (hfsbi_hf_create *)user;
+    hfsbi_hf_sandbox        *s;
+    size_t                   i;
+    hfsb_status              st = HFSB_OK;
+    for (s = c->made; s && st == HFSB_OK; s = s->next) {
+        size_t len = s->home.len;
+        for (i = 0; folders[i] && st == HFSB_OK; i++) {
+            st = hfsb_buf_append(&s->home, hfsb_cstr(folders[i]));
+            if (st == HFSB_OK)
+                st = hfsbi_path_make_folder(NULL, hfsb_buf_str(&s->home), 0700,
+                                            HFSBI_MAKE_PARENTS, NULL, &c->err);
+            else (void)hfsbi_fail_status(&c->err, st, "A sandbox");
+            hfsb_buf_truncate(&s->home, len);
+        }
+    }
+}
+
+/* Removes the homes of a failed request; in a thread. */
+static void hfsbi_hf_create_undo(void *user) {
+    const hfsbi_hf_sandbox *s = ((hfsbi_hf_create *)user)->made;
+    for (; s; s = s->next) hfsbi_hf_remove_home(&s->home);
+}
+
+static void hfsbi_hf_create_free(hfsbi_hf_create *c) {
+    hfsb_alloc        alloc = c->host->hf->base.alloc;
+    hfsbi_hf_sandbox *s;
+    while ((s = c->made) != NULL) {
+        c->made = s->next;
+        c->host->count--;
+        if (s->place.tools) hfsbi_tools_free(s->place.tools);
+        hfsbi_hf_sandbox_free(s);
+    }
+    hfsb_buf_free(&c->env);
+    hfsbi_array_free(&alloc, c, 1, sizeof *c);
+}
+
+static void hfsbi_hf_create_undone(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_hf_create_free((hfsbi_hf_create *)user);
+}
+
+HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build *b, const hfsbi_hf_sandbox *s) {
+    hfsbi_build_str(b, "id", hfsb_cstr(s->id));
+    hfsbi_build_int(b, "uid", (long long)getuid());
+    hfsbi_build_str(b, "home", hfsb_buf_str(&s->home));
+    hfsbi_build_str(b, "confinement",
+                    hfsb_cstr(hfsb_confine_level_name(
+                        hfsb_confine_level_of(s->place.tools->confine))));
+}
+
+/* The homes exist: the sandboxes become known. If one fails, or the client,
+   who alone knows of them, is gone, there are none. */
+static void hfsbi_hf_create_done(void *user, hfsb_request *request) {
+    hfsbi_hf_create   *c = (hfsbi_hf_create *)user;
+    hfsbi_hf_sandbox **link = &c->host->list, *s;
+    hfsb_status        st = c->err.code;
+    hfsbi_build        b;
+    for (s = c->made; s && st == HFSB_OK; s = s->next)
+        st = hfsbi_hf_open_tools(s, c, &c->err);
+    if (st != HFSB_OK || hfsbi_request_is_gone(request)) {
+        hfsb_reply_error(request, st == HFSB_NOMEM ? 503 : 500, "%s",
+                         c->err.msg);
+        hfsbi_request_work(request, false, hfsbi_hf_create_undo,
+                           hfsbi_hf_create_undone, c);
+        return;
+    }
+    hfsbi_build_init(&b, &c->host->hf->base.alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_build_array(&b, "sandboxes");
+    while (*link) link = &(*link)->next;
+    *link = c->made;
+    for (s = c->made; s; s = s->next) {
+        s->life = HFSBI_HF_LIVE;
+        s->place.used = hfsb_clock_ms();
+        hfsbi_build_object(&b, NULL);
+        hfsbi_hf_put_sandbox(&b, s);
+        hfsbi_build_str(&b, "token", hfsb_cstr(s->token));
+        hfsbi_build_end(&b);
+    }
+    c->made = NULL;
+    hfsbi_build_end(&b);
+    hfsbi_build_int(&b, "rejected", (long long)c->rejected);
+    hfsbi_build_end(&b);
+    hfsbi_dialect_reply(request, 200, &b);
+    hfsbi_hf_create_free(c);
+}
+
+/* Reads a number that is not negative; absent or null: the fallback. */
+static bool hfsbi_hf_take_int(hfsb_request *request, const hfsb_json_value *o,
+                              const char *key, long long max,
+                              long long *value) {
+    const hfsb_json_value *v = hfsb_json_get(o, key);
+    double                 n;
+    if (hfsb_json_type_of(v) == HFSB_JSON_NULL) return true;
+    n = hfsb_json_double(v, -1);
+    if (n >= 0) {
+        *value = n > (double)max ? max : (long long)n;
+        return true;
+    }
+    hfsb_reply_error(request, 400, "'%s' must be a number, 0 or more", key);
+    return false;
+}
+
+/* Reads the request into *c, with as many new sandboxes as there is room for.
+   False after an error reply. */
+static bool hfsbi_hf_create_read(hfsbi_hf_create *c, hfsb_request *request,
+                                 const hfsb_json_value *o) {
+    hfsbi_hf_host     *host = c->host;
+    hfsbi_hf_sandbox **link = &c->made;
+    long long          count = 1, idle = 0, procs = 0, megabytes = 0;
+    if (!hfsbi_hf_take_int(request, o, "count", 1000000, &count) ||
+        !hfsbi_hf_take_int(request, o, "idle_timeout_secs", 100000000,
+                           &idle) ||
+        !hfsbi_hf_take_int(request, o, "max_procs", 1000000, &procs) ||
+        !hfsbi_hf_take_int(request, o, "max_mem_mb", 1 << 30, &megabytes) ||
+        !hfsbi_hf_put_env(request, hfsb_json_get(o, "env"), &c->env))
+        return false;
+    c->confine.max_processes = (unsigned long long)procs;
+    c->confine.max_memory = (unsigned long long)megabytes << 20;
+    for (; count > 0 && host->count < host->capacity; count--) {
+        *link = hfsbi_hf_sandbox_new(host);
+        if (!*link) break;
+        host->count++;
+        (*link)->idle_ms = idle * 1000;
+        link = &(*link)->next;
+    }
+    c->rejected = (size_t)count;
+    if ((count == 0 || host->count >= host->capacity) &&
+        c->env.status == HFSB_OK)
+        return true;
+    hfsb_reply_error(request, 503, "Out of memory.");
+    return false;
+}
+
+HFSBI_FN void hfsbi_hf_sandboxes_post(void *user, hfsb_request *request) {
+    hfsbi_hf        *hf = (hfsbi_hf *)user;
+    hfsbi_hf_create *c;
+    hfsb_json_doc    doc = HFSB_INIT;
+    bool             empty = hfsb_request_body(request).len == 0, ok;
+    if (!empty && !hfsbi_dialect_parse(request, &doc)) return;
+    c = (hfsbi_hf_create *)hfsbi_array(&hf->base.alloc, 1, sizeof *c);
+    if (c) {
+        memset(c, 0, sizeof *c);
+        c->host = hf->host;
+        c->confine = hf->host->confine;
+        c->env.alloc = hf->base.alloc;
+        ok = hfsbi_hf_create_read(c, request, doc.root);
+        if (ok)
+            hfsbi_request_work(request, false, hfsbi_hf_create_run,
+                               hfsbi_hf_create_done, c);
+        else hfsbi_hf_create_free(c);
+    } else {
+        hfsb_reply_error(request, 503, "Out of memory.");
+    }
+    hfsb_json_free(&doc);
+}
+
+/* ---- src/dialect/hf.c ---- */
+/* hf.c - the sandbox API of Hugging Face (/v1), protocol 3.
+
+   What huggingface_hub.Sandbox and its kin call. The routes of commands are in
+   hf_exec.c, those of files in hf_files.c; here are the tokens, the errors,
+   the arguments of commands, the proxy to a port, and the clock of a server
+   that nobody uses.
+
+   A request works in a place: the tools of the dialect, or in host mode those
+   of one sandbox (hf_host.c), for which the same routes exist beneath its id.
+   Whoever answers later, or works in a thread, is a user of the place. */
+enum { HFSBI_HF_LOOK_MS = 5000 }; /* between looks for an idle server */
+
+HFSBI_FN bool hfsbi_hf_number(hfsb_str s, unsigned long long max,
+                              long long *out) {
+    unsigned long long n = 0;
+    if (s.len == 0 || hfsbi_read_decimal(s, max, &n) != s.len) return false;
+    *out = (long long)n;
+    return true;
+}
+
+/* ---- places ---- */
+
+HFSBI_FN void hfsbi_hf_place_hold(hfsbi_hf_place *place) {
+    place->users++;
+    place->used = hfsb_clock_ms();
+}
+
+HFSBI_FN void hfsbi_hf_place_release(hfsbi_hf_place *place) {
+    HFSB_ASSERT(place->users > 0);
+    place->users--;
+    place->used = hfsb_clock_ms();
+    if (place->users == 0 && place->unused) place->unused(place);
+}
+
+HFSBI_FN hfsbi_hf_place *hfsbi_hf_place_of(hfsbi_hf     *hf,
+                                           hfsb_request *request) {
+    hfsbi_hf_place *place = &hf->own;
+    if (hf->host)
+        place = hfsbi_hf_host_find(hf->host, hfsb_request_part(request, 0));
+    if (place) hfsbi_hf_place_hold(place);
+    else hfsb_reply_error(request, 404, "no such sandbox");
+    return place;
+}
+
+HFSBI_FN hfsb_str hfsbi_hf_part(const hfsbi_hf *hf, hfsb_request *request) {
+    return hfsb_request_part(request, hf->host ? 1 : 0);
+}
+
+/* ---- the arguments of a command ---- */
+
+static bool hfsbi_hf_refuse(hfsb_request *request, const char *why) {
+    hfsb_reply_error(request, 400, "%s", why);
+    return false;
+}
+
+static bool hfsbi_hf_has_nul(hfsb_str s) {
+    return hfsb_str_find_byte(s, '\0') != HFSB_NPOS;
+}
+
+HFSBI_FN bool hfsbi_hf_put_env(hfsb_request          *request,
+                               const hfsb_json_value *env, hfsb_buf *out) {
+    hfsb_json_iter it = hfsb_json_begin(env);
+    if (hfsb_json_type_of(env) != HFSB_JSON_OBJECT) return true;
+    while (hfsb_json_next(&it)) {
+        hfsb_str text = hfsb_json_str(it.value, HFSB_LIT(""));
+        if (!it.key.len || hfsbi_hf_has_nul(it.key) ||
+            hfsb_str_find_byte(it.key, '=') != HFSB_NPOS ||
+            hfsbi_hf_has_nul(text))
+            return hfsbi_hf_refuse(request,
+                                   "'env' has an invalid name or value");
+        hfsb_buf_append(out, it.key);
+        hfsb_buf_append_byte(out, '=');
+        if (hfsb_json_type_of(it.value) == HFSB_JSON_STRING)
+            hfsb_buf_append(out, text);
+        else if (hfsb_json_type_of(it.value) != HFSB_JSON_NULL)
+            (void)hfsb_json_write(it.value, NULL, out, NULL);
+        hfsb_buf_append_byte(out, '\0');
+    }
+    return true;
+}
+
+/* Reads "cmd" and "shell". An empty text is a command of the shell too. */
+static bool hfsbi_hf_read_cmd(hfsb_request *request, const hfsb_json_value *o,
+                              hfsbi_job_spec *spec) {
+    const hfsb_json_value *cmd = hfsb_json_get(o, "cmd");
+    const hfsb_json_value *shell = hfsb_json_get(o, "shell");
+    bool                   text = hfsb_json_type_of(cmd) == HFSB_JSON_STRING;
+    hfsb_json_iter         it = hfsb_json_begin(cmd);
+    if (!text && (hfsb_json_type_of(cmd) != HFSB_JSON_ARRAY ||
+                  hfsb_json_count(cmd) == 0))
+        return hfsbi_hf_refuse(request,
+                               "'cmd' must be a string or a non-empty array "
+                               "of strings");
+    if (hfsb_json_type_of(shell) == HFSB_JSON_BOOL &&
+        hfsb_json_bool(shell, text) != text)
+        return hfsbi_hf_refuse(request,
+                               "'shell' true needs a string as 'cmd', false "
+                               "an array");
+    if (text) {
+        hfsb_str command = hfsb_json_str(cmd, HFSB_LIT(""));
+        if (hfsbi_hf_has_nul(command))
+            return hfsbi_hf_refuse(request, "'cmd' contains a NUL");
+        hfsb_buf_append(&spec->command, command.len ? command : HFSB_LIT(":"));
+        return true;
+    }
+    while (hfsb_json_next(&it)) {
+        hfsb_str arg = hfsb_json_str(it.value, HFSB_LIT(""));
+        if (hfsb_json_type_of(it.value) != HFSB_JSON_STRING ||
+            hfsbi_hf_has_nul(arg))
+            return hfsbi_hf_refuse(request,
+                                   "'cmd' must be an array of strings "
+                                   "without NUL");
+        hfsb_buf_append(&spec->raw.argv, arg);
+        hfsb_buf_append_byte(&spec->raw.argv, '\0');
+    }
+    return spec->raw.argv.ptr[0] ||
+           hfsbi_hf_refuse(request, "failed to spawn '': no such program");
+}
+
+HFSBI_FN bool hfsbi_hf_read_spec(hfsb_request          *request,
+                                 const hfsb_json_value *o,
+                                 const hfsb_tools      *tools,
+                                 hfsbi_job_spec        *spec) {
+    hfsb_str base = hfsb_root_work_dir(tools->place);
+    hfsb_str cwd = hfsb_json_str(hfsb_json_get(o, "cwd"), HFSB_LIT(""));
+    double   timeout = hfsb_json_double(hfsb_json_get(o, "timeout"), -1);
+    if (!hfsbi_hf_read_cmd(request, o, spec) ||
+        !hfsbi_hf_put_env(request, hfsb_json_get(o, "env"), &spec->env))
+        return false;
+    if (hfsbi_hf_has_nul(cwd))
+        return hfsbi_hf_refuse(request, "'cwd' contains a NUL");
+    if (base.len && (cwd.len == 0 || cwd.ptr[0] != '/'))
+        hfsb_buf_append(&spec->work_dir, base);
+    if (spec->work_dir.len && cwd.len)
+        hfsb_buf_append_byte(&spec->work_dir, '/');
+    hfsb_buf_append(&spec->work_dir, cwd);
+    hfsb_buf_append(&spec->input,
+                    hfsb_json_str(hfsb_json_get(o, "stdin"), HFSB_LIT("")));
+    if (timeout >= 0)
+        spec->timeout = timeout < 0.001 ? 0.001
+                        : timeout > 1e9 ? 1e9
+                                        : timeout;
+    return true;
+}
+
+/* ---- the proxy ---- */
+
+/* Bytes of the path up to the end of the port. */
+static size_t hfsbi_hf_proxy_prefix(const hfsbi_hf *hf, hfsb_str path) {
+    size_t at = 0, slashes = hf->host ? 6 : 4;
+    while (at < path.len && (path.ptr[at] != '/' || --slashes)) at++;
+    return at;
+}
+
+static void hfsbi_hf_proxy_done(void *user) {
+    hfsbi_hf_place_release((hfsbi_hf_place *)user);
+}
+
+static void hfsbi_hf_proxy(void *user, hfsb_request *request) {
+    static const char *const hide[] = {"X-Sandbox-Token", NULL};
+    hfsbi_hf                *hf = (hfsbi_hf *)user;
+    hfsbi_relay_opts         opts = HFSB_INIT;
+    hfsbi_hf_place          *place = hfsbi_hf_place_of(hf, request);
+    long long                port = 0;
+    if (!place) return;
+    if (!hfsbi_hf_number(hfsbi_hf_part(hf, request), 65535, &port) || !port) {
+        hfsb_reply_error(request, 404, "invalid port");
+        hfsbi_hf_place_release(place);
+        return;
+    }
+    opts.port = (unsigned)port;
+    if (hf->host) {
+        opts.fd = hfsbi_hf_host_connect(place, opts.port);
+        if (opts.fd < 0) {
+            hfsb_reply_error(request, 502, "nothing listens on port %u: %s",
+                             opts.port, hfsbi_os_text(errno));
+            hfsbi_hf_place_release(place);
+            return;
+        }
+        opts.port = 0;
+    }
+    opts.prefix = hfsbi_hf_proxy_prefix(hf, hfsb_request_head(request)->path);
+    opts.hide = hide;
+    opts.done = hfsbi_hf_proxy_done;
+    opts.user = place;
+    hfsbi_relay_start(request, &opts);
+}
+
+/* ---- health ---- */
+
+/* Everybody learns that it works and which protocol it speaks. */
+static void hfsbi_hf_health(void *user, hfsb_request *request) {
+    hfsbi_hf   *hf = (hfsbi_hf *)user;
+    hfsbi_build b;
+    hfsbi_build_init(&b, &hf->base.alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_build_str(&b, "status", HFSB_LIT("ok"));
+    hfsbi_build_int(&b, "protocol", 3);
+    if (hfsbi_request_is_trusted(request)) {
+        hfsbi_build_str(&b, "version", HFSB_LIT("hfsb " HFSB_VERSION));
+        hfsbi_build_int(&b, "uptime_ms", hfsb_clock_ms() - hf->began);
+        hfsbi_build_int(&b, "sandboxes",
+                        hf->host ? (long long)hfsbi_hf_host_count(hf->host)
+                                 : 0);
+        hfsbi_build_str(&b, "mode",
+                        hf->host ? HFSB_LIT("host") : HFSB_LIT("dedicated"));
+        hfsbi_build_bool(&b, "auth", !hfsbi_server_is_open(hf->base.server));
+        hfsbi_build_object(&b, "landlock");
+        hfsbi_build_int(&b, "abi", hfsbi_landlock_abi());
+        hfsbi_build_array(&b, "features");
+        hfsbi_build_end(&b);
+        hfsbi_build_end(&b);
+    }
+    hfsbi_build_end(&b);
+    hfsbi_dialect_reply(request, 200, &b);
+}
+
+/* ---- the face ---- */
+
+static bool hfsbi_hf_trusts(hfsbi_face *face, hfsb_request *request) {
+    hfsbi_hf *hf = (hfsbi_hf *)(void *)hfsbi_dialect_of(face);
+    bool      ok = hf->host ? hfsbi_hf_host_trusts(hf, request)
+                            : hfsbi_dialect_trusts(&hf->base, request,
+                                                   "X-Sandbox-Token", NULL);
+    if (ok) hf->own.used = hfsb_clock_ms();
+    return ok;
+}
+
+/* {"error":...}. A path with another method is no route. */
+static void hfsbi_hf_refuse_as(hfsbi_face *face, hfsb_request *request,
+                               int status, hfsb_str message) {
+    hfsb_buf body = HFSB_INIT;
+    body.alloc = hfsbi_dialect_of(face)->alloc;
+    if (status == 405) {
+        status = 404;
+        message = HFSB_LIT("no such route");
+    }
+    hfsb_buf_append(&body, HFSB_LIT("{\"error\":"));
+    hfsbi_json_put_quoted(&body, message);
+    hfsb_buf_append_byte(&body, '}');
+    if (body.status == HFSB_OK)
+        hfsbi_reply_take(request, status, "application/json", &body);
+    else hfsb_reply_abort(request);
+    hfsb_buf_free(&body);
+}
+
+/* ---- the dialect ---- */
+
+/* Stops a server that nobody uses. In host mode only requests for sandboxes
+   and the sandboxes themselves count. */
+static void hfsbi_hf_look(hfsbi_timer *timer) {
+    hfsbi_hf *hf =
+        (hfsbi_hf *)(void *)((char *)timer - offsetof(hfsbi_hf, idle));
+    long long now = hfsb_clock_ms(), wait = HFSBI_HF_LOOK_MS;
+    bool      busy = hf->own.users > 0;
+    if (hf->host) hfsbi_hf_host_look(hf->host, now);
+    if (hf->host && hfsbi_hf_host_count(hf->host)) busy = true;
+    if (busy) hf->own.used = now;
+    if (hf->idle_ms && hf->idle_ms < wait) wait = hf->idle_ms;
+    if (hf->idle_ms && now - hf->own.used >= hf->idle_ms)
+        hfsb_server_stop(hf->base.server);
+    else hfsbi_loop_timer(hf->base.loop, timer, now + wait);
+}
+
+HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
+                                  const hfsbi_dialect_route *routes,
+                                  hfsb_err                  *err) {
+    hfsb_status st = HFSB_OK;
+    for (; st == HFSB_OK && routes->method; routes++) {
+        hfsbi_dialect_route list[2];
+        char                path[80];
+        memset(list, 0, sizeof list);
+        list[0] = *routes;
+        (void)snprintf(path, sizeof path, "/v1%s%s",
+                       hf->host ? "/sandboxes/*" : "", routes->path);
+        list[0].path = path;
+        st = hfsbi_dialect_add(&hf->base, list, err);
+    }
+    return st;
+}
+
+/* The same proxy for every method. */
+static hfsb_status hfsbi_hf_add_proxy(hfsbi_hf *hf, hfsb_err *err) {
+    static const char *const methods[] = {"GET",     "POST",  "PUT", "DELETE",
+                                          "OPTIONS", "PATCH", NULL};
+    hfsb_status              st = HFSB_OK;
+    size_t                   i;
+    for (i = 0; st == HFSB_OK && methods[i]; i++) {
+        hfsbi_dialect_route list[2];
+        memset(list, 0, sizeof list);
+        list[0].method = methods[i];
+        list[0].path = "/proxy/*/**";
+        list[0].begin = hfsbi_hf_proxy;
+        list[0].body = hfsbi_relay_body;
+        list[0].fn = hfsbi_relay_finish;
+        st = hfsbi_hf_add(hf, list, err);
+    }
+    return st;
+}
+
+static const hfsbi_dialect_route hfsbi_hf_open_routes[] = {
+    {"GET", "/health", hfsbi_hf_health, true, NULL, NULL},
+    {NULL, NULL, NULL, false, NULL, NULL}};
+
+static void hfsbi_hf_end(hfsbi_server_part *part) {
+    hfsbi_hf *hf = (hfsbi_hf *)(void *)part;
+    hfsbi_jobs_end(hf->base.tools, HFSB_LIT(""));
+    if (hf->host) hfsbi_hf_host_end(hf->host);
+}
+
+static bool hfsbi_hf_busy(hfsbi_server_part *part) {
+    hfsbi_hf *hf = (hfsbi_hf *)(void *)part;
+    return hfsbi_tools_in_use(hf->base.tools) ||
+           (hf->host && hfsbi_hf_host_busy(hf->host));
+}
+
+static hfsb_status
+hfsbi_hf_open(hfsbi_dialect *d, const hfsb_dialect_opts *opts, hfsb_err *err) {
+    hfsbi_hf   *hf = (hfsbi_hf *)(void *)d;
+    hfsb_str    idle = hfsbi_dialect_setting(opts, "SBX_IDLE_TIMEOUT");
+    hfsb_status st = HFSB_OK;
+    long long   seconds = 0;
+    d->face.any_host = true;
+    d->face.denied = 403;
+    d->face.trusts = hfsbi_hf_trusts;
+    d->face.refuse = hfsbi_hf_refuse_as;
+    d->part.end = hfsbi_hf_end;
+    d->part.busy = hfsbi_hf_busy;
+    hf->own.tools = d->tools;
+    hf->began = hf->own.used = hfsb_clock_ms();
+    hf->idle.fn = hfsbi_hf_look;
+    if (idle.len && (!hfsbi_hf_number(idle, 100000000, &seconds)))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "SBX_IDLE_TIMEOUT must be a number of seconds.");
+    hf->idle_ms = seconds * 1000;
+    if (hfsb_str_equal(hfsbi_dialect_setting(opts, "SBX_HOST_MODE"),
+                       HFSB_LIT("1")))
+        st = hfsbi_hf_host_open(hf, opts, err);
+    if (st == HFSB_OK) st = hfsbi_dialect_add(d, hfsbi_hf_open_routes, err);
+    if (st == HFSB_OK) st = hfsbi_hf_add(hf, hfsbi_hf_commands(), err);
+    if (st == HFSB_OK) st = hfsbi_hf_add(hf, hfsbi_hf_files(), err);
+    if (st == HFSB_OK) st = hfsbi_hf_add_proxy(hf, err);
+    if (st == HFSB_OK && (hf->idle_ms || hf->host))
+        hfsbi_loop_timer(d->loop, &hf->idle, hf->began + 1);
+    return st;
+}
+
+static void hfsbi_hf_close(hfsbi_dialect *d) {
+    hfsbi_hf *hf = (hfsbi_hf *)(void *)d;
+    hfsbi_loop_timer_clear(d->loop, &hf->idle);
+    hfsbi_hf_place_clear(&hf->own);
+    if (hf->host) hfsbi_hf_host_close(hf->host);
+}
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void) {
+    static const hfsbi_dialect_kind kind = {"hf", sizeof(hfsbi_hf),
+                                            hfsbi_hf_open, hfsbi_hf_close};
+    return &kind;
+}
+
+/* ---- src/dialect/e2b.c ---- */
+/* e2b.c - E2B's envd: sandboxes, tokens, errors, and the small REST calls.
+
+   A client of E2B speaks to a control plane, which makes sandboxes, and to the
+   envd of a sandbox. Here both are one server:
+
+       POST /v2/sandboxes ...      control plane    e2b_control.c
+       /process.Process/...        Connect, JSON    e2b_process.c, e2b_input.c
+       /filesystem.Filesystem/...  Connect, JSON    e2b_files.c, e2b_watch.c
+       /health, /init, /files ...  REST             here, e2b_rest.c
+
+   E2b-Sandbox-Id names the sandbox. As long as the control plane has made
+   none, every name is that of the server's own sandbox: so a client with
+   E2B_DEBUG=true, or with a control plane of its own, finds it.
+
+   The user in Authorization is no secret, and there is one user: its own name,
+   "user" and "root" all mean it. The secret is X-Access-Token, or for /files
+   a signature made with it; therefore it is kept in plain. */
+/* ---- errors ---- */
+
+static bool hfsbi_e2b_is_rpc(const hfsb_request *request) {
+    hfsb_str path = hfsb_request_head(request)->path;
+    return hfsb_str_starts(path, HFSB_LIT("/process.")) ||
+           hfsb_str_starts(path, HFSB_LIT("/filesystem."));
+}
+
+static bool hfsbi_e2b_is_stream(const hfsb_request *request) {
+    return hfsb_str_starts(
+        hfsb_http_field_find(hfsb_request_head(request), "content-type"),
+        HFSB_LIT("application/connect+"));
+}
+
+/* Appends {"code":...,"message":...}; a code of 0 is `status`. */
+static void hfsbi_e2b_put_error(hfsb_buf *out, const char *code, int status,
+                                hfsb_str message) {
+    hfsb_json_writer w;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    if (code) hfsbi_put_member_str(&w, "code", hfsb_cstr(code));
+    else hfsbi_put_member_int(&w, "code", status);
+    hfsbi_put_member_str(&w, "message", message);
+    hfsb_json_put_end(&w);
+    (void)hfsb_json_writer_finish(&w, NULL);
+}
+
+static void hfsbi_e2b_reply_error(hfsb_request *request, int status,
+                                  const char *code, hfsb_str message) {
+    hfsb_buf out = HFSB_INIT;
+    out.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    hfsbi_e2b_put_error(&out, code, status, message);
+    hfsb_reply(request, status, "application/json", hfsb_buf_str(&out));
+    hfsb_buf_free(&out);
+}
+
+HFSBI_FN bool hfsbi_e2b_send(hfsb_request *request, hfsb_str json) {
+    char        small[1024 + HFSBI_CONNECT_HEAD];
+    char        head[HFSBI_CONNECT_HEAD];
+    hfsb_status st;
+    if (!hfsbi_connect_write_head(0, json.len, head)) return false;
+    if (json.len <= 1024) { /* one chunk */
+        memcpy(small, head, sizeof head);
+        memcpy(small + sizeof head, json.ptr, json.len);
+        return hfsb_reply_write(
+                   request, hfsb_str_make(small, json.len + sizeof head)) ==
+               HFSB_OK;
+    }
+    st = hfsb_reply_write(request, hfsb_str_make(head, sizeof head));
+    if (st == HFSB_OK) st = hfsb_reply_write(request, json);
+    return st == HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_e2b_end(hfsb_request *request, hfsbi_connect_code code,
+                            const char *message) {
+    hfsb_buf out = HFSB_INIT;
+    char     head[HFSBI_CONNECT_HEAD];
+    out.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    hfsb_buf_append(&out, HFSB_LIT("12345{"));
+    if (message) {
+        hfsb_buf_append(&out, HFSB_LIT("\"error\":"));
+        hfsbi_e2b_put_error(&out, hfsbi_connect_name(code), 0,
+                            hfsb_cstr(message));
+    }
+    hfsb_buf_append_byte(&out, '}');
+    if (out.status == HFSB_OK &&
+        hfsbi_connect_write_head(HFSBI_CONNECT_END_STREAM,
+                                 out.len - sizeof head, head)) {
+        memcpy(out.ptr, head, sizeof head);
+        (void)hfsb_reply_write(request, hfsb_buf_str(&out));
+        hfsb_reply_end(request);
+    } else hfsb_reply_abort(request);
+    hfsb_buf_free(&out);
+}
+
+HFSBI_FN void hfsbi_e2b_fail(hfsb_request *request, hfsbi_connect_code code,
+                             const char *format, ...) {
+    char    text[HFSB_ERR_SIZE];
+    va_list ap;
+    va_start(ap, format);
+    (void)vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    if (hfsbi_e2b_is_rpc(request) && hfsbi_e2b_is_stream(request)) {
+        hfsb_reply_begin(request, 200, "application/connect+json");
+        hfsbi_e2b_end(request, code, text);
+    } else
+        hfsbi_e2b_reply_error(
+            request, hfsbi_connect_status(code),
+            hfsbi_e2b_is_rpc(request) ? hfsbi_connect_name(code) : NULL,
+            hfsb_cstr(text));
+}
+
+HFSBI_FN hfsbi_connect_code hfsbi_e2b_code(hfsb_status st) {
+    switch (st) {
+    case HFSB_NOT_FOUND: return HFSBI_CONNECT_NOT_FOUND;
+    case HFSB_ARG:
+    case HFSB_SYNTAX:
+    case HFSB_IS_DIR:
+    case HFSB_NOT_REGULAR: return HFSBI_CONNECT_INVALID_ARGUMENT;
+    case HFSB_EXISTS: return HFSBI_CONNECT_ALREADY_EXISTS;
+    case HFSB_REFUSED:
+    case HFSB_STALE: return HFSBI_CONNECT_FAILED_PRECONDITION;
+    case HFSB_OUTSIDE:
+    case HFSB_DENIED: return HFSBI_CONNECT_PERMISSION_DENIED;
+    case HFSB_LIMIT:
+    case HFSB_FULL: return HFSBI_CONNECT_RESOURCE_EXHAUSTED;
+    case HFSB_BUSY:
+    case HFSB_NOMEM: return HFSBI_CONNECT_UNAVAILABLE;
+    case HFSB_TIMEOUT: return HFSBI_CONNECT_DEADLINE_EXCEEDED;
+    case HFSB_CANCELLED: return HFSBI_CONNECT_CANCELED;
+    default: return HFSBI_CONNECT_INTERNAL;
+    }
+}
+
+/* The code for a status of HTTP. */
+static const char *hfsbi_e2b_code_of_http(int status) {
+    int i;
+    if (status == 404) return "unimplemented"; /* no such method */
+    if (status == 502) return "unavailable";
+    if (status == 413) return "resource_exhausted";
+    for (i = 0; i < (int)HFSBI_CONNECT_CODE_COUNT; i++)
+        if (hfsbi_connect_status((hfsbi_connect_code)i) == status)
+            return hfsbi_connect_name((hfsbi_connect_code)i);
+    return status < 500 ? "invalid_argument" : "internal";
+}
+
+/* refuse of the face. A sandbox that does not exist has no token: its clients
+   are told what E2B's proxy tells them. */
+static void hfsbi_e2b_refuse(hfsbi_face *face, hfsb_request *request,
+                             int status, hfsb_str message) {
+    hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)hfsbi_dialect_of(face);
+    if (status == 401 && !hfsbi_e2b_box_named(e2b, request)) {
+        status = 502;
+        message = HFSB_LIT("The sandbox was not found");
+    }
+    hfsbi_e2b_reply_error(
+        request, status,
+        hfsbi_e2b_is_rpc(request) ? hfsbi_e2b_code_of_http(status) : NULL,
+        message);
+}
+
+HFSBI_FN void hfsbi_e2b_reply_empty(hfsb_request *request) {
+    hfsb_reply(request, 200, "application/json", HFSB_LIT("{}"));
+}
+
+/* ---- sandboxes and users ---- */
+
+HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_named(hfsbi_e2b          *e2b,
+                                            const hfsb_request *request) {
+    hfsb_str id =
+        hfsb_http_field_find(hfsb_request_head(request), "e2b-sandbox-id");
+    hfsbi_e2b_box *box = e2b->boxes;
+    for (; box; box = box->next)
+        if (!box->dead && hfsb_str_equal(hfsb_cstr(box->id), id)) return box;
+    if (!e2b->controlled || !id.len ||
+        hfsb_str_equal(id, HFSB_LIT("debug_sandbox_id")))
+        return &e2b->own;
+    return NULL;
+}
+
+/* True for the names of the one user. */
+static bool hfsbi_e2b_user_ok(const hfsbi_e2b *e2b, hfsb_str name) {
+    return !name.len || hfsb_str_equal(name, HFSB_LIT("user")) ||
+           hfsb_str_equal(name, HFSB_LIT("root")) ||
+           hfsb_str_equal(name, hfsb_cstr(e2b->user));
+}
+
+/* True if "Basic {user:}" names the one user; no field is the same. */
+static bool hfsbi_e2b_basic_ok(const hfsbi_e2b    *e2b,
+                               const hfsb_request *request) {
+    hfsb_str value =
+        hfsb_http_field_find(hfsb_request_head(request), "authorization");
+    hfsb_buf plain = HFSB_INIT;
+    hfsb_str name;
+    bool     ok;
+    if (value.len < 6 ||
+        !hfsb_http_same(hfsb_str_slice(value, 0, 6), HFSB_LIT("basic ")))
+        return true;
+    plain.alloc = e2b->dialect.alloc;
+    plain.max = 1024;
+    value = hfsbi_trim(hfsb_str_slice(value, 6, value.len));
+    ok = hfsb_base64_decode(value, &plain, NULL) == HFSB_OK;
+    name = hfsb_buf_str(&plain);
+    if (hfsb_str_find_byte(name, ':') != HFSB_NPOS)
+        name = hfsb_str_slice(name, 0, hfsb_str_find_byte(name, ':'));
+    ok = ok && hfsbi_e2b_user_ok(e2b, name);
+    hfsb_buf_free(&plain);
+    return ok;
+}
+
+/* The same for the username of the query. */
+static bool hfsbi_e2b_username_ok(const hfsbi_e2b    *e2b,
+                                  const hfsb_request *request) {
+    hfsb_buf name = HFSB_INIT;
+    bool     ok;
+    name.alloc = e2b->dialect.alloc;
+    (void)hfsb_request_query(request, "username", &name, NULL);
+    ok = hfsbi_e2b_user_ok(e2b, hfsb_buf_str(&name));
+    hfsb_buf_free(&name);
+    return ok;
+}
+
+HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_open(hfsbi_e2b    *e2b,
+                                           hfsb_request *request) {
+    hfsbi_e2b_box *box = hfsbi_e2b_box_named(e2b, request);
+    if (!box) hfsb_reply_error(request, 502, "The sandbox was not found");
+    else if (hfsbi_e2b_basic_ok(e2b, request) &&
+             hfsbi_e2b_username_ok(e2b, request))
+        return box;
+    else
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAUTHENTICATED,
+                       "There is no such user: this sandbox has one, which "
+                       "\"user\", \"root\" and no name mean.");
+    return NULL;
+}
+
+/* ---- tokens ---- */
+
+HFSBI_FN bool hfsbi_e2b_set_token(hfsbi_e2b_box *box, hfsb_str token) {
+    hfsb_sha256 sha;
+    hfsb_buf    copy = HFSB_INIT;
+    copy.alloc = box->token.alloc;
+    if (hfsb_buf_append(&copy, token) != HFSB_OK) {
+        hfsb_buf_free(&copy);
+        return false;
+    }
+    if (box->token.len) hfsbi_wipe(box->token.ptr, box->token.len);
+    hfsb_buf_free(&box->token);
+    box->token = copy;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, token);
+    hfsb_sha256_finish(&sha, box->digest);
+    return true;
+}
+
+/* Writes the signature of "path:operation:user:token[:expiration]". */
+static void hfsbi_e2b_sign(const hfsbi_e2b_box *box, const hfsb_buf *query,
+                           bool reads, char out[64]) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    hfsb_sha256   sha;
+    char         *end;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_buf_str(&query[0]));
+    hfsb_sha256_write(&sha, reads ? HFSB_LIT(":read:") : HFSB_LIT(":write:"));
+    hfsb_sha256_write(&sha, hfsb_buf_str(&query[1]));
+    hfsb_sha256_write(&sha, HFSB_LIT(":"));
+    hfsb_sha256_write(&sha, hfsb_buf_str(&box->token));
+    if (query[2].len) {
+        hfsb_sha256_write(&sha, HFSB_LIT(":"));
+        hfsb_sha256_write(&sha, hfsb_buf_str(&query[2]));
+    }
+    hfsb_sha256_finish(&sha, digest);
+    hfsbi_wipe(&sha, sizeof sha);
+    memcpy(out, "v1_", 3);
+    end = hfsbi_base64_write(
+        hfsb_str_make((const char *)digest, sizeof digest), out + 3);
+    while (end[-1] == '=') end--;
+    *end = '\0';
+}
+
+/* True if the query is signed with the token of the sandbox. */
+static bool hfsbi_e2b_is_signed(const hfsbi_e2b_box *box,
+                                const hfsb_request  *request) {
+    static const char *const keys[] = {"path", "username",
+                                       "signature_expiration", "signature"};
+    hfsb_str                 method = hfsb_request_head(request)->method;
+    bool                     ok = box->token.len > 0;
+    hfsb_buf                 query[4] = {HFSB_INIT};
+    char                     want[64];
+    unsigned long long       until = 0;
+    unsigned                 diff = 0;
+    size_t                   i;
+    for (i = 0; i < 4; i++) {
+        memset(&query[i], 0, sizeof query[i]);
+        query[i].alloc = box->e2b->dialect.alloc;
+        if (hfsb_request_query(request, keys[i], &query[i], NULL) ==
+            HFSB_NOMEM)
+            ok = false;
+    }
+    hfsbi_e2b_sign(box, query, !hfsb_str_equal(method, HFSB_LIT("POST")),
+                   want);
+    ok = ok && query[3].len == strlen(want);
+    for (i = 0; ok && want[i]; i++)
+        diff |= (unsigned)(unsigned char)want[i] ^
+                (unsigned)(unsigned char)query[3].ptr[i];
+    if (query[2].len &&
+        (hfsbi_read_decimal(hfsb_buf_str(&query[2]), 1ull << 60, &until) !=
+             query[2].len ||
+         (long long)until < hfsbi_time_ns() / 1000000000))
+        ok = false;
+    for (i = 0; i < 4; i++) hfsb_buf_free(&query[i]);
+    return ok && !diff;
+}
+
+/* True when nobody has set a token yet, and the server waits for one. */
+static bool hfsbi_e2b_is_new(const hfsbi_dialect *d,
+                             const hfsbi_e2b_box *box) {
+    return !box->token.len && !d->has_token && !hfsbi_server_token(d->server);
+}
+
+static bool hfsbi_e2b_trusts(hfsbi_face *face, hfsb_request *request) {
+    hfsbi_dialect *d = hfsbi_dialect_of(face);
+    hfsbi_e2b     *e2b = (hfsbi_e2b *)(void *)d;
+    hfsb_str       path = hfsb_request_head(request)->path;
+    hfsbi_e2b_box *box = hfsbi_e2b_box_named(e2b, request);
+    if (hfsb_str_starts(path, HFSB_LIT("/v2/sandboxes")) ||
+        hfsb_str_starts(path, HFSB_LIT("/sandboxes")))
+        return hfsbi_dialect_trusts(d, request, "x-api-key", NULL);
+    if (!box) return false;
+    if (hfsb_str_equal(path, HFSB_LIT("/init")) && hfsbi_e2b_is_new(d, box))
+        return true; /* the first caller sets it */
+    if (!box->token.len)
+        return hfsbi_dialect_trusts(d, request, "x-access-token", NULL);
+    if (hfsb_str_equal(path, HFSB_LIT("/files")) &&
+        !hfsb_http_field_find(hfsb_request_head(request), "x-access-token")
+             .ptr)
+        return hfsbi_e2b_is_signed(box, request);
+    return hfsbi_request_proves(request, "x-access-token", NULL, box->digest);
+}
+
+/* ---- reading requests ---- */
+
+HFSBI_FN const hfsb_json_value *hfsbi_e2b_get(const hfsb_json_value *object,
+                                              const char            *name,
+                                              const char            *other) {
+    const hfsb_json_value *value = hfsb_json_get(object, name);
+    return value ? value : hfsb_json_get(object, other);
+}
+
+HFSBI_FN long long hfsbi_e2b_field(const hfsb_request *request,
+                                   const char *name, long long fallback) {
+    hfsb_str value = hfsb_http_field_find(hfsb_request_head(request), name);
+    unsigned long long n = 0;
+    if (!value.len ||
+        hfsbi_read_decimal(value, 9999999999ull, &n) != value.len)
+        return fallback;
+    return (long long)n;
+}
+
+HFSBI_FN long long hfsbi_e2b_beat_ms(const hfsb_request *request) {
+    long long n = hfsbi_e2b_field(request, "keepalive-ping-interval", 90);
+    return (n < 1 || n > 86400 ? 90 : n) * 1000;
+}
+
+HFSBI_FN bool hfsbi_e2b_join(hfsb_str base, hfsb_str path, hfsb_buf *out) {
+    if (hfsb_str_equal(path, HFSB_LIT("~"))) path = HFSB_LIT("");
+    else if (hfsb_str_starts(path, HFSB_LIT("~/")))
+        path = hfsb_str_slice(path, 2, path.len);
+    return hfsb_path_join(base, path, out) == HFSB_OK;
+}
+
+HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
+                             hfsb_buf *out) {
+    const hfsb_root *root = box->tools->place;
+    hfsb_str         base = hfsb_buf_str(&box->work_dir);
+    char             here[PATH_MAX];
+    if (!base.len) base = hfsb_root_work_dir(root);
+    if (!base.len) base = hfsb_root_path(root);
+    if (!base.len && getcwd(here, sizeof here)) base = hfsb_cstr(here);
+    return hfsbi_e2b_join(base, path, out);
+}
+
+/* The message of a stream, which is one envelope. */
+static bool hfsbi_e2b_unwrap(hfsb_request *request, hfsb_str body,
+                             hfsb_str *message) {
+    hfsbi_connect_reader reader = HFSB_INIT;
+    hfsbi_connect_piece  piece;
+    hfsb_err             err = HFSB_INIT;
+    size_t               used = 0;
+    hfsbi_connect_event  event =
+        hfsbi_connect_next(&reader, body, true, &piece, &used, &err);
+    *message = piece.data;
+    if (event == HFSBI_CONNECT_DATA && piece.over && used == body.len)
+        return true;
+    if (event == HFSBI_CONNECT_DATA) /* the rest tells why */
+        event =
+            hfsbi_connect_next(&reader, hfsb_str_slice(body, used, body.len),
+                               true, &piece, &used, &err);
+    hfsbi_e2b_fail(request,
+                   event == HFSBI_CONNECT_BAD ? piece.code
+                                              : HFSBI_CONNECT_INVALID_ARGUMENT,
+                   "%s",
+                   event == HFSBI_CONNECT_BAD
+                       ? err.msg
+                       : "The request must be one message.");
+    return false;
+}
+
+/* Parses the message; false after an error reply. */
+static bool hfsbi_e2b_parse(hfsb_request *request, hfsb_str text,
+                            hfsb_json_doc *doc) {
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    hfsb_err             err = HFSB_INIT;
+    hfsb_status          st;
+    opts.max_values = HFSBI_ARGUMENT_VALUES;
+    if (!text.len) text = HFSB_LIT("{}");
+    st = hfsb_json_parse(text, &opts, doc, &err);
+    if (st == HFSB_OK && hfsb_json_type_of(doc->root) == HFSB_JSON_OBJECT)
+        return true;
+    if (st == HFSB_OK)
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_INVALID_ARGUMENT,
+                       "The message must be a JSON object.");
+    else hfsbi_e2b_fail(request, hfsbi_e2b_code(st), "%s", err.msg);
+    hfsb_json_free(doc);
+    return false;
+}
+
+HFSBI_FN bool hfsbi_e2b_ask_open(hfsbi_e2b *e2b, hfsb_request *request,
+                                 bool stream, hfsbi_e2b_ask *ask) {
+    hfsb_buf body = HFSB_INIT;
+    hfsb_str text;
+    bool     ok;
+    memset(ask, 0, sizeof *ask);
+    ask->doc.alloc = e2b->dialect.alloc;
+    if (stream ? !hfsbi_e2b_is_stream(request)
+               : !hfsbi_request_is_json(request)) {
+        hfsbi_e2b_reply_error(request, 415, "unknown",
+                              stream ? HFSB_LIT("Content-Type must be "
+                                                "application/connect+json.")
+                                     : HFSB_LIT("Content-Type must be "
+                                                "application/json."));
+        return false;
+    }
+    ask->box = hfsbi_e2b_box_open(e2b, request);
+    if (!ask->box) return false;
+    /* a stream may last for days: its request need not be kept */
+    hfsbi_request_take_body(request, &body);
+    text = hfsb_buf_str(&body);
+    ok = (!stream || hfsbi_e2b_unwrap(request, text, &text)) &&
+         hfsbi_e2b_parse(request, text, &ask->doc);
+    hfsb_buf_free(&body);
+    return ok;
+}
+
+/* ---- environments ---- */
+
+/* Removes a variable from a list. */
+static void hfsbi_e2b_unset(hfsb_buf *list, hfsb_str name) {
+    size_t at = 0, n;
+    for (; at < list->len; at += n) {
+        n = strlen(list->ptr + at) + 1;
+        if (!hfsb_str_equal(hfsbi_env_name(list->ptr + at), name)) continue;
+        memmove(list->ptr + at, list->ptr + at + n, list->len - at - n);
+        hfsb_buf_truncate(list, list->len - n);
+        return;
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_e2b_set_env(hfsb_buf              *list,
+                                       const hfsb_json_value *object,
+                                       hfsb_err              *err) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    while (hfsb_json_next(&it)) {
+        hfsb_str value = hfsb_json_str(it.value, hfsb_str_make(NULL, 0));
+        if (!it.key.len || !value.ptr ||
+            hfsb_str_find_byte(it.key, '=') != HFSB_NPOS ||
+            hfsb_str_find_byte(it.key, '\0') != HFSB_NPOS ||
+            hfsb_str_find_byte(value, '\0') != HFSB_NPOS)
+            return hfsbi_fail(err, HFSB_ARG, 0,
+                              "A variable of the environment is invalid: it "
+                              "needs a name without \"=\", and a text.");
+        hfsbi_e2b_unset(list, it.key);
+        hfsb_buf_append(list, it.key);
+        hfsb_buf_append_byte(list, '=');
+        hfsb_buf_append(list, value);
+        hfsb_buf_append_byte(list, '\0');
+    }
+    return list->status == HFSB_OK
+               ? HFSB_OK
+               : hfsbi_fail_status(err, HFSB_NOMEM, "Environment");
+}
+
+HFSBI_FN void hfsbi_e2b_put_env(hfsb_json_writer *w, const hfsb_buf *list) {
+    size_t at = 0;
+    for (; at < list->len; at += strlen(list->ptr + at) + 1) {
+        hfsb_str all = hfsb_cstr(list->ptr + at);
+        hfsb_str name = hfsbi_env_name(list->ptr + at);
+        hfsb_json_put_key(w, name);
+        hfsb_json_put_str(w, hfsb_str_slice(all, name.len + 1, all.len));
+    }
+}
+
+/* ---- the dialect ---- */
+
+static void hfsbi_e2b_box_end(hfsbi_e2b_box *box) {
+    hfsbi_e2b_end_watchers(box);
+    hfsbi_jobs_end(box->tools, HFSB_LIT(""));
+}
+
+static void hfsbi_e2b_end_part(hfsbi_server_part *part) {
+    hfsbi_e2b     *e2b = (hfsbi_e2b *)(void *)part;
+    hfsbi_e2b_box *box = e2b->boxes;
+    hfsbi_e2b_box_end(&e2b->own);
+    for (; box; box = box->next) hfsbi_e2b_box_end(box);
+}
+
+static bool hfsbi_e2b_busy(hfsbi_server_part *part) {
+    hfsbi_e2b     *e2b = (hfsbi_e2b *)(void *)part;
+    hfsbi_e2b_box *box = e2b->boxes;
+    if (hfsbi_tools_in_use(e2b->own.tools)) return true;
+    for (; box; box = box->next)
+        if (box->lease.removing || hfsbi_tools_in_use(box->tools)) return true;
+    return false;
+}
+
+/* Finds the name of our user, or writes its number. */
+static void hfsbi_e2b_find_user(hfsbi_e2b *e2b) {
+    unsigned long      uid = (unsigned long)geteuid();
+    unsigned long long n;
+    hfsb_buf           all = HFSB_INIT;
+    hfsb_str           rest, line, name, field;
+    all.alloc = e2b->dialect.alloc;
+    (void)snprintf(e2b->user, sizeof e2b->user, "%lu", uid);
+    if (hfsb_file_read(NULL, HFSB_LIT("/etc/passwd"), 1 << 20, &all, NULL,
+                       NULL) != HFSB_OK)
+        return;
+    rest = hfsb_buf_str(&all);
+    while (hfsbi_list_next(&rest, '\n', &line)) {
+        if (!hfsbi_list_next(&line, ':', &name) ||
+            name.len >= sizeof e2b->user ||
+            !hfsbi_list_next(&line, ':', &field) ||
+            !hfsbi_list_next(&line, ':', &field) ||
+            hfsbi_read_decimal(field, ~0u, &n) != field.len || n != uid)
+            continue;
+        memcpy(e2b->user, name.ptr, name.len);
+        e2b->user[name.len] = '\0';
+        break;
+    }
+    hfsb_buf_free(&all);
+}
+
+static hfsb_status hfsbi_e2b_open(hfsbi_dialect           *d,
+                                  const hfsb_dialect_opts *opts,
+                                  hfsb_err                *err) {
+    hfsbi_e2b  *e2b = (hfsbi_e2b *)(void *)d;
+    hfsb_status st;
+    e2b->own.e2b = e2b;
+    e2b->own.tools = d->tools;
+    e2b->own.token.alloc = e2b->own.env.alloc = d->alloc;
+    e2b->own.work_dir.alloc = d->alloc;
+    d->part.end = hfsbi_e2b_end_part;
+    d->part.busy = hfsbi_e2b_busy;
+    d->face.trusts = hfsbi_e2b_trusts;
+    d->face.refuse = hfsbi_e2b_refuse;
+    hfsbi_e2b_find_user(e2b);
+    if (opts->token.len && !hfsbi_e2b_set_token(&e2b->own, opts->token))
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Adding e2b");
+    st = hfsbi_e2b_add_rest(e2b, err);
+    if (st == HFSB_OK) st = hfsbi_e2b_add_process(e2b, err);
+    if (st == HFSB_OK) st = hfsbi_e2b_add_input(e2b, err);
+    if (st == HFSB_OK) st = hfsbi_e2b_add_files(e2b, err);
+    if (st == HFSB_OK) st = hfsbi_e2b_add_watch(e2b, err);
+    if (st == HFSB_OK) st = hfsbi_e2b_add_control(e2b, err);
+    return st;
+}
+
+static void hfsbi_e2b_close(hfsbi_dialect *d) {
+    hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)d;
+    while (e2b->boxes) hfsbi_e2b_box_free(e2b->boxes);
+    if (e2b->own.tools) hfsbi_e2b_end_watchers(&e2b->own);
+    if (e2b->own.token.len) hfsbi_wipe(e2b->own.token.ptr, e2b->own.token.len);
+    hfsb_buf_free(&e2b->own.token);
+    hfsb_buf_free(&e2b->own.env);
+    hfsb_buf_free(&e2b->own.work_dir);
+}
+
+HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_e2b(void) {
+    static const hfsbi_dialect_kind kind = {"e2b", sizeof(hfsbi_e2b),
+                                            hfsbi_e2b_open, hfsbi_e2b_close};
+    return &kind;
+}
+
+/* ---- src/dialect/e2b_rest.c ---- */
+/* e2b_rest.c - E2B's envd: the calls that are plain HTTP.
+
+       GET  /health          204 while the sandbox lives
+       GET  /metrics, /envs  figures of the machine; variables of the sandbox
+       POST /init            sets token, variables and work directory, late:
+                             the first caller sets the token, later ones need it
+       GET  /files           a file, by fetch.c
+       POST /files           a body, or the parts of one, by upload.c
+       POST /files/compose   joins files, in a pool thread */
+/* ---- health, variables, init ---- */
+
+static void hfsbi_e2b_health(void *user, hfsb_request *request) {
+    if (hfsbi_e2b_box_named((hfsbi_e2b *)user, request))
+        hfsb_reply(request, 204, "", HFSB_LIT(""));
+    else hfsb_reply_error(request, 502, "The sandbox was not found");
+}
+
+static void hfsbi_e2b_envs(void *user, hfsb_request *request) {
+    hfsbi_e2b_box   *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
+    hfsb_json_writer w;
+    hfsb_buf         out = HFSB_INIT;
+    if (!box) return;
+    out.alloc = box->env.alloc;
+    hfsb_json_writer_init(&w, &out, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_e2b_put_env(&w, &box->env);
+    hfsb_json_put_end(&w);
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
+/* Applies the message of /init, all of it or nothing. */
+static hfsb_status hfsbi_e2b_init_apply(hfsbi_e2b_box         *box,
+                                        const hfsb_json_value *message,
+                                        hfsb_err              *err) {
+    hfsb_str token = hfsb_json_str(
+        hfsbi_e2b_get(message, "accessToken", "access_token"), HFSB_LIT(""));
+    hfsb_str work = hfsb_json_str(
+        hfsbi_e2b_get(message, "defaultWorkdir", "default_workdir"),
+        HFSB_LIT(""));
+    hfsb_buf    env = HFSB_INIT, dir = HFSB_INIT;
+    hfsb_status st;
+    env.alloc = dir.alloc = box->env.alloc;
+    hfsb_buf_append(&env, hfsb_buf_str(&box->env));
+    st = hfsbi_e2b_set_env(&env, hfsbi_e2b_get(message, "envVars", "env_vars"),
+                           err);
+    if (st == HFSB_OK && (!hfsbi_e2b_path(box, work, &dir) ||
+                          (token.len && !hfsbi_e2b_set_token(box, token))))
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Init");
+    if (st == HFSB_OK) {
+        hfsb_buf_free(&box->env);
+        hfsb_buf_free(&box->work_dir);
+        box->env = env;
+        box->work_dir = dir;
+        return HFSB_OK;
+    }
+    hfsb_buf_free(&env);
+    hfsb_buf_free(&dir);
+    return st;
+}
+
+static void hfsbi_e2b_init(void *user, hfsb_request *request) {
+    hfsbi_e2b_box *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    hfsb_status    st = HFSB_OK;
+    if (!box) return;
+    if (hfsb_request_body(request).len) {
+        if (!hfsbi_dialect_parse(request, &doc)) return;
+        st = hfsbi_e2b_init_apply(box, doc.root, &err);
+    }
+    hfsb_json_free(&doc);
+    if (st == HFSB_OK) hfsb_reply(request, 204, "", HFSB_LIT(""));
+    else
+        hfsb_reply_error(request, hfsbi_connect_status(hfsbi_e2b_code(st)),
+                         "%s", err.msg);
+}
+
+/* ---- metrics ---- */
+
+/* What /proc tells; in a thread that is not walled. */
+typedef struct hfsbi_e2b_figures {
+    hfsbi_e2b_box     *box;
+    hfsb_buf           dir;
+    unsigned long long cpu_all, cpu_idle;              /* ticks */
+    unsigned long long mem_total, mem_free, mem_cache; /* bytes */
+    unsigned long long disk_total, disk_used;
+} hfsbi_e2b_figures;
+
+/* The number after a key of a text, such as "MemTotal:". */
+static unsigned long long hfsbi_e2b_number(hfsb_str text, const char *key) {
+    size_t             at = hfsb_str_find(text, hfsb_cstr(key));
+    unsigned long long n = 0;
+    if (at == HFSB_NPOS) return 0;
+    text = hfsbi_trim(hfsb_str_slice(text, at + strlen(key), text.len));
+    (void)hfsbi_read_decimal(text, ~0ull >> 12, &n);
+    return n;
+}
+
+static void hfsbi_e2b_read_cpu(hfsbi_e2b_figures *f, hfsb_str text) {
+    unsigned long long n;
+    size_t             digits, i;
+    if (!hfsb_str_starts(text, HFSB_LIT("cpu "))) return;
+    text = hfsb_str_slice(text, 4, text.len);
+    for (i = 0; i < 8; i++) { /* user nice system idle iowait irq ... */
+        while (text.len && text.ptr[0] == ' ')
+            text = hfsb_str_slice(text, 1, text.len);
+        digits = hfsbi_read_decimal(text, ~0ull >> 8, &n);
+        if (!digits) return;
+        f->cpu_all += n;
+        if (i == 3 || i == 4) f->cpu_idle += n;
+        text = hfsb_str_slice(text, digits, text.len);
+    }
+}
+
+static void hfsbi_e2b_figures_run(void *user) {
+    hfsbi_e2b_figures *f = (hfsbi_e2b_figures *)user;
+    hfsb_buf           text = HFSB_INIT;
+    hfsb_str           all;
+#ifdef __linux__
+    struct statfs fs;
+    if (f->dir.ptr && statfs(f->dir.ptr, &fs) == 0) {
+        unsigned long long block = (unsigned long long)fs.f_bsize;
+        f->disk_total = (unsigned long long)fs.f_blocks * block;
+        f->disk_used = (unsigned long long)(fs.f_blocks - fs.f_bfree) * block;
+    }
+#endif
+    text.alloc = f->dir.alloc;
+    (void)hfsb_file_read(NULL, HFSB_LIT("/proc/meminfo"), 65536, &text, NULL,
+                         NULL);
+    all = hfsb_buf_str(&text);
+    f->mem_total = hfsbi_e2b_number(all, "MemTotal:") * 1024;
+    f->mem_free = hfsbi_e2b_number(all, "MemAvailable:") * 1024;
+    f->mem_cache = hfsbi_e2b_number(all, "\nCached:") * 1024;
+    hfsb_buf_truncate(&text, 0);
+    (void)hfsb_file_read(NULL, HFSB_LIT("/proc/stat"), 1 << 20, &text, NULL,
+                         NULL);
+    hfsbi_e2b_read_cpu(f, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+}
+
+static void hfsbi_e2b_figures_done(void *user, hfsb_request *request) {
+    hfsbi_e2b_figures *f = (hfsbi_e2b_figures *)user;
+    hfsbi_e2b         *e2b = f->box->e2b;
+    hfsb_alloc         alloc = f->dir.alloc;
+    unsigned long long all = f->cpu_all - e2b->cpu_all;
+    unsigned long long idle = f->cpu_idle - e2b->cpu_idle;
+    unsigned long long used = f->mem_total - f->mem_free;
+    char               text[512];
+    long               cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    double             busy =
+        all ? 100.0 * (double)(all - (idle < all ? idle : all)) / (double)all
+                        : 0.0;
+    e2b->cpu_all = f->cpu_all; /* the next one is about the time since then */
+    e2b->cpu_idle = f->cpu_idle;
+    (void)snprintf(text, sizeof text,
+                   "{\"ts\":%lld,\"cpu_count\":%ld,\"cpu_used_pct\":%d.%02d,"
+                   "\"mem_total\":%llu,\"mem_used\":%llu,\"mem_cache\":%llu,"
+                   "\"mem_total_mib\":%llu,\"mem_used_mib\":%llu,"
+                   "\"disk_used\":%llu,\"disk_total\":%llu}",
+                   hfsbi_time_ns() / 1000000000, cpus > 0 ? cpus : 1,
+                   (int)busy, (int)((busy - (int)busy) * 100), f->mem_total,
+                   used, f->mem_cache, f->mem_total >> 20, used >> 20,
+                   f->disk_used, f->disk_total);
+    hfsb_reply(request, 200, "application/json", hfsb_cstr(text));
+    f->box->users--;
+    hfsb_buf_free(&f->dir);
+    hfsbi_array_free(&alloc, f, 1, sizeof *f);
+}
+
+static void hfsbi_e2b_metrics(void *user, hfsb_request *request) {
+    hfsbi_e2b_box     *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
+    hfsbi_e2b_figures *f;
+    if (!box) return;
+    f = (hfsbi_e2b_figures *)hfsbi_array(&box->env.alloc, 1, sizeof *f);
+    if (!f) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    memset(f, 0, sizeof *f);
+    f->box = box;
+    f->dir.alloc = box->env.alloc;
+    box->users++;
+    (void)hfsbi_e2b_path(box, HFSB_LIT(""), &f->dir);
+    hfsbi_request_work(request, false, hfsbi_e2b_figures_run,
+                       hfsbi_e2b_figures_done, f);
+}
+
+/* ---- GET /files ---- */
+
+/* Appends the absolute path of the query; false after an error reply. */
+static bool hfsbi_e2b_query_path(const hfsbi_e2b_box *box,
+                                 hfsb_request *request, bool required,
+                                 hfsb_buf *path) {
+    hfsb_buf    given = HFSB_INIT;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    given.alloc = path->alloc = box->env.alloc;
+    st = hfsb_request_query(request, "path", &given, &err);
+    if (st == HFSB_NOT_FOUND && !required) st = HFSB_OK;
+    else if (st == HFSB_NOT_FOUND || (st == HFSB_OK && !given.len && required))
+        st =
+            hfsbi_fail(&err, HFSB_ARG, 0, "path is required: /files?path=...");
+    if (st == HFSB_OK && given.len &&
+        !hfsbi_e2b_path(box, hfsb_buf_str(&given), path))
+        st = hfsbi_fail_status(&err, HFSB_NOMEM, "Path");
+    hfsb_buf_free(&given);
+    if (st == HFSB_OK) return true;
+    hfsb_reply_error(request, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
+    hfsb_buf_free(path);
+    return false;
+}
+
+static void hfsbi_e2b_box_release(void *user) {
+    ((hfsbi_e2b_box *)user)->users--;
+}
+
+static void hfsbi_e2b_files_get(void *user, hfsb_request *request) {
+    hfsbi_e2b_box   *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
+    hfsbi_fetch_opts opts = HFSB_INIT;
+    hfsb_buf         path = HFSB_INIT;
+    if (!box || !hfsbi_e2b_query_path(box, request, true, &path)) return;
+    opts.tools = box->tools;
+    opts.path = hfsb_buf_str(&path);
+    opts.release = hfsbi_e2b_box_release;
+    opts.user = box;
+    box->users++;
+    hfsbi_fetch_start(request, &opts);
+    hfsb_buf_free(&path);
+}
+
+/* ---- POST /files ---- */
+
+typedef struct hfsbi_e2b_put {
+    hfsbi_e2b_box *box;
+    hfsb_buf       base;     /* where the names of parts begin */
+    hfsb_buf       path;     /* of the query; or empty */
+    hfsb_buf       metadata; /* as of hfsbi_path_marks() */
+    hfsb_buf       written;  /* paths, each ended by NUL */
+    hfsb_status    st;       /* of setting the metadata */
+    hfsb_err       err;
+} hfsbi_e2b_put;
+
+/* A part becomes the file that the query names, or else the part itself. In a
+   thread. */
+static hfsb_status hfsbi_e2b_put_part(void *user, const hfsbi_multipart *part,
+                                      hfsb_buf *path, int *status,
+                                      hfsb_err *err) {
+    const hfsbi_e2b_put *put = (const hfsbi_e2b_put *)user;
+    if (!hfsb_str_equal(part->name, HFSB_LIT("file"))) return HFSB_OK;
+    if (put->path.len) return hfsb_buf_append(path, hfsb_buf_str(&put->path));
+    if (!part->filename.len) {
+        *status = 400;
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A part without a filename needs the path in the "
+                          "query.");
+    }
+    return hfsbi_e2b_join(hfsb_buf_str(&put->base), part->filename, path)
+               ? HFSB_OK
+               : HFSB_NOMEM;
+}
+
+static void hfsbi_e2b_put_reply(const hfsbi_e2b_put *put,
+                                hfsb_request        *request) {
+    hfsb_json_writer w;
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_str         rest = hfsb_buf_str(&put->written), path;
+    out.alloc = put->base.alloc;
+    hfsb_json_writer_init(&w, &out, NULL);
+    hfsb_json_put_array(&w);
+    while (hfsbi_list_next(&rest, '\0', &path) && path.len) {
+        hfsb_json_put_object(&w);
+        hfsbi_put_member_str(&w, "path", path);
+        hfsbi_put_member_str(&w, "name", hfsb_path_base(path));
+        hfsbi_put_member_str(&w, "type", HFSB_LIT("file"));
+        if (put->metadata.len)
+            hfsbi_e2b_put_metadata(&w, hfsb_buf_str(&put->metadata));
+        hfsb_json_put_end(&w);
+    }
+    hfsb_json_put_end(&w);
+    if (put->written.status == HFSB_OK &&
+        hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else
+        hfsb_reply_error(request, 503,
+                         "Out of memory. The files are written.");
+    hfsb_buf_free(&out);
+}
+
+static void hfsbi_e2b_put_free(hfsbi_e2b_put *put) {
+    hfsb_alloc alloc = put->base.alloc;
+    put->box->users--;
+    hfsb_buf_free(&put->base);
+    hfsb_buf_free(&put->path);
+    hfsb_buf_free(&put->metadata);
+    hfsb_buf_free(&put->written);
+    hfsbi_array_free(&alloc, put, 1, sizeof *put);
+}
+
+/* Sets the metadata of all files, in a thread. */
+static void hfsbi_e2b_put_mark(void *user) {
+    hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
+    hfsb_str       rest = hfsb_buf_str(&put->written), path;
+    while (put->st == HFSB_OK && hfsbi_list_next(&rest, '\0', &path) &&
+           path.len)
+        put->st =
+            hfsbi_path_set_marks(put->box->tools->place, path, HFSBI_E2B_MARK,
+                                 hfsb_buf_str(&put->metadata), &put->err);
+}
+
+static void hfsbi_e2b_put_marked(void *user, hfsb_request *request) {
+    hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
+    if (put->st == HFSB_OK) hfsbi_e2b_put_reply(put, request);
+    else
+        hfsb_reply_error(request, hfsbi_file_http_status(put->st),
+                         "The files are written, but not their metadata. %s",
+                         put->err.msg);
+    hfsbi_e2b_put_free(put);
+}
+
+static void hfsbi_e2b_put_done(void *user, hfsb_request *request,
+                               const hfsbi_upload_end *end) {
+    hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
+    size_t         i;
+    for (i = 0; i < end->file_count; i++) {
+        hfsb_buf_append(&put->written, hfsb_buf_str(&end->files[i].path));
+        hfsb_buf_append_byte(&put->written, '\0');
+    }
+    if (end->status && end->status < 400 && put->metadata.len) {
+        hfsb_request_on_gone(request, NULL, NULL);
+        hfsbi_request_work(request, put->box->tools->walled,
+                           hfsbi_e2b_put_mark, hfsbi_e2b_put_marked, put);
+        return;
+    }
+    if (end->status >= 400)
+        hfsb_reply_error(request, end->status, "%s", end->err->msg);
+    else if (end->status) hfsbi_e2b_put_reply(put, request);
+    hfsbi_e2b_put_free(put);
+}
+
+/* Collects the fields X-Metadata-NAME; false without memory. */
+static bool hfsbi_e2b_put_fields(hfsbi_e2b_put        *put,
+                                 const hfsb_http_head *head) {
+    const hfsb_str prefix = HFSB_LIT("x-metadata-");
+    size_t         i;
+    for (i = 0; i < head->field_count; i++) {
+        hfsb_str name = head->fields[i].name;
+        if (name.len <= prefix.len ||
+            !hfsb_http_same(hfsb_str_slice(name, 0, prefix.len), prefix))
+            continue;
+        for (name = hfsb_str_slice(name, prefix.len, name.len); name.len;
+             name = hfsb_str_slice(name, 1, name.len))
+            hfsb_buf_append_byte(&put->metadata, hfsbi_lower(name.ptr[0]));
+        hfsb_buf_append_byte(&put->metadata, '\0');
+        hfsb_buf_append(&put->metadata, head->fields[i].value);
+        hfsb_buf_append_byte(&put->metadata, '\0');
+    }
+    return put->metadata.status == HFSB_OK;
+}
+
+/* What a request to write has; NULL after an error reply. */
+static hfsbi_e2b_put *hfsbi_e2b_put_new(hfsbi_e2b_box *box,
+                                        hfsb_request *request, bool parts) {
+    hfsbi_e2b_put *put =
+        (hfsbi_e2b_put *)hfsbi_array(&box->env.alloc, 1, sizeof *put);
+    if (!put) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return NULL;
+    }
+    memset(put, 0, sizeof *put);
+    put->box = box;
+    put->base.alloc = put->path.alloc = box->env.alloc;
+    put->metadata.alloc = put->written.alloc = box->env.alloc;
+    box->users++;
+    if (!hfsbi_e2b_path(box, HFSB_LIT(""), &put->base) ||
+        !hfsbi_e2b_put_fields(put, hfsb_request_head(request)))
+        hfsb_reply_error(request, 503, "Out of memory.");
+    else if (hfsbi_e2b_query_path(box, request, !parts, &put->path))
+        return put;
+    hfsbi_e2b_put_free(put);
+    return NULL;
+}
+
+static void hfsbi_e2b_files_post(void *user, hfsb_request *request) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              type = hfsb_http_field_find(head, "content-type");
+    hfsb_str          coding = hfsb_http_field_find(head, "content-encoding");
+    bool              parts = hfsb_str_starts(type, HFSB_LIT("multipart/"));
+    hfsbi_upload_opts opts = HFSB_INIT;
+    hfsbi_e2b_box    *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
+    hfsbi_e2b_put    *put;
+    if (!box) return;
+    if (coding.len && !hfsb_http_same(coding, HFSB_LIT("identity"))) {
+        hfsb_reply_error(request, 415,
+                         "The body is compressed, which is not supported: "
+                         "send it without Content-Encoding.");
+        return;
+    }
+    put = hfsbi_e2b_put_new(box, request, parts);
+    if (!put) return;
+    opts.tools = box->tools;
+    opts.path = hfsb_buf_str(&put->path);
+    opts.no_sha256 = true;
+    if (parts) opts.part = hfsbi_e2b_put_part;
+    opts.done = hfsbi_e2b_put_done;
+    opts.user = put;
+    hfsbi_upload_start(request, &opts);
+}
+
+/* ---- POST /files/compose ---- */
+
+typedef struct hfsbi_e2b_compose {
+    hfsbi_e2b_box     *box;
+    hfsb_buf           sources; /* each ends in NUL */
+    hfsb_buf           path;
+    unsigned long long bytes;
+    hfsb_status        st;
+    hfsb_err           err;
+    long long          began;
+} hfsbi_e2b_compose;
+
+static hfsb_status hfsbi_e2b_compose_add(hfsbi_e2b_compose *c,
+                                         hfsb_file_writer *to, hfsb_str path) {
+    hfsbi_file_range range = HFSB_INIT;
+    char             block[32768];
+    size_t           got = 0;
+    hfsb_status      st = hfsbi_file_range_open(c->box->tools->place, path, 0,
+                                                ~0ull, &range, &c->err);
+    if (st != HFSB_OK) return st;
+    do {
+        st = hfsbi_file_range_read(&range, block, sizeof block, &got, &c->err);
+        if (st == HFSB_OK && got)
+            st = hfsb_file_writer_append(to, hfsb_str_make(block, got),
+                                         &c->err);
+    } while (st == HFSB_OK && got);
+    hfsbi_file_range_close(&range);
+    return st;
+}
+
+static void hfsbi_e2b_compose_run(void *user) {
+    hfsbi_e2b_compose *c = (hfsbi_e2b_compose *)user;
+    const hfsb_root   *root = c->box->tools->place;
+    hfsb_str           rest = hfsb_buf_str(&c->sources), one;
+    hfsb_file_writer  *to = NULL;
+    hfsb_file_written  written = HFSB_INIT;
+    c->st = hfsb_file_writer_open(root, hfsb_buf_str(&c->path), NULL, &to,
+                                  &c->err);
+    while (c->st == HFSB_OK && hfsbi_list_next(&rest, '\0', &one))
+        if (one.len) c->st = hfsbi_e2b_compose_add(c, to, one);
+    if (c->st == HFSB_OK)
+        c->st = hfsb_file_writer_commit(to, &written, &c->err);
+    if (to) hfsb_file_writer_close(to);
+    c->bytes = written.bytes;
+    rest = hfsb_buf_str(&c->sources);
+    while (c->st == HFSB_OK && hfsbi_list_next(&rest, '\0', &one))
+        if (one.len && !hfsb_str_equal(one, hfsb_buf_str(&c->path)))
+            (void)hfsb_file_remove(root, one, NULL); /* may be named twice */
+}
+
+static void hfsbi_e2b_compose_free(hfsbi_e2b_compose *c) {
+    hfsb_alloc alloc = c->path.alloc;
+    c->box->users--;
+    hfsb_buf_free(&c->sources);
+    hfsb_buf_free(&c->path);
+    hfsbi_array_free(&alloc, c, 1, sizeof *c);
+}
+
+static void hfsbi_e2b_compose_done(void *user, hfsb_request *request) {
+    hfsbi_e2b_compose *c = (hfsbi_e2b_compose *)user;
+    hfsb_str           path = hfsb_buf_str(&c->path);
+    hfsbi_build        b;
+    hfsbi_api_report(c->box->tools, "compose", path, "",
+                     hfsb_cstr(c->st == HFSB_OK ? "" : c->err.msg), c->began,
+                     c->bytes);
+    if (c->st == HFSB_OK) {
+        hfsbi_build_init(&b, &c->path.alloc);
+        hfsbi_build_object(&b, NULL);
+        hfsbi_build_str(&b, "path", path);
+        hfsbi_build_str(&b, "name", hfsb_path_base(path));
+        hfsbi_build_str(&b, "type", HFSB_LIT("file"));
+        hfsbi_build_end(&b);
+        hfsbi_dialect_reply(request, 200, &b);
+    } else
+        hfsb_reply_error(request, hfsbi_file_http_status(c->st), "%s",
+                         c->err.msg);
+    hfsbi_e2b_compose_free(c);
+}
+
+/* Reads the paths; false if one is missing or there is no memory. */
+static bool hfsbi_e2b_compose_read(hfsbi_e2b_compose     *c,
+                                   const hfsb_json_value *message) {
+    hfsb_str       to = hfsbi_json_get_str(message, "destination");
+    hfsb_json_iter it =
+        hfsb_json_begin(hfsbi_e2b_get(message, "source_paths", "sourcePaths"));
+    bool ok = to.len && hfsbi_e2b_path(c->box, to, &c->path);
+    while (ok && hfsb_json_next(&it)) {
+        hfsb_str path = hfsb_json_str(it.value, HFSB_LIT(""));
+        ok = path.len && hfsb_str_find_byte(path, '\0') == HFSB_NPOS &&
+             hfsbi_e2b_path(c->box, path, &c->sources) &&
+             hfsb_buf_append_byte(&c->sources, '\0') == HFSB_OK;
+    }
+    return ok && c->sources.len;
+}
+
+static void hfsbi_e2b_files_compose(void *user, hfsb_request *request) {
+    hfsbi_e2b_box     *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
+    hfsb_json_doc      doc;
+    hfsbi_e2b_compose *c;
+    bool               ok;
+    if (!box || !hfsbi_dialect_parse(request, &doc)) return;
+    c = (hfsbi_e2b_compose *)hfsbi_array(&box->env.alloc, 1, sizeof *c);
+    if (!c) {
+        hfsb_json_free(&doc);
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    memset(c, 0, sizeof *c);
+    c->box = box;
+    c->sources.alloc = c->path.alloc = box->env.alloc;
+    c->began = hfsb_clock_ms();
+    box->users++;
+    ok = hfsbi_e2b_compose_read(c, doc.root);
+    hfsb_json_free(&doc);
+    if (ok) {
+        hfsbi_request_work(request, box->tools->walled, hfsbi_e2b_compose_run,
+                           hfsbi_e2b_compose_done, c);
+        return;
+    }
+    hfsbi_e2b_compose_free(c);
+    hfsb_reply_error(request, 400,
+                     "source_paths and destination must be paths.");
+}
+
+HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err) {
+    static const hfsbi_dialect_route routes[] = {
+        {"GET", "/health", hfsbi_e2b_health, true, NULL, NULL},
+        {"GET", "/metrics", hfsbi_e2b_metrics, false, NULL, NULL},
+        {"GET", "/envs", hfsbi_e2b_envs, false, NULL, NULL},
+        {"POST", "/init", hfsbi_e2b_init, false, NULL, NULL},
+        {"GET", "/files", hfsbi_e2b_files_get, false, NULL, NULL},
+        {"POST", "/files", hfsbi_upload_finish, false, hfsbi_e2b_files_post,
+         hfsbi_upload_body},
+        {"POST", "/files/compose", hfsbi_e2b_files_compose, false, NULL, NULL},
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    return hfsbi_dialect_add(&e2b->dialect, routes, err);
+}
+
+/* ---- src/dialect/e2b_process.c ---- */
+/* e2b_process.c - E2B's process.Process: commands and terminals.
+
+   Start and Connect answer with a stream of a program (program.c):
+
+       Start ---> WAITING --> BEGUN: start, data ..., end --> freed
+       Connect -------------->  |
+                                +-- deadline, client gone --> freed
+
+   A stream takes the output at the pace of its client: while 256 KiB wait to
+   be sent it takes nothing, and the program is held when its buffer is full.
+   A client that goes away leaves the program running; the exit stays known, so
+   that a later Connect gets it.
+
+   e2b_input.c has the other direction. */
+enum {
+    HFSBI_E2B_TAKE = 12 << 10 /* bytes of output in one message */
+};
+
+/* ---- programs ---- */
+
+/* Finds the program of {"pid":1} or {"tag":""}, which the caller holds; NULL
+   after an error reply. */
+static hfsbi_job *hfsbi_e2b_select(hfsbi_e2b_box *box, hfsb_request *request,
+                                   const hfsb_json_value *selector) {
+    long long  pid = hfsb_json_int(hfsb_json_get(selector, "pid"), 0);
+    hfsb_str   tag = hfsbi_json_get_str(selector, "tag");
+    hfsbi_job *job = NULL;
+    if (pid < 0 || pid > LONG_MAX) pid = 0;
+    if (!pid && !tag.len) {
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_INVALID_ARGUMENT,
+                       "process must have a pid or a tag.");
+        return NULL;
+    }
+    job = hfsbi_program_find(box->tools, HFSB_LIT(""), (long)pid, tag);
+    if (job) return job;
+    if (pid)
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_NOT_FOUND,
+                       "There is no process with pid %lld.", pid);
+    else
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_NOT_FOUND,
+                       "There is no process with tag \"%.*s\".",
+                       (int)(tag.len < 200 ? tag.len : 200), tag.ptr);
+    return NULL;
+}
+
+HFSBI_FN hfsbi_job *hfsbi_e2b_select_running(hfsbi_e2b_box         *box,
+                                             hfsb_request          *request,
+                                             const hfsb_json_value *message) {
+    hfsbi_job *job =
+        hfsbi_e2b_select(box, request, hfsb_json_get(message, "process"));
+    if (!job || job->state == HFSBI_JOB_RUNNING) return job;
+    hfsbi_e2b_fail(
+        request, HFSBI_CONNECT_NOT_FOUND, "Process %ld %s.", job->pid,
+        job->state == HFSBI_JOB_DONE ? "has ended" : "has not started");
+    hfsbi_program_release(job);
+    return NULL;
+}
+
+/* ---- streams of a program ---- */
+
+typedef struct hfsbi_e2b_stream {
+    hfsbi_e2b_box    *box;
+    hfsb_request     *request;
+    hfsbi_job        *job;
+    hfsbi_feed_reader reader;
+    hfsbi_timer       beat, deadline;
+    long long         every; /* ms between keepalives */
+    long long         until; /* the deadline; 0: none */
+    long long         sent;  /* when the last message was */
+    bool              begun;
+    bool              starts; /* the deadline is also that of the program */
+} hfsbi_e2b_stream;
+
+static void hfsbi_e2b_stream_free(hfsbi_e2b_stream *s) {
+    hfsbi_loop *loop = s->box->tools->loop;
+    hfsb_alloc  alloc = s->box->tools->alloc;
+    hfsbi_loop_timer_clear(loop, &s->beat);
+    hfsbi_loop_timer_clear(loop, &s->deadline);
+    hfsbi_feed_detach(&s->reader);
+    if (s->job) {
+        (void)hfsbi_program_on_start(s->job, NULL, NULL);
+        hfsbi_program_release(s->job);
+    }
+    s->box->users--;
+    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+}
+
+/* Ends the stream; message: of an error (NULL: none). */
+static void hfsbi_e2b_stream_end(hfsbi_e2b_stream *s, hfsbi_connect_code code,
+                                 const char *message) {
+    hfsb_request *request = s->request;
+    hfsb_request_on_gone(request, NULL, NULL);
+    hfsb_reply_on_drained(request, NULL, NULL);
+    if (s->begun) hfsbi_e2b_end(request, code, message);
+    else hfsbi_e2b_fail(request, code, "%s", message ? message : "");
+    hfsbi_e2b_stream_free(s);
+}
+
+static void hfsbi_e2b_stream_gone(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_e2b_stream_free((hfsbi_e2b_stream *)user);
+}
+
+static void hfsbi_e2b_stream_late(hfsbi_timer *timer) {
+    hfsbi_e2b_stream *s =
+        (hfsbi_e2b_stream *)(void *)((char *)timer -
+                                     offsetof(hfsbi_e2b_stream, deadline));
+    hfsbi_e2b_stream_end(s, HFSBI_CONNECT_DEADLINE_EXCEEDED,
+                         "The timeout of the request has passed.");
+}
+
+static void hfsbi_e2b_stream_beat(hfsbi_timer *timer) {
+    hfsbi_e2b_stream *s =
+        (hfsbi_e2b_stream *)(void *)((char *)timer -
+                                     offsetof(hfsbi_e2b_stream, beat));
+    long long now = hfsb_clock_ms();
+    if (now - s->sent >= s->every) {
+        s->sent = now;
+        (void)hfsbi_e2b_send(s->request,
+                             HFSB_LIT("{\"event\":{\"keepalive\":{}}}"));
+    }
+    hfsbi_loop_timer(s->box->tools->loop, timer, s->sent + s->every);
+}
+
+/* The words of a shell for a signal. */
+static const char *hfsbi_e2b_signal_name(int number) {
+    switch (number) {
+    case SIGHUP: return "hangup";
+    case SIGINT: return "interrupt";
+    case SIGQUIT: return "quit";
+    case SIGILL: return "illegal instruction";
+    case SIGTRAP: return "trace/breakpoint trap";
+    case SIGABRT: return "aborted";
+    case SIGBUS: return "bus error";
+    case SIGFPE: return "floating point exception";
+    case SIGKILL: return "killed";
+    case SIGSEGV: return "segmentation fault";
+    case SIGPIPE: return "broken pipe";
+    case SIGALRM: return "alarm clock";
+    case SIGTERM: return "terminated";
+    default: return NULL;
+    }
+}
+
+/* Sends how the program has ended. */
+static void hfsbi_e2b_send_exit(hfsb_request          *request,
+                                const hfsbi_feed_exit *end) {
+    bool exited = end->end == HFSB_PROC_EXITED;
+    int  code = exited ? end->exit_code : -1;
+    char status[64], text[256];
+    if (exited) (void)snprintf(status, sizeof status, "exit status %d", code);
+    else if (hfsbi_e2b_signal_name(end->signal))
+        (void)snprintf(status, sizeof status, "signal: %s",
+                       hfsbi_e2b_signal_name(end->signal));
+    else if (end->end == HFSB_PROC_SIGNALED)
+        (void)snprintf(status, sizeof status, "signal %d", end->signal);
+    else (void)snprintf(status, sizeof status, "unknown");
+    (void)snprintf(text, sizeof text,
+                   "{\"event\":{\"end\":{\"exitCode\":%d,\"exited\":%s,"
+                   "\"status\":\"%s\"%s%s%s}}}",
+                   code, exited ? "true" : "false", status,
+                   code ? ",\"error\":\"" : "", code ? status : "",
+                   code ? "\"" : "");
+    (void)hfsbi_e2b_send(request, hfsb_cstr(text));
+}
+
+/* Sends a piece of output. */
+static bool hfsbi_e2b_send_data(hfsb_request           *request,
+                                const hfsbi_feed_event *event) {
+    char        text[64 + (HFSBI_E2B_TAKE + 2) / 3 * 4];
+    const char *name = event->kind == HFSBI_FEED_PTY      ? "pty"
+                       : event->kind == HFSBI_FEED_STDERR ? "stderr"
+                                                          : "stdout";
+    size_t      n = (size_t)snprintf(text, sizeof text,
+                                     "{\"event\":{\"data\":{\"%s\":\"", name);
+    n = (size_t)(hfsbi_base64_write(event->bytes, text + n) - text);
+    memcpy(text + n, "\"}}}", 4);
+    return hfsbi_e2b_send(request, hfsb_str_make(text, n + 4));
+}
+
+/* Sends what there is, as long as the client takes it. */
+static void hfsbi_e2b_stream_pump(hfsbi_e2b_stream *s) {
+    hfsbi_feed_event event;
+    char             bytes[HFSBI_E2B_TAKE];
+    while (hfsb_reply_waiting(s->request) < HFSBI_E2B_FULL &&
+           hfsbi_feed_take(&s->reader, bytes, sizeof bytes, &event)) {
+        s->sent = hfsb_clock_ms();
+        if (event.kind == HFSBI_FEED_GAP) continue;
+        if (event.kind != HFSBI_FEED_EXITED) {
+            if (!hfsbi_e2b_send_data(s->request, &event)) return;
+            continue;
+        }
+        if (s->starts && s->job->end.timed_out) {
+            hfsbi_e2b_stream_late(&s->deadline);
+            return;
+        }
+        hfsbi_e2b_send_exit(s->request, &event.exit);
+        hfsbi_e2b_stream_end(s, HFSBI_CONNECT_UNKNOWN, NULL);
+        return;
+    }
+}
+
+static void hfsbi_e2b_stream_news(void *user) {
+    hfsbi_e2b_stream *s = (hfsbi_e2b_stream *)user;
+    if (s->begun) hfsbi_e2b_stream_pump(s);
+}
+
+static void hfsbi_e2b_stream_drained(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_e2b_stream_pump((hfsbi_e2b_stream *)user);
+}
+
+/* The program runs, or could not be started. */
+static void hfsbi_e2b_stream_begin(void *user, hfsbi_job *job) {
+    hfsbi_e2b_stream *s = (hfsbi_e2b_stream *)user;
+    hfsbi_loop       *loop = s->box->tools->loop;
+    const char       *failure = hfsbi_program_failure(job);
+    char              text[80];
+    if (failure) {
+        hfsb_status st = job->result.code;
+        hfsbi_e2b_stream_end(s,
+                             job->end.timed_out
+                                 ? HFSBI_CONNECT_DEADLINE_EXCEEDED
+                             : st == HFSB_NOT_FOUND || st == HFSB_DENIED
+                                 ? HFSBI_CONNECT_INVALID_ARGUMENT
+                                 : hfsbi_e2b_code(st),
+                             failure);
+        return;
+    }
+    s->begun = true;
+    s->sent = hfsb_clock_ms();
+    hfsb_reply_begin(s->request, 200, "application/connect+json");
+    hfsb_reply_on_drained(s->request, hfsbi_e2b_stream_drained, s);
+    (void)snprintf(text, sizeof text, "{\"event\":{\"start\":{\"pid\":%ld}}}",
+                   job->pid);
+    (void)hfsbi_e2b_send(s->request, hfsb_cstr(text));
+    hfsbi_loop_timer(loop, &s->beat, s->sent + s->every);
+    if (s->until) hfsbi_loop_timer(loop, &s->deadline, s->until);
+    hfsbi_e2b_stream_pump(s);
+}
+
+/* A stream for a request, without a program yet; NULL after an error
+   reply. */
+static hfsbi_e2b_stream *hfsbi_e2b_stream_new(hfsbi_e2b_box *box,
+                                              hfsb_request  *request) {
+    long long         ms = hfsbi_e2b_field(request, "connect-timeout-ms", 0);
+    hfsbi_e2b_stream *s =
+        (hfsbi_e2b_stream *)hfsbi_array(&box->tools->alloc, 1, sizeof *s);
+    if (!s) {
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
+        return NULL;
+    }
+    memset(s, 0, sizeof *s);
+    s->box = box;
+    s->request = request;
+    s->every = hfsbi_e2b_beat_ms(request);
+    if (ms > 0) s->until = hfsb_clock_ms() + ms;
+    s->beat.fn = hfsbi_e2b_stream_beat;
+    s->deadline.fn = hfsbi_e2b_stream_late;
+    s->reader.on_news = hfsbi_e2b_stream_news;
+    s->reader.user = s;
+    box->users++;
+    return s;
+}
+
+/* Follows a program, which the stream holds from now on. */
+static void hfsbi_e2b_stream_follow(hfsbi_e2b_stream *s, hfsbi_job *job,
+                                    unsigned long long from) {
+    s->job = job;
+    hfsbi_feed_attach(job->feed, &s->reader, from);
+    hfsb_request_on_gone(s->request, hfsbi_e2b_stream_gone, s);
+    if (!hfsbi_program_on_start(job, hfsbi_e2b_stream_begin, s))
+        hfsbi_e2b_stream_begin(s, job);
+}
+
+/* ---- Start and Connect ---- */
+
+/* Appends a text and a NUL; false if it has a NUL. */
+static bool hfsbi_e2b_put_arg(hfsb_buf *out, hfsb_str text) {
+    if (hfsb_str_find_byte(text, '\0') != HFSB_NPOS) return false;
+    hfsb_buf_append(out, text);
+    hfsb_buf_append_byte(out, '\0');
+    return true;
+}
+
+/* Fills the spec of a program. HFSB_OK; HFSB_ARG; HFSB_NOMEM. */
+static hfsb_status hfsbi_e2b_spec_fill(const hfsbi_e2b_box   *box,
+                                       const hfsb_json_value *message,
+                                       hfsbi_job_spec *spec, hfsb_err *err) {
+    const hfsb_json_value *p = hfsb_json_get(message, "process");
+    const hfsb_json_value *size =
+        hfsb_json_get(hfsb_json_get(message, "pty"), "size");
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(p, "args"));
+    long long      cols = hfsb_json_int(hfsb_json_get(size, "cols"), 0);
+    long long      rows = hfsb_json_int(hfsb_json_get(size, "rows"), 0);
+    hfsb_str       cmd = hfsbi_json_get_str(p, "cmd");
+    bool           ok = hfsbi_e2b_put_arg(&spec->raw.argv, cmd);
+    hfsb_status    st;
+    if (!cmd.len)
+        return hfsbi_fail(err, HFSB_ARG, 0, "process.cmd is missing.");
+    while (hfsb_json_next(&it))
+        ok = hfsbi_e2b_put_arg(&spec->raw.argv,
+                               hfsb_json_str(it.value, HFSB_LIT(""))) &&
+             ok;
+    if (!ok)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A command or argument contains a NUL.");
+    if (hfsb_json_type_of(hfsb_json_get(message, "pty")) == HFSB_JSON_OBJECT) {
+        spec->raw.cols = cols > 0 && cols <= 65535 ? (unsigned)cols : 80;
+        spec->raw.rows = rows > 0 && rows <= 65535 ? (unsigned)rows : 24;
+    }
+    spec->raw.keep_input =
+        spec->raw.cols ||
+        hfsb_json_bool(hfsb_json_get(message, "stdin"), true);
+    hfsb_buf_append(&spec->raw.tag, hfsbi_json_get_str(message, "tag"));
+    hfsb_buf_append(&spec->env, hfsb_buf_str(&box->env));
+    st = hfsbi_e2b_set_env(&spec->env, hfsb_json_get(p, "envs"), err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_e2b_path(box, hfsbi_json_get_str(p, "cwd"), &spec->work_dir))
+        return HFSB_NOMEM;
+    return hfsbi_job_spec_status(spec);
+}
+
+static void hfsbi_e2b_start(void *user, hfsb_request *request) {
+    hfsbi_e2b_ask     ask;
+    hfsbi_e2b_stream *s;
+    hfsbi_job_spec    spec;
+    hfsbi_job        *job = NULL;
+    hfsb_err          err = HFSB_INIT;
+    hfsb_status       st;
+    if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, true, &ask)) return;
+    s = hfsbi_e2b_stream_new(ask.box, request);
+    if (!s) {
+        hfsb_json_free(&ask.doc);
+        return;
+    }
+    hfsbi_job_spec_init(&spec, &ask.box->tools->alloc);
+    st = hfsbi_e2b_spec_fill(ask.box, ask.doc.root, &spec, &err);
+    s->starts = true;
+    if (s->until) /* the same deadline ends the program */
+        spec.timeout = (double)(s->until - hfsb_clock_ms()) / 1000.0;
+    if (s->until && spec.timeout <= 0) spec.timeout = 0.001;
+    if (st == HFSB_OK)
+        st = hfsbi_program_start(ask.box->tools, &spec, 0, &job, &err);
+    hfsb_json_free(&ask.doc);
+    hfsbi_job_spec_free(&spec);
+    if (st == HFSB_OK) hfsbi_e2b_stream_follow(s, job, 0);
+    else
+        hfsbi_e2b_stream_end(s, hfsbi_e2b_code(st),
+                             err.msg[0] ? err.msg : hfsb_status_text(st));
+}
+
+static void hfsbi_e2b_connect(void *user, hfsb_request *request) {
+    hfsbi_e2b_ask     ask;
+    hfsbi_e2b_stream *s = NULL;
+    hfsbi_job        *job = NULL;
+    bool              replay;
+    if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, true, &ask)) return;
+    replay = hfsb_json_bool(hfsb_json_get(ask.doc.root, "replay"), false);
+    job = hfsbi_e2b_select(ask.box, request,
+                           hfsb_json_get(ask.doc.root, "process"));
+    hfsb_json_free(&ask.doc);
+    if (job) s = hfsbi_e2b_stream_new(ask.box, request);
+    if (s) hfsbi_e2b_stream_follow(s, job, replay ? 0 : HFSBI_FEED_NOW);
+    else hfsbi_program_release(job);
+}
+
+/* ---- calls without a stream ---- */
+
+static void hfsbi_e2b_put_program(hfsb_json_writer *w, const hfsbi_job *job) {
+    const hfsb_buf *argv = &job->spec.raw.argv;
+    size_t          at = strlen(argv->ptr) + 1;
+    hfsb_json_put_object(w);
+    hfsb_json_put_key(w, HFSB_LIT("config"));
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "cmd", hfsb_cstr(argv->ptr));
+    hfsb_json_put_key(w, HFSB_LIT("args"));
+    hfsb_json_put_array(w);
+    for (; at < argv->len; at += strlen(argv->ptr + at) + 1)
+        hfsb_json_put_str(w, hfsb_cstr(argv->ptr + at));
+    hfsb_json_put_end(w);
+    hfsb_json_put_key(w, HFSB_LIT("envs"));
+    hfsb_json_put_object(w);
+    hfsbi_e2b_put_env(w, &job->spec.env);
+    hfsb_json_put_end(w);
+    hfsbi_put_member_str(w, "cwd", hfsb_buf_str(&job->spec.work_dir));
+    hfsb_json_put_end(w);
+    hfsbi_put_member_int(w, "pid", job->pid);
+    if (job->spec.raw.tag.len)
+        hfsbi_put_member_str(w, "tag", hfsb_buf_str(&job->spec.raw.tag));
+    hfsb_json_put_end(w);
+}
+
+static void hfsbi_e2b_list(void *user, hfsb_request *request) {
+    hfsbi_e2b_ask    ask;
+    hfsb_json_writer w;
+    hfsb_buf         out = HFSB_INIT;
+    const hfsbi_job *job;
+    if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, false, &ask)) return;
+    out.alloc = ask.doc.alloc;
+    hfsb_json_free(&ask.doc);
+    hfsb_json_writer_init(&w, &out, NULL);
+    hfsb_json_put_object(&w);
+    hfsb_json_put_key(&w, HFSB_LIT("processes"));
+    hfsb_json_put_array(&w);
+    for (job = ask.box->tools->jobs; job; job = job->next)
+        if (job->feed && job->state == HFSBI_JOB_RUNNING &&
+            job->spec.raw.argv.len)
+            hfsbi_e2b_put_program(&w, job);
+    hfsb_json_put_end(&w);
+    hfsb_json_put_end(&w);
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
+/* Replies {} or with the failure, and releases the program. */
+static void hfsbi_e2b_reply_status(hfsb_request *request, hfsbi_job *job,
+                                   hfsb_status st, const hfsb_err *err) {
+    if (st == HFSB_OK) hfsbi_e2b_reply_empty(request);
+    else hfsbi_e2b_fail(request, hfsbi_e2b_code(st), "%s", err->msg);
+    hfsbi_program_release(job);
+}
+
+static void hfsbi_e2b_signal(void *user, hfsb_request *request) {
+    hfsbi_e2b_ask ask;
+    hfsb_err      err = HFSB_INIT;
+    hfsbi_job    *job;
+    hfsb_str      name;
+    int           number;
+    if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, false, &ask)) return;
+    name = hfsbi_json_get_str(ask.doc.root, "signal");
+    number = (int)hfsb_json_int(hfsb_json_get(ask.doc.root, "signal"), 0);
+    if (hfsb_str_equal(name, HFSB_LIT("SIGNAL_SIGKILL"))) number = SIGKILL;
+    if (hfsb_str_equal(name, HFSB_LIT("SIGNAL_SIGTERM"))) number = SIGTERM;
+    job = hfsbi_e2b_select_running(ask.box, request, ask.doc.root);
+    hfsb_json_free(&ask.doc);
+    if (!job) return;
+    if (number != SIGKILL && number != SIGTERM) {
+        hfsbi_program_release(job);
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_INVALID_ARGUMENT,
+                       "signal must be SIGNAL_SIGKILL or SIGNAL_SIGTERM.");
+        return;
+    }
+    hfsbi_e2b_reply_status(
+        request, job, hfsbi_program_signal(job, number, HFSB_PROC_TREE, &err),
+        &err);
+}
+
+static void hfsbi_e2b_update(void *user, hfsb_request *request) {
+    hfsbi_e2b_ask          ask;
+    hfsb_err               err = HFSB_INIT;
+    const hfsb_json_value *size;
+    hfsbi_job             *job;
+    unsigned long long     cols, rows;
+    if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, false, &ask)) return;
+    size = hfsb_json_get(hfsb_json_get(ask.doc.root, "pty"), "size");
+    cols = hfsb_json_uint(hfsb_json_get(size, "cols"), 0);
+    rows = hfsb_json_uint(hfsb_json_get(size, "rows"), 0);
+    job = hfsbi_e2b_select_running(ask.box, request, ask.doc.root);
+    hfsb_json_free(&ask.doc);
+    if (!job) return;
+    if (!size) { /* nothing is to be changed */
+        hfsbi_e2b_reply_status(request, job, HFSB_OK, &err);
+        return;
+    }
+    hfsbi_e2b_reply_status(
+        request, job,
+        hfsbi_program_resize(job, cols > 65535 ? 0 : (unsigned)cols,
+                             rows > 65535 ? 0 : (unsigned)rows, &err),
+        &err);
+}
+
+/* ---- the routes ---- */
+
+HFSBI_FN hfsb_status hfsbi_e2b_add_process(hfsbi_e2b *e2b, hfsb_err *err) {
+#define HFSBI_E2B_ROUTE(name, fn) \
+    { "POST", "/process.Process/" name, fn, false, NULL, NULL }
+    static const hfsbi_dialect_route routes[] = {
+        HFSBI_E2B_ROUTE("Start", hfsbi_e2b_start),
+        HFSBI_E2B_ROUTE("Connect", hfsbi_e2b_connect),
+        HFSBI_E2B_ROUTE("List", hfsbi_e2b_list),
+        HFSBI_E2B_ROUTE("SendSignal", hfsbi_e2b_signal),
+        HFSBI_E2B_ROUTE("Update", hfsbi_e2b_update),
+        {NULL, NULL, NULL, false, NULL, NULL}};
+#undef HFSBI_E2B_ROUTE
+    return hfsbi_dialect_add(&e2b->dialect, routes, err);
+}
+
+/* ---- src/dialect/e2b_input.c ---- */
+/* e2b_input.c - E2B's process.Process: input of programs.
+
+   Input that a program does not read yet is kept in the request, and offered
+   again a moment later: so the client waits for its reply, or its stream is
+   paused, and one request keeps one message at most. */
+enum {
+    HFSBI_E2B_GIVE = 256 << 10, /* bytes offered at once */
+    HFSBI_E2B_AGAIN_MS = 20,    /* until they are offered again */
+    HFSBI_E2B_MESSAGE = 4 << 20 /* bytes of a message of StreamInput */
+};
+
+/* Input on its way to a program: of SendInput and CloseStdin, which are
+   answered once the program has got it, or of StreamInput:
+
+       READING --message complete--> GIVING --given--> READING ... --> answered
+                                       | not yet: paused, again later
+
+   What had arrived behind the message waits in `held`. */
+typedef struct hfsbi_e2b_input {
+    hfsbi_e2b_box       *box;
+    hfsb_request        *request;
+    hfsbi_job           *job; /* of StreamInput NULL until its start */
+    hfsbi_timer          timer;
+    hfsb_buf             bytes; /* for the program */
+    size_t               given; /* of them */
+    bool                 end;   /* then the input ends */
+    bool                 stream;
+    bool                 waits; /* for the timer */
+    hfsbi_connect_reader reader;
+    hfsb_buf             message; /* so far */
+    hfsb_buf             held;
+} hfsbi_e2b_input;
+
+static void hfsbi_e2b_input_again(hfsbi_timer *timer);
+
+static hfsbi_e2b_input *hfsbi_e2b_input_new(hfsbi_e2b_box *box,
+                                            hfsb_request  *request) {
+    const hfsb_alloc *alloc = &box->tools->alloc;
+    hfsbi_e2b_input *in = (hfsbi_e2b_input *)hfsbi_array(alloc, 1, sizeof *in);
+    if (!in) {
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
+        return NULL;
+    }
+    memset(in, 0, sizeof *in);
+    in->box = box;
+    in->request = request;
+    in->bytes.alloc = in->message.alloc = in->held.alloc = *alloc;
+    in->message.max = HFSBI_E2B_MESSAGE + 1;
+    in->timer.fn = hfsbi_e2b_input_again;
+    box->users++;
+    return in;
+}
+
+static void hfsbi_e2b_input_free(hfsbi_e2b_input *in) {
+    hfsb_alloc alloc = in->bytes.alloc;
+    hfsbi_loop_timer_clear(in->box->tools->loop, &in->timer);
+    hfsbi_program_release(in->job);
+    in->box->users--;
+    hfsb_buf_free(&in->bytes);
+    hfsb_buf_free(&in->message);
+    hfsb_buf_free(&in->held);
+    hfsbi_array_free(&alloc, in, 1, sizeof *in);
+}
+
+static void hfsbi_e2b_input_gone(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_e2b_input_free((hfsbi_e2b_input *)user);
+}
+
+static void hfsbi_e2b_input_fail(hfsbi_e2b_input *in, hfsbi_connect_code code,
+                                 const char *message) {
+    hfsb_request *request = in->request;
+    hfsb_request_set(request, NULL);
+    hfsb_request_on_gone(request, NULL, NULL);
+    hfsbi_e2b_fail(request, code, "%s", message);
+    hfsbi_e2b_input_free(in);
+}
+
+/* Decodes base64 of either alphabet, padded or not. */
+static hfsb_status hfsbi_e2b_decode(hfsb_str text, hfsb_buf *out,
+                                    hfsb_err *err) {
+    hfsb_buf    plain = HFSB_INIT;
+    hfsb_status st;
+    size_t      i;
+    plain.alloc = out->alloc;
+    while (text.len && text.ptr[text.len - 1] == '=')
+        text = hfsb_str_slice(text, 0, text.len - 1);
+    hfsb_buf_append(&plain, text);
+    for (i = 0; plain.status == HFSB_OK && i < text.len; i++)
+        if (plain.ptr[i] == '-' || plain.ptr[i] == '_')
+            plain.ptr[i] = plain.ptr[i] == '-' ? '+' : '/';
+    for (; i % 4; i++) hfsb_buf_append_byte(&plain, '=');
+    st = plain.status == HFSB_OK
+             ? hfsb_base64_decode(hfsb_buf_str(&plain), out, err)
+             : plain.status;
+    hfsb_buf_free(&plain);
+    return st;
+}
+
+/* Reads {"stdin":...} or {"pty":...}. HFSB_OK; HFSB_REFUSED for the wrong one
+   of them; HFSB_SYNTAX; HFSB_NOMEM. */
+static hfsb_status hfsbi_e2b_input_read(hfsbi_e2b_input       *in,
+                                        const hfsb_json_value *input,
+                                        hfsb_err              *err) {
+    const hfsb_json_value *pty = hfsb_json_get(input, "pty");
+    const hfsb_json_value *text = pty ? pty : hfsb_json_get(input, "stdin");
+    bool                   terminal = in->job->spec.raw.cols > 0;
+    if (text && terminal != (pty != NULL))
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          terminal ? "The process has a terminal: send pty "
+                                     "instead of stdin."
+                                   : "The process has no terminal: send stdin "
+                                     "instead of pty.");
+    hfsb_buf_truncate(&in->bytes, 0);
+    in->given = 0;
+    return hfsbi_e2b_decode(hfsb_json_str(text, HFSB_LIT("")), &in->bytes,
+                            err);
+}
+
+/* Gives the program what it takes. HFSB_OK: all of it; HFSB_BUSY: again later;
+   else the failure. */
+static hfsb_status hfsbi_e2b_input_give(hfsbi_e2b_input *in, hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    while (st == HFSB_OK && (in->given < in->bytes.len || in->end)) {
+        hfsb_str piece = hfsb_str_slice(hfsb_buf_str(&in->bytes), in->given,
+                                        in->given + HFSBI_E2B_GIVE);
+        bool     last = in->given + piece.len == in->bytes.len;
+        st = hfsbi_program_input(in->job, piece, last && in->end, err);
+        if (st != HFSB_OK) break;
+        in->given += piece.len;
+        if (last) in->end = false;
+    }
+    if (st != HFSB_LIMIT) return st;
+    in->waits = true;
+    hfsbi_loop_timer(in->box->tools->loop, &in->timer,
+                     hfsb_clock_ms() + HFSBI_E2B_AGAIN_MS);
+    return HFSB_BUSY;
+}
+
+/* Gives, and answers a call without a stream. */
+static void hfsbi_e2b_input_step(hfsbi_e2b_input *in) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st = hfsbi_e2b_input_give(in, &err);
+    if (st == HFSB_BUSY) return;
+    if (st == HFSB_OK) {
+        hfsb_request_on_gone(in->request, NULL, NULL);
+        hfsbi_e2b_reply_empty(in->request);
+        hfsbi_e2b_input_free(in);
+    } else hfsbi_e2b_input_fail(in, hfsbi_e2b_code(st), err.msg);
+}
+
+/* SendInput and CloseStdin. */
+static void hfsbi_e2b_input_call(void *user, hfsb_request *request, bool end) {
+    hfsbi_e2b_ask    ask;
+    hfsb_err         err = HFSB_INIT;
+    hfsbi_job       *job;
+    hfsbi_e2b_input *in = NULL;
+    hfsb_status      st = HFSB_OK;
+    if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, false, &ask)) return;
+    job = hfsbi_e2b_select_running(ask.box, request, ask.doc.root);
+    if (job) in = hfsbi_e2b_input_new(ask.box, request);
+    if (!in) {
+        hfsbi_program_release(job);
+        hfsb_json_free(&ask.doc);
+        return;
+    }
+    in->job = job;
+    in->end = end;
+    if (!end)
+        st = hfsbi_e2b_input_read(in, hfsb_json_get(ask.doc.root, "input"),
+                                  &err);
+    else if (job->spec.raw.cols)
+        st = hfsbi_fail(&err, HFSB_REFUSED, 0,
+                        "The input of a terminal cannot be closed: send "
+                        "Ctrl-D (4) instead.");
+    hfsb_json_free(&ask.doc);
+    if (st != HFSB_OK) {
+        hfsbi_e2b_input_fail(in, hfsbi_e2b_code(st), err.msg);
+        return;
+    }
+    hfsb_request_on_gone(request, hfsbi_e2b_input_gone, in);
+    hfsbi_e2b_input_step(in);
+}
+
+static void hfsbi_e2b_send_input(void *user, hfsb_request *request) {
+    hfsbi_e2b_input_call(user, request, false);
+}
+
+static void hfsbi_e2b_close_stdin(void *user, hfsb_request *request) {
+    hfsbi_e2b_input_call(user, request, true);
+}
+
+/* A message of StreamInput is complete. False: it was refused, and `in` is
+   freed. */
+static bool hfsbi_e2b_input_message(hfsbi_e2b_input *in) {
+    hfsb_json_doc          doc = HFSB_INIT;
+    hfsb_err               err = HFSB_INIT;
+    const hfsb_json_value *start, *data;
+    hfsb_status            st;
+    doc.alloc = in->bytes.alloc;
+    st = hfsb_json_parse(hfsb_buf_str(&in->message), NULL, &doc, &err);
+    hfsb_buf_truncate(&in->message, 0);
+    start = hfsb_json_get(doc.root, "start");
+    data = hfsb_json_get(doc.root, "data");
+    if (start && !in->job) {
+        /* it replies for itself when there is no such process */
+        hfsb_request *request = in->request;
+        in->job = hfsbi_e2b_select_running(in->box, request, start);
+        if (!in->job) {
+            hfsb_json_free(&doc);
+            hfsb_request_set(request, NULL);
+            hfsb_request_on_gone(request, NULL, NULL);
+            hfsbi_e2b_input_free(in);
+            return false;
+        }
+    } else if (data && !in->job)
+        st = hfsbi_fail(&err, HFSB_ARG, 0,
+                        "The first message must be a start, with a process.");
+    else if (data)
+        st = hfsbi_e2b_input_read(in, hfsb_json_get(data, "input"), &err);
+    hfsb_json_free(&doc);
+    if (st == HFSB_OK && in->job) st = hfsbi_e2b_input_give(in, &err);
+    if (st == HFSB_OK || st == HFSB_BUSY) return true;
+    hfsbi_e2b_input_fail(in, hfsbi_e2b_code(st), err.msg);
+    return false;
+}
+
+/* Takes bytes of StreamInput. False: refused, and `in` is freed. */
+static bool hfsbi_e2b_input_take(hfsbi_e2b_input *in, hfsb_str bytes,
+                                 bool last) {
+    hfsbi_connect_piece piece;
+    hfsbi_connect_event event;
+    hfsb_err            err = HFSB_INIT;
+    size_t              used;
+    while (!in->waits) {
+        event =
+            hfsbi_connect_next(&in->reader, bytes, last, &piece, &used, &err);
+        bytes = hfsb_str_slice(bytes, used, bytes.len);
+        if (event == HFSBI_CONNECT_MORE || event == HFSBI_CONNECT_END)
+            return true;
+        if (event == HFSBI_CONNECT_BAD) {
+            hfsbi_e2b_input_fail(in, piece.code, err.msg);
+            return false;
+        }
+        hfsb_buf_append(&in->message, piece.data);
+        if (in->message.status != HFSB_OK) {
+            hfsbi_e2b_input_fail(in, HFSBI_CONNECT_UNAVAILABLE,
+                                 "Out of memory.");
+            return false;
+        }
+        if (piece.end_stream) hfsb_buf_truncate(&in->message, 0);
+        else if (piece.over && !hfsbi_e2b_input_message(in)) return false;
+    }
+    if (bytes.len && hfsb_buf_append(&in->held, bytes) != HFSB_OK) {
+        hfsbi_e2b_input_fail(in, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
+        return false;
+    }
+    return true;
+}
+
+static void hfsbi_e2b_input_again(hfsbi_timer *timer) {
+    hfsbi_e2b_input *in =
+        (hfsbi_e2b_input *)(void *)((char *)timer -
+                                    offsetof(hfsbi_e2b_input, timer));
+    hfsb_err    err = HFSB_INIT;
+    hfsb_buf    held;
+    hfsb_status st;
+    bool        ok;
+    in->waits = false;
+    if (!in->stream) {
+        hfsbi_e2b_input_step(in);
+        return;
+    }
+    st = hfsbi_e2b_input_give(in, &err);
+    if (st == HFSB_BUSY) return;
+    if (st != HFSB_OK) {
+        hfsbi_e2b_input_fail(in, hfsbi_e2b_code(st), err.msg);
+        return;
+    }
+    held = in->held;
+    memset(&in->held, 0, sizeof in->held);
+    in->held.alloc = held.alloc;
+    ok = hfsbi_e2b_input_take(in, hfsb_buf_str(&held), false);
+    hfsb_buf_free(&held);
+    if (ok && !in->waits) hfsb_request_resume(in->request);
+}
+
+static void hfsbi_e2b_stream_input_begin(void *user, hfsb_request *request) {
+    hfsbi_e2b_box   *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
+    hfsbi_e2b_input *in = box ? hfsbi_e2b_input_new(box, request) : NULL;
+    if (!in) return;
+    in->stream = true;
+    in->reader.max = HFSBI_E2B_MESSAGE;
+    hfsb_request_set(request, in);
+    hfsb_request_on_gone(request, hfsbi_e2b_input_gone, in);
+}
+
+static void hfsbi_e2b_stream_input_body(void *user, hfsb_request *request,
+                                        hfsb_str piece) {
+    hfsbi_e2b_input *in = (hfsbi_e2b_input *)hfsb_request_get(request);
+    (void)user;
+    if (in && hfsbi_e2b_input_take(in, piece, false) && in->waits)
+        hfsb_request_pause(request);
+}
+
+static void hfsbi_e2b_stream_input(void *user, hfsb_request *request) {
+    hfsbi_e2b_input *in = (hfsbi_e2b_input *)hfsb_request_get(request);
+    (void)user;
+    if (!in || !hfsbi_e2b_input_take(in, HFSB_LIT(""), true)) return;
+    hfsb_request_on_gone(request, NULL, NULL);
+    hfsbi_e2b_input_free(in);
+    hfsb_reply_begin(request, 200, "application/connect+json");
+    (void)hfsbi_e2b_send(request, HFSB_LIT("{}"));
+    hfsbi_e2b_end(request, HFSBI_CONNECT_UNKNOWN, NULL);
+}
+
+/* ---- the routes ---- */
+
+HFSBI_FN hfsb_status hfsbi_e2b_add_input(hfsbi_e2b *e2b, hfsb_err *err) {
+    static const hfsbi_dialect_route routes[] = {
+        {"POST", "/process.Process/SendInput", hfsbi_e2b_send_input, false,
+         NULL, NULL},
+        {"POST", "/process.Process/CloseStdin", hfsbi_e2b_close_stdin, false,
+         NULL, NULL},
+        {"POST", "/process.Process/StreamInput", hfsbi_e2b_stream_input, false,
+         hfsbi_e2b_stream_input_begin, hfsbi_e2b_stream_input_body},
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    return hfsbi_dialect_add(&e2b->dialect, routes, err);
+}
+
+/* ---- src/dialect/e2b_files.c ---- */
+/* e2b_files.c - E2B's filesystem.Filesystem: stat, list, make, move, remove.
+
+   Each call is one operation in a pool thread, which writes the reply:
+
+       loop: message -> operation -> thread: files, JSON -> loop: reply -> freed
+
+   Paths of clients are absolute, or begin at the work directory, which stands
+   for the home of E2B's user; all of them lead beneath the root. */
+enum { HFSBI_E2B_LIST_MAX = 32 << 20 }; /* bytes of a reply */
+
+/* ---- entries ---- */
+
+/* Writes the mode as ls does: "-rw-r--r--". */
+static void hfsbi_e2b_mode_text(hfsbi_entry_type type, unsigned mode,
+                                char out[11]) {
+    static const char letters[] = "rwxrwxrwx";
+    int               i;
+    out[0] = type == HFSBI_ENTRY_FOLDER ? 'd'
+             : type == HFSBI_ENTRY_LINK ? 'L'
+                                        : '-';
+    for (i = 0; i < 9; i++)
+        out[1 + i] = mode >> (8 - i) & 1u ? letters[i] : '-';
+    out[10] = '\0';
+}
+
+/* Writes the name of a user or group: the one we know, or its number. */
+static void hfsbi_e2b_put_owner(hfsb_json_writer *w, const char *key,
+                                unsigned long id, bool own, const char *user) {
+    char text[24];
+    (void)snprintf(text, sizeof text, "%lu", id);
+    hfsbi_put_member_str(w, key,
+                         hfsb_cstr(own       ? user
+                                   : id == 0 ? "root"
+                                             : text));
+}
+
+static void hfsbi_e2b_put_time(hfsb_json_writer     *w,
+                               const hfsb_file_info *file) {
+    hfsbi_date d = hfsbi_date_of(file->changed);
+    char       text[48];
+    (void)snprintf(text, sizeof text, "%04u-%02u-%02uT%02u:%02u:%02u.%09ldZ",
+                   d.year, d.month, d.day, d.hour, d.minute, d.second,
+                   file->changed_nanos);
+    hfsbi_put_member_str(w, "modifiedTime", hfsb_cstr(text));
+}
+
+/* Where a symlink leads: the absolute path beneath the root, or its text; and
+   what is there. */
+static void hfsbi_e2b_follow(const hfsb_root *root, hfsb_str path,
+                             hfsb_str link, hfsb_buf *target,
+                             hfsbi_path_info *info) {
+    hfsbi_path_info there;
+    hfsb_buf_truncate(target, 0);
+    if (hfsbi_path_stat(root, path, true, &there, NULL, NULL) == HFSB_OK &&
+        hfsbi_path_canonical(root, path, target, NULL) == HFSB_OK) {
+        info->type = there.type;
+        info->file.mode = there.file.mode;
+    } else hfsb_buf_append(target, link);
+}
+
+HFSBI_FN void hfsbi_e2b_put_metadata(hfsb_json_writer *w, hfsb_str list) {
+    hfsb_str name, value;
+    hfsb_json_put_key(w, HFSB_LIT("metadata"));
+    hfsb_json_put_object(w);
+    while (hfsbi_list_next(&list, '\0', &name) && name.len &&
+           hfsbi_list_next(&list, '\0', &value)) {
+        hfsb_json_put_key(w, name);
+        hfsb_json_put_str(w, value);
+    }
+    hfsb_json_put_end(w);
+}
+
+/* Writes the metadata of a file, if it has any. */
+static void hfsbi_e2b_add_metadata(hfsb_json_writer *w, const hfsb_root *root,
+                                   hfsb_str path) {
+    hfsb_buf list = HFSB_INIT;
+    list.alloc = hfsbi_root_alloc(root);
+    if (hfsbi_path_marks(root, path, HFSBI_E2B_MARK, &list, NULL) == HFSB_OK &&
+        list.len)
+        hfsbi_e2b_put_metadata(w, hfsb_buf_str(&list));
+    hfsb_buf_free(&list);
+}
+
+/* Writes an entry; a symlink is shown as what it leads to. */
+static hfsb_status hfsbi_e2b_put_info(hfsb_json_writer *w,
+                                      const hfsb_root *root, hfsb_str path,
+                                      const hfsbi_path_info *found,
+                                      hfsb_str link, const char *user) {
+    hfsbi_path_info info = *found;
+    hfsb_buf        target = HFSB_INIT;
+    char            mode[11], size[24];
+    target.alloc = hfsbi_root_alloc(root);
+    hfsbi_e2b_mode_text(info.type, info.file.mode, mode);
+    if (info.type == HFSBI_ENTRY_LINK)
+        hfsbi_e2b_follow(root, path, link, &target, &info);
+    (void)snprintf(size, sizeof size, "%llu", info.file.size);
+    hfsb_json_put_object(w);
+    hfsbi_put_member_str(w, "name", hfsb_path_base(path));
+    hfsbi_put_member_str(
+        w, "type",
+        hfsb_cstr(info.type == HFSBI_ENTRY_FILE     ? "FILE_TYPE_FILE"
+                  : info.type == HFSBI_ENTRY_FOLDER ? "FILE_TYPE_DIRECTORY"
+                  : info.type == HFSBI_ENTRY_LINK   ? "FILE_TYPE_SYMLINK"
+                                                  : "FILE_TYPE_UNSPECIFIED"));
+    hfsbi_put_member_str(w, "path", path);
+    hfsbi_put_member_str(w, "size", hfsb_cstr(size));
+    hfsbi_put_member_int(w, "mode", (long long)(info.file.mode & 0777u));
+    hfsbi_put_member_str(w, "permissions", hfsb_cstr(mode));
+    hfsbi_e2b_put_owner(w, "owner", info.uid,
+                        info.uid == (unsigned long)geteuid(), user);
+    hfsbi_e2b_put_owner(w, "group", info.gid,
+                        info.gid == (unsigned long)getegid(), user);
+    hfsbi_e2b_put_time(w, &info.file);
+    if (found->type == HFSBI_ENTRY_LINK)
+        hfsbi_put_member_str(w, "symlinkTarget", hfsb_buf_str(&target));
+    if (info.type == HFSBI_ENTRY_FILE) hfsbi_e2b_add_metadata(w, root, path);
+    hfsb_json_put_end(w);
+    hfsb_buf_free(&target);
+    return target.status;
+}
+
+HFSBI_FN hfsb_status hfsbi_e2b_put_entry(hfsb_json_writer *w,
+                                         const hfsb_root *root, hfsb_str path,
+                                         const char *user, hfsb_err *err) {
+    hfsbi_path_info info;
+    hfsb_buf        link = HFSB_INIT;
+    hfsb_status     st;
+    link.alloc = hfsbi_root_alloc(root);
+    st = hfsbi_path_stat(root, path, false, &info, &link, err);
+    if (st == HFSB_OK)
+        st = hfsbi_e2b_put_info(w, root, path, &info, hfsb_buf_str(&link),
+                                user);
+    hfsb_buf_free(&link);
+    return st;
+}
+
+/* ---- operations ---- */
+
+typedef struct hfsbi_e2b_op hfsbi_e2b_op;
+
+struct hfsbi_e2b_op {
+    hfsbi_e2b_box *box;
+    const char    *name; /* for the journal */
+    hfsb_status (*run)(hfsbi_e2b_op *op);
+    hfsb_buf           path, to;
+    unsigned long long depth;
+    hfsb_json_writer   w;
+    hfsb_buf           out;
+    hfsb_status        st;
+    hfsb_err           err;
+    long long          began;
+};
+
+static void hfsbi_e2b_op_free(hfsbi_e2b_op *op) {
+    hfsb_alloc alloc = op->path.alloc;
+    op->box->users--;
+    hfsb_buf_free(&op->path);
+    hfsb_buf_free(&op->to);
+    hfsb_buf_free(&op->out);
+    hfsbi_array_free(&alloc, op, 1, sizeof *op);
+}
+
+/* Writes {"entry":...} for the path that is the result. */
+static hfsb_status hfsbi_e2b_op_entry(hfsbi_e2b_op *op, const hfsb_buf *path) {
+    hfsb_json_put_key(&op->w, HFSB_LIT("entry"));
+    return hfsbi_e2b_put_entry(&op->w, op->box->tools->place,
+                               hfsb_buf_str(path), op->box->e2b->user,
+                               &op->err);
+}
+
+static hfsb_status hfsbi_e2b_run_stat(hfsbi_e2b_op *op) {
+    return hfsbi_e2b_op_entry(op, &op->path);
+}
+
+static hfsb_status hfsbi_e2b_run_make(hfsbi_e2b_op *op) {
+    hfsb_status st = hfsbi_path_make_folder(
+        op->box->tools->place, hfsb_buf_str(&op->path), 0,
+        HFSBI_MAKE_PARENTS | HFSBI_MAKE_NEW, NULL, &op->err);
+    return st == HFSB_OK ? hfsbi_e2b_op_entry(op, &op->path) : st;
+}
+
+static hfsb_status hfsbi_e2b_run_move(hfsbi_e2b_op *op) {
+    hfsb_status st = hfsbi_path_move(
+        op->box->tools->place, hfsb_buf_str(&op->path), hfsb_buf_str(&op->to),
+        HFSBI_MOVE_REPLACE | HFSBI_MOVE_PARENTS, &op->err);
+    return st == HFSB_OK ? hfsbi_e2b_op_entry(op, &op->to) : st;
+}
+
+static hfsb_status hfsbi_e2b_run_remove(hfsbi_e2b_op *op) {
+    hfsbi_remove_opts opts = HFSB_INIT;
+    hfsb_status       st;
+    opts.tree = opts.force = true;
+    st = hfsbi_path_remove_all(op->box->tools->place, hfsb_buf_str(&op->path),
+                               &opts, NULL, &op->err);
+    return st == HFSB_NOT_FOUND ? HFSB_OK : st;
+}
+
+static hfsb_status hfsbi_e2b_list_entry(void                   *user,
+                                        const hfsbi_list_entry *entry) {
+    hfsbi_e2b_op *op = (hfsbi_e2b_op *)user;
+    hfsb_buf      path = HFSB_INIT;
+    hfsb_status   st;
+    path.alloc = op->path.alloc;
+    st = hfsb_path_join(hfsb_buf_str(&op->path), entry->path, &path);
+    if (st == HFSB_OK)
+        st = hfsbi_e2b_put_info(&op->w, op->box->tools->place,
+                                hfsb_buf_str(&path), &entry->info, entry->link,
+                                op->box->e2b->user);
+    hfsb_buf_free(&path);
+    if (st == HFSB_OK && op->out.status != HFSB_OK)
+        st = hfsbi_fail(&op->err, op->out.status, 0,
+                        op->out.status == HFSB_LIMIT
+                            ? "The list is too long: ask for less depth."
+                            : "Out of memory.");
+    return st;
+}
+
+static hfsb_status hfsbi_e2b_run_list(hfsbi_e2b_op *op) {
+    hfsbi_list_opts opts = HFSB_INIT;
+    hfsbi_listed    listed = HFSB_INIT;
+    hfsb_status     st;
+    opts.depth = op->depth > HFSBI_FINDER_DEPTH ? (size_t)HFSBI_FINDER_DEPTH
+                                                : (size_t)op->depth;
+    opts.fn = hfsbi_e2b_list_entry;
+    opts.user = op;
+    op->out.max = HFSBI_E2B_LIST_MAX;
+    hfsb_json_put_key(&op->w, HFSB_LIT("entries"));
+    hfsb_json_put_array(&op->w);
+    st = hfsbi_path_list(op->box->tools->place, hfsb_buf_str(&op->path), &opts,
+                         &listed, &op->err);
+    hfsb_json_put_end(&op->w);
+    if (st == HFSB_OK && listed.more)
+        st = hfsbi_fail(&op->err, HFSB_TIMEOUT, 0,
+                        "The list takes too long: ask for less depth.");
+    return st;
+}
+
+static void hfsbi_e2b_op_run(void *user) {
+    hfsbi_e2b_op *op = (hfsbi_e2b_op *)user;
+    hfsb_json_writer_init(&op->w, &op->out, NULL);
+    hfsb_json_put_object(&op->w);
+    op->st = op->run(op);
+    hfsb_json_put_end(&op->w);
+    if (op->st == HFSB_OK) op->st = hfsb_json_writer_finish(&op->w, &op->err);
+}
+
+static void hfsbi_e2b_op_done(void *user, hfsb_request *request) {
+    hfsbi_e2b_op *op = (hfsbi_e2b_op *)user;
+    const char   *words =
+        op->err.msg[0] ? op->err.msg : hfsb_status_text(op->st);
+    hfsbi_api_report(op->box->tools, op->name, hfsb_buf_str(&op->path), "",
+                     op->st == HFSB_OK ? HFSB_LIT("") : hfsb_cstr(words),
+                     op->began, op->out.len);
+    if (op->st == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &op->out);
+    else hfsbi_e2b_fail(request, hfsbi_e2b_code(op->st), "%s", words);
+    hfsbi_e2b_op_free(op);
+}
+
+/* Reads the paths of a message; false after an error reply. */
+static bool hfsbi_e2b_op_read(hfsbi_e2b_op *op, hfsb_request *request,
+                              const hfsb_json_value *message, bool moves) {
+    hfsb_str path = hfsbi_json_get_str(message, moves ? "source" : "path");
+    hfsb_str to = hfsbi_json_get_str(message, "destination");
+    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS || (moves && !path.len) ||
+        (moves && (!to.len || hfsb_str_find_byte(to, '\0') != HFSB_NPOS)))
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_INVALID_ARGUMENT,
+                       "A path is missing or contains a NUL.");
+    else if (!hfsbi_e2b_path(op->box, path, &op->path) ||
+             (moves && !hfsbi_e2b_path(op->box, to, &op->to)))
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
+    else return true;
+    return false;
+}
+
+static void hfsbi_e2b_op_start(void *user, hfsb_request *request,
+                               const char *name,
+                               hfsb_status (*run)(hfsbi_e2b_op *op)) {
+    hfsbi_e2b_ask ask;
+    hfsbi_e2b_op *op;
+    bool          ok;
+    if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, false, &ask)) return;
+    op = (hfsbi_e2b_op *)hfsbi_array(&ask.doc.alloc, 1, sizeof *op);
+    if (!op) {
+        hfsb_json_free(&ask.doc);
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
+        return;
+    }
+    memset(op, 0, sizeof *op);
+    op->box = ask.box;
+    op->box->users++;
+    op->name = name;
+    op->run = run;
+    op->path.alloc = op->to.alloc = op->out.alloc = ask.doc.alloc;
+    op->began = hfsb_clock_ms();
+    op->depth = hfsb_json_uint(hfsb_json_get(ask.doc.root, "depth"), 1);
+    ok = hfsbi_e2b_op_read(op, request, ask.doc.root,
+                           run == hfsbi_e2b_run_move);
+    hfsb_json_free(&ask.doc);
+    if (ok)
+        hfsbi_request_work(request, op->box->tools->walled, hfsbi_e2b_op_run,
+                           hfsbi_e2b_op_done, op);
+    else hfsbi_e2b_op_free(op);
+}
+
+static void hfsbi_e2b_stat(void *user, hfsb_request *request) {
+    hfsbi_e2b_op_start(user, request, "stat", hfsbi_e2b_run_stat);
+}
+
+static void hfsbi_e2b_make_dir(void *user, hfsb_request *request) {
+    hfsbi_e2b_op_start(user, request, "mkdir", hfsbi_e2b_run_make);
+}
+
+static void hfsbi_e2b_move(void *user, hfsb_request *request) {
+    hfsbi_e2b_op_start(user, request, "move", hfsbi_e2b_run_move);
+}
+
+static void hfsbi_e2b_list_dir(void *user, hfsb_request *request) {
+    hfsbi_e2b_op_start(user, request, "list", hfsbi_e2b_run_list);
+}
+
+static void hfsbi_e2b_remove(void *user, hfsb_request *request) {
+    hfsbi_e2b_op_start(user, request, "remove", hfsbi_e2b_run_remove);
+}
+
+HFSBI_FN hfsb_status hfsbi_e2b_add_files(hfsbi_e2b *e2b, hfsb_err *err) {
+#define HFSBI_E2B_ROUTE(name, fn) \
+    { "POST", "/filesystem.Filesystem/" name, fn, false, NULL, NULL }
+    static const hfsbi_dialect_route routes[] = {
+        HFSBI_E2B_ROUTE("Stat", hfsbi_e2b_stat),
+        HFSBI_E2B_ROUTE("MakeDir", hfsbi_e2b_make_dir),
+        HFSBI_E2B_ROUTE("Move", hfsbi_e2b_move),
+        HFSBI_E2B_ROUTE("ListDir", hfsbi_e2b_list_dir),
+        HFSBI_E2B_ROUTE("Remove", hfsbi_e2b_remove),
+        {NULL, NULL, NULL, false, NULL, NULL}};
+#undef HFSBI_E2B_ROUTE
+    return hfsbi_dialect_add(&e2b->dialect, routes, err);
+}
+
+/* ---- src/dialect/e2b_watch.c ---- */
+/* e2b_watch.c - E2B's filesystem.Filesystem: watching directories.
+
+   A watcher (watch.c) belongs to a stream, WatchDir, or waits to be asked by
+   its id, GetWatcherEvents:
+
+       OPENING (thread) --> READY <--> READING (thread) --> freed
+                              \__ ended: by the client, the sandbox or the end
+                                  of the directory; after the thread
+
+   Changes are turned into messages in a thread, since an event may contain the
+   entry that has changed. A stream takes no changes while its client does not
+   read: the watcher keeps some, and reports when it had to drop others. */
+enum {
+    HFSBI_E2B_WATCHERS = 64,      /* of a sandbox, asked by id */
+    HFSBI_E2B_EVENTS = 128 << 10, /* bytes of messages made at once */
+    HFSBI_E2B_POLLED = 1 << 20    /* bytes of one reply */
+};
+
+typedef enum hfsbi_e2b_watch_state {
+    HFSBI_E2B_OPENING,
+    HFSBI_E2B_READY,
+    HFSBI_E2B_READING
+} hfsbi_e2b_watch_state;
+
+struct hfsbi_e2b_watcher {
+    hfsbi_e2b_watcher    *next;
+    hfsbi_e2b_box        *box;
+    hfsbi_e2b_watch_state state;
+    bool                  ended; /* free it as soon as no thread uses it */
+    bool                  stream, recursive, entries;
+    bool                  over, lost; /* the directory is gone; changes are */
+    bool                  more;       /* there may be changes to take */
+    bool                  news;       /* the same, since a thread reads */
+    char                  id[20];
+    hfsb_buf              path;
+    hfsbi_folder_watch   *watch;
+    hfsb_request         *request; /* of the stream, or of the one that asks */
+    hfsbi_timer           beat, deadline;
+    long long             every, until, sent, began;
+    hfsb_buf              out; /* what a thread has written */
+    hfsb_status           st;
+    hfsb_err              err;
+};
+
+/* ---- life ---- */
+
+static void hfsbi_e2b_watcher_free(hfsbi_e2b_watcher *w) {
+    hfsbi_e2b_watcher **link = &w->box->watchers;
+    hfsbi_loop         *loop = w->box->tools->loop;
+    hfsb_alloc          alloc = w->path.alloc;
+    while (*link != w) link = &(*link)->next;
+    *link = w->next;
+    hfsbi_loop_timer_clear(loop, &w->beat);
+    hfsbi_loop_timer_clear(loop, &w->deadline);
+    hfsbi_folder_watch_close(w->watch);
+    w->box->users--;
+    hfsb_buf_free(&w->path);
+    hfsb_buf_free(&w->out);
+    hfsbi_array_free(&alloc, w, 1, sizeof *w);
+}
+
+/* Ends a watcher; message: for the client of its stream (NULL: none). */
+static void hfsbi_e2b_watcher_end(hfsbi_e2b_watcher *w,
+                                  hfsbi_connect_code code,
+                                  const char        *message) {
+    if (w->stream && w->request && w->state != HFSBI_E2B_OPENING) {
+        hfsb_request *request = w->request;
+        w->request = NULL;
+        hfsb_request_on_gone(request, NULL, NULL);
+        hfsb_reply_on_drained(request, NULL, NULL);
+        hfsbi_e2b_end(request, code, message);
+    }
+    hfsbi_loop_timer_clear(w->box->tools->loop, &w->beat);
+    hfsbi_loop_timer_clear(w->box->tools->loop, &w->deadline);
+    w->ended = true;
+    if (w->state == HFSBI_E2B_READY) hfsbi_e2b_watcher_free(w);
+}
+
+HFSBI_FN void hfsbi_e2b_end_watchers(hfsbi_e2b_box *box) {
+    hfsbi_e2b_watcher *w, *next;
+    hfsbi_loop_lock(box->tools->loop);
+    for (w = box->watchers; w; w = next) {
+        next = w->next;
+        hfsbi_e2b_watcher_end(w, HFSBI_CONNECT_UNAVAILABLE,
+                              "The sandbox has ended.");
+    }
+    hfsbi_loop_unlock(box->tools->loop);
+}
+
+static void hfsbi_e2b_watcher_gone(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    (void)request;
+    w->request = NULL;
+    hfsbi_e2b_watcher_end(w, HFSBI_CONNECT_UNKNOWN, NULL);
+}
+
+static void hfsbi_e2b_watcher_late(hfsbi_timer *timer) {
+    hfsbi_e2b_watcher *w =
+        (hfsbi_e2b_watcher *)(void *)((char *)timer -
+                                      offsetof(hfsbi_e2b_watcher, deadline));
+    hfsbi_e2b_watcher_end(w, HFSBI_CONNECT_DEADLINE_EXCEEDED,
+                          "The timeout of the request has passed.");
+}
+
+static void hfsbi_e2b_watcher_beat(hfsbi_timer *timer) {
+    hfsbi_e2b_watcher *w =
+        (hfsbi_e2b_watcher *)(void *)((char *)timer -
+                                      offsetof(hfsbi_e2b_watcher, beat));
+    long long now = hfsb_clock_ms();
+    if (now - w->sent >= w->every) {
+        w->sent = now;
+        (void)hfsbi_e2b_send(w->request, HFSB_LIT("{\"keepalive\":{}}"));
+    }
+    hfsbi_loop_timer(w->box->tools->loop, timer, w->sent + w->every);
+}
+
+/* ---- events, in a thread ---- */
+
+/* Writes {"name":...,"type":...,"entry":...}. */
+static void hfsbi_e2b_put_event(hfsbi_e2b_watcher *w, hfsb_json_writer *j,
+                                const char *type, hfsb_str name, bool there) {
+    hfsb_json_writer test;
+    hfsb_buf         path = HFSB_INIT, entry = HFSB_INIT;
+    hfsb_json_doc    doc = HFSB_INIT;
+    path.alloc = entry.alloc = doc.alloc = w->path.alloc;
+    hfsb_json_put_object(j);
+    hfsbi_put_member_str(j, "name", name);
+    hfsbi_put_member_str(j, "type", hfsb_cstr(type));
+    if (w->entries && there &&
+        hfsb_path_join(hfsb_buf_str(&w->path), name, &path) == HFSB_OK) {
+        /* what has changed may be gone: then there is no entry */
+        hfsb_json_writer_init_doc(&test, &doc);
+        if (hfsbi_e2b_put_entry(&test, w->box->tools->place,
+                                hfsb_buf_str(&path), w->box->e2b->user,
+                                NULL) == HFSB_OK &&
+            hfsb_json_writer_finish(&test, NULL) == HFSB_OK) {
+            hfsb_json_put_key(j, HFSB_LIT("entry"));
+            hfsb_json_put_value(j, doc.root);
+        } else (void)hfsb_json_writer_finish(&test, NULL);
+    }
+    hfsb_json_put_end(j);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&path);
+    hfsb_buf_free(&entry);
+}
+
+/* Appends an event as a message of a stream, or as an item of a list. */
+static void hfsbi_e2b_add_event(hfsbi_e2b_watcher *w, const char *type,
+                                hfsb_str name, bool there) {
+    hfsb_json_writer j;
+    size_t           at = w->out.len;
+    char             head[HFSBI_CONNECT_HEAD];
+    if (w->stream) hfsb_buf_append(&w->out, HFSB_LIT("12345"));
+    else if (at) hfsb_buf_append_byte(&w->out, ',');
+    if (w->stream) hfsb_buf_append(&w->out, HFSB_LIT("{\"filesystem\":"));
+    hfsb_json_writer_init(&j, &w->out, NULL);
+    hfsbi_e2b_put_event(w, &j, type, name, there);
+    (void)hfsb_json_writer_finish(&j, NULL);
+    if (!w->stream) return;
+    hfsb_buf_append_byte(&w->out, '}');
+    if (w->out.status == HFSB_OK &&
+        hfsbi_connect_write_head(0, w->out.len - at - sizeof head, head))
+        memcpy(w->out.ptr + at, head, sizeof head);
+}
+
+/* Adds a change; it may be two events. */
+static void hfsbi_e2b_add_change(hfsbi_e2b_watcher  *w,
+                                 const hfsbi_change *change) {
+    switch (change->kind) {
+    case HFSBI_CHANGE_CREATE:
+        hfsbi_e2b_add_event(w, "EVENT_TYPE_CREATE", change->path, true);
+        break;
+    case HFSBI_CHANGE_WRITE:
+        hfsbi_e2b_add_event(w, "EVENT_TYPE_WRITE", change->path, true);
+        break;
+    case HFSBI_CHANGE_REMOVE:
+        hfsbi_e2b_add_event(w, "EVENT_TYPE_REMOVE", change->path, false);
+        break;
+    case HFSBI_CHANGE_RENAME:
+        hfsbi_e2b_add_event(w, "EVENT_TYPE_RENAME", change->path, false);
+        if (change->to.len)
+            hfsbi_e2b_add_event(w, "EVENT_TYPE_CREATE", change->to, true);
+        break;
+    case HFSBI_CHANGE_CHMOD:
+        hfsbi_e2b_add_event(w, "EVENT_TYPE_CHMOD", change->path, true);
+        break;
+    case HFSBI_CHANGE_OVERFLOW: w->lost = true; break;
+    case HFSBI_CHANGE_END: w->over = true; break;
+    }
+}
+
+static void hfsbi_e2b_watcher_read(void *user) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    size_t             max = w->stream ? HFSBI_E2B_EVENTS : HFSBI_E2B_POLLED;
+    hfsbi_change       change;
+    while (w->out.len < max && !w->over && !w->lost &&
+           w->out.status == HFSB_OK) {
+        if (!hfsbi_folder_watch_next(w->watch, &change)) return;
+        hfsbi_e2b_add_change(w, &change);
+    }
+    w->more = true;
+}
+
+/* ---- streams ---- */
+
+static void hfsbi_e2b_watcher_pump(hfsbi_e2b_watcher *w);
+
+static void hfsbi_e2b_watcher_sent(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    hfsb_status        st = w->out.status;
+    w->state = HFSBI_E2B_READY;
+    w->more = w->more || w->news;
+    w->news = false;
+    if (w->ended) { /* meanwhile */
+        hfsbi_e2b_watcher_free(w);
+        return;
+    }
+    if (w->out.len && st == HFSB_OK) {
+        w->sent = hfsb_clock_ms();
+        (void)hfsb_reply_write(request, hfsb_buf_str(&w->out));
+    }
+    hfsb_buf_truncate(&w->out, 0);
+    if (st != HFSB_OK)
+        hfsbi_e2b_watcher_end(w, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
+    else if (w->lost)
+        hfsbi_e2b_watcher_end(w, HFSBI_CONNECT_INTERNAL,
+                              "There were too many changes, and some were "
+                              "lost: list the directory, and watch it "
+                              "again.");
+    else if (w->over) hfsbi_e2b_watcher_end(w, HFSBI_CONNECT_UNKNOWN, NULL);
+    else hfsbi_e2b_watcher_pump(w);
+}
+
+/* Lets a thread take changes, unless the client has to read first. */
+static void hfsbi_e2b_watcher_pump(hfsbi_e2b_watcher *w) {
+    if (w->state != HFSBI_E2B_READY || !w->more ||
+        hfsb_reply_waiting(w->request) >= HFSBI_E2B_FULL)
+        return;
+    w->more = false;
+    w->state = HFSBI_E2B_READING;
+    hfsbi_request_work(w->request, w->box->tools->walled,
+                       hfsbi_e2b_watcher_read, hfsbi_e2b_watcher_sent, w);
+}
+
+static void hfsbi_e2b_watcher_drained(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_e2b_watcher_pump((hfsbi_e2b_watcher *)user);
+}
+
+/* There are changes. */
+static void hfsbi_e2b_watcher_news(void *user) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    if (!w->stream) return; /* until it is asked */
+    if (w->state == HFSBI_E2B_READY) {
+        w->more = true;
+        hfsbi_e2b_watcher_pump(w);
+    } else w->news = true;
+}
+
+static void hfsbi_e2b_watcher_begin(hfsbi_e2b_watcher *w) {
+    hfsbi_loop *loop = w->box->tools->loop;
+    hfsb_request_on_gone(w->request, hfsbi_e2b_watcher_gone, w);
+    hfsb_reply_begin(w->request, 200, "application/connect+json");
+    hfsb_reply_on_drained(w->request, hfsbi_e2b_watcher_drained, w);
+    (void)hfsbi_e2b_send(w->request, HFSB_LIT("{\"start\":{}}"));
+    w->sent = hfsb_clock_ms();
+    hfsbi_loop_timer(loop, &w->beat, w->sent + w->every);
+    if (w->until) hfsbi_loop_timer(loop, &w->deadline, w->until);
+    w->more = true;
+    hfsbi_e2b_watcher_pump(w);
+}
+
+/* ---- WatchDir and CreateWatcher ---- */
+
+static void hfsbi_e2b_watcher_open(void *user) {
+    hfsbi_e2b_watcher      *w = (hfsbi_e2b_watcher *)user;
+    hfsbi_folder_watch_opts opts = HFSB_INIT;
+    opts.recursive = w->recursive;
+    opts.walled = w->box->tools->walled;
+    opts.fn = hfsbi_e2b_watcher_news;
+    opts.user = w;
+    w->st =
+        hfsbi_folder_watch_open(w->box->tools->place, hfsb_buf_str(&w->path),
+                                &opts, &w->watch, &w->err);
+}
+
+static void hfsbi_e2b_watcher_opened(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    char               text[64];
+    if (w->st == HFSB_OK &&
+        !hfsbi_folder_watch_start(w->watch, w->box->tools->loop))
+        w->st = hfsbi_fail_status(&w->err, HFSB_NOMEM, "Watching");
+    if (w->st == HFSB_OK && w->ended)
+        w->st = hfsbi_fail(&w->err, HFSB_BUSY, 0, "The sandbox has ended.");
+    hfsbi_api_report(w->box->tools, "watch", hfsb_buf_str(&w->path), "",
+                     hfsb_cstr(w->st == HFSB_OK ? "" : w->err.msg), w->began,
+                     0);
+    w->state = HFSBI_E2B_READY;
+    if (w->st != HFSB_OK || hfsbi_request_is_gone(request)) {
+        if (w->st != HFSB_OK)
+            hfsbi_e2b_fail(request, hfsbi_e2b_code(w->st), "%s", w->err.msg);
+        hfsbi_e2b_watcher_free(w);
+    } else if (w->stream) hfsbi_e2b_watcher_begin(w);
+    else {
+        w->request = NULL;
+        (void)snprintf(text, sizeof text, "{\"watcherId\":\"%s\"}", w->id);
+        hfsb_reply(request, 200, "application/json", hfsb_cstr(text));
+    }
+}
+
+static bool hfsbi_e2b_may_watch(const hfsbi_e2b_box *box, bool stream) {
+    const hfsbi_e2b_watcher *w = box->watchers;
+    size_t                   n = 0;
+    for (; w; w = w->next) n += !w->stream;
+    return stream || n < HFSBI_E2B_WATCHERS;
+}
+
+/* Makes a watcher from a message; NULL without memory. */
+static hfsbi_e2b_watcher *hfsbi_e2b_watcher_new(const hfsbi_e2b_ask *ask,
+                                                hfsb_request        *request,
+                                                bool                 stream) {
+    hfsbi_e2b_watcher *w =
+        (hfsbi_e2b_watcher *)hfsbi_array(&ask->doc.alloc, 1, sizeof *w);
+    long long ms = hfsbi_e2b_field(request, "connect-timeout-ms", 0);
+    if (!w) return NULL;
+    memset(w, 0, sizeof *w);
+    w->box = ask->box;
+    w->request = request;
+    w->stream = stream;
+    w->path.alloc = w->out.alloc = ask->doc.alloc;
+    w->recursive =
+        hfsb_json_bool(hfsb_json_get(ask->doc.root, "recursive"), false);
+    w->entries = hfsb_json_bool(
+        hfsbi_e2b_get(ask->doc.root, "includeEntry", "include_entry"), false);
+    w->began = hfsb_clock_ms();
+    w->every = hfsbi_e2b_beat_ms(request);
+    if (ms > 0) w->until = w->began + ms;
+    w->beat.fn = hfsbi_e2b_watcher_beat;
+    w->deadline.fn = hfsbi_e2b_watcher_late;
+    (void)hfsbi_random_hex(w->id, 16);
+    w->next = w->box->watchers;
+    w->box->watchers = w;
+    w->box->users++;
+    if (hfsbi_e2b_path(w->box, hfsbi_json_get_str(ask->doc.root, "path"),
+                       &w->path))
+        return w;
+    w->state = HFSBI_E2B_READY;
+    hfsbi_e2b_watcher_free(w);
+    return NULL;
+}
+
+static void hfsbi_e2b_watcher_start(void *user, hfsb_request *request,
+                                    bool stream) {
+    hfsbi_e2b_ask      ask;
+    hfsbi_e2b_watcher *w = NULL;
+    if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, stream, &ask)) return;
+    if (!hfsbi_e2b_may_watch(ask.box, stream))
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_RESOURCE_EXHAUSTED,
+                       "There are too many watchers: remove some.");
+    else {
+        w = hfsbi_e2b_watcher_new(&ask, request, stream);
+        if (!w)
+            hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE,
+                           "Out of memory.");
+    }
+    hfsb_json_free(&ask.doc);
+    if (w)
+        hfsbi_request_work(request, w->box->tools->walled,
+                           hfsbi_e2b_watcher_open, hfsbi_e2b_watcher_opened,
+                           w);
+}
+
+static void hfsbi_e2b_watch_dir(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher_start(user, request, true);
+}
+
+static void hfsbi_e2b_create_watcher(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher_start(user, request, false);
+}
+
+/* ---- GetWatcherEvents and RemoveWatcher ---- */
+
+/* Finds the watcher of a request; NULL after an error reply. */
+static hfsbi_e2b_watcher *hfsbi_e2b_watcher_find(void         *user,
+                                                 hfsb_request *request) {
+    hfsbi_e2b_ask      ask;
+    hfsbi_e2b_watcher *w;
+    hfsb_str           id;
+    if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, false, &ask))
+        return NULL;
+    id = hfsb_json_str(hfsbi_e2b_get(ask.doc.root, "watcherId", "watcher_id"),
+                       HFSB_LIT(""));
+    for (w = ask.box->watchers; w; w = w->next)
+        if (!w->stream && !w->ended && w->state != HFSBI_E2B_OPENING &&
+            hfsb_str_equal(hfsb_cstr(w->id), id))
+            break;
+    hfsb_json_free(&ask.doc);
+    if (!w)
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_NOT_FOUND,
+                       "There is no watcher with this id.");
+    return w;
+}
+
+static void hfsbi_e2b_watcher_told(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    hfsb_buf           out = HFSB_INIT;
+    bool               lost = w->lost;
+    out.alloc = w->out.alloc;
+    hfsb_buf_append(&out, HFSB_LIT("{\"events\":["));
+    hfsb_buf_append(&out, hfsb_buf_str(&w->out));
+    hfsb_buf_append(&out, HFSB_LIT("]}"));
+    if (w->out.status != HFSB_OK || out.status != HFSB_OK)
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
+    else if (lost && !w->out.len)
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_INTERNAL,
+                       "There were too many changes, and some were lost: list "
+                       "the directory.");
+    else hfsbi_reply_take(request, 200, "application/json", &out);
+    if (lost && !w->out.len) w->lost = false; /* it was told */
+    hfsb_buf_free(&out);
+    hfsb_buf_free(&w->out);
+    w->state = HFSBI_E2B_READY;
+    if (w->ended) hfsbi_e2b_watcher_free(w);
+}
+
+static void hfsbi_e2b_get_events(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher *w = hfsbi_e2b_watcher_find(user, request);
+    if (!w) return;
+    if (w->state != HFSBI_E2B_READY) {
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE,
+                       "Another request asks this watcher: try again.");
+        return;
+    }
+    w->state = HFSBI_E2B_READING;
+    hfsbi_request_work(request, w->box->tools->walled, hfsbi_e2b_watcher_read,
+                       hfsbi_e2b_watcher_told, w);
+}
+
+static void hfsbi_e2b_remove_watcher(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher *w = hfsbi_e2b_watcher_find(user, request);
+    if (!w) return;
+    hfsbi_e2b_watcher_end(w, HFSBI_CONNECT_UNKNOWN, NULL);
+    hfsbi_e2b_reply_empty(request);
+}
+
+HFSBI_FN hfsb_status hfsbi_e2b_add_watch(hfsbi_e2b *e2b, hfsb_err *err) {
+#define HFSBI_E2B_ROUTE(name, fn) \
+    { "POST", "/filesystem.Filesystem/" name, fn, false, NULL, NULL }
+    static const hfsbi_dialect_route routes[] = {
+        HFSBI_E2B_ROUTE("WatchDir", hfsbi_e2b_watch_dir),
+        HFSBI_E2B_ROUTE("CreateWatcher", hfsbi_e2b_create_watcher),
+        HFSBI_E2B_ROUTE("GetWatcherEvents", hfsbi_e2b_get_events),
+        HFSBI_E2B_ROUTE("RemoveWatcher", hfsbi_e2b_remove_watcher),
+        {NULL, NULL, NULL, false, NULL, NULL}};
+#undef HFSBI_E2B_ROUTE
+    return hfsbi_dialect_add(&e2b->dialect, routes, err);
+}
+
+/* ---- src/dialect/e2b_control.c ---- */
+/* e2b_control.c - E2B's control plane: makes, lists and ends sandboxes.
+
+   A sandbox is a directory beneath the work directory of the server, which is
+   its root, and a tools object with variables, a token and jobs of its own.
+   Its commands are confined as those of the server are, and run as the same
+   user: sandboxes keep their files apart, not hostile users.
+
+       create: thread: directory, root -> loop: tools -> 201
+       end:    processes are killed -> no user is left -> thread: the directory
+               is removed -> freed
+
+   It ends when its timeout has passed, when it is killed, and with the server.
+   Pausing would need a copy of its processes: it is refused. */
+enum {
+    HFSBI_E2B_BOXES = 256,   /* at a time */
+    HFSBI_E2B_TIMEOUT = 300, /* seconds, without one in the request */
+    HFSBI_E2B_LONGEST = 30 * 24 * 3600,
+    HFSBI_E2B_REAP_MS = 100,  /* between looks at a dead sandbox */
+    HFSBI_E2B_META = 64 << 10 /* bytes of metadata */
+};
+
+static long long hfsbi_e2b_now(void) {
+    return hfsbi_time_ns() / 1000000000;
+}
+
+/* ---- the end of a sandbox ---- */
+
+HFSBI_FN void hfsbi_e2b_box_free(hfsbi_e2b_box *box) {
+    hfsbi_e2b      *e2b = box->e2b;
+    hfsb_alloc      alloc = box->env.alloc;
+    hfsbi_e2b_box **link = &e2b->boxes;
+    while (*link && *link != box) link = &(*link)->next;
+    if (*link) *link = box->next;
+    hfsbi_loop_timer_clear(e2b->dialect.loop, &box->lease.timer);
+    if (box->tools) {
+        hfsbi_e2b_end_watchers(box);
+        hfsbi_tools_free(box->tools);
+    }
+    if (box->lease.root) hfsb_root_close(box->lease.root);
+    if (box->lease.dir.len) { /* the server closes: nobody knows it then */
+        hfsbi_remove_opts opts = HFSB_INIT;
+        opts.tree = opts.force = true;
+        (void)hfsbi_path_remove_all(e2b->own.tools->place,
+                                    hfsb_buf_str(&box->lease.dir), &opts, NULL,
+                                    NULL);
+    }
+    if (box->token.len) hfsbi_wipe(box->token.ptr, box->token.len);
+    hfsb_buf_free(&box->token);
+    hfsb_buf_free(&box->env);
+    hfsb_buf_free(&box->work_dir);
+    hfsb_buf_free(&box->lease.dir);
+    hfsb_buf_free(&box->lease.template_id);
+    hfsb_buf_free(&box->lease.metadata);
+    hfsbi_array_free(&alloc, box, 1, sizeof *box);
+}
+
+static hfsbi_e2b_box *hfsbi_e2b_box_of_task(hfsbi_task *task) {
+    return (hfsbi_e2b_box *)(void *)((char *)task -
+                                     offsetof(hfsbi_e2b_box, lease.task));
+}
+
+static void hfsbi_e2b_remove_run(hfsbi_task *task) {
+    hfsbi_e2b_box    *box = hfsbi_e2b_box_of_task(task);
+    hfsbi_remove_opts opts = HFSB_INIT;
+    opts.tree = opts.force = true;
+    (void)hfsbi_path_remove_all(box->e2b->own.tools->place,
+                                hfsb_buf_str(&box->lease.dir), &opts, NULL,
+                                NULL);
+}
+
+static void hfsbi_e2b_remove_done(hfsbi_task *task) {
+    hfsbi_e2b_box *box = hfsbi_e2b_box_of_task(task);
+    hfsb_buf_free(&box->lease.dir);
+    hfsbi_e2b_box_free(box);
+}
+
+static hfsbi_e2b_box *hfsbi_e2b_box_of_timer(hfsbi_timer *timer) {
+    return (hfsbi_e2b_box *)(void *)((char *)timer -
+                                     offsetof(hfsbi_e2b_box, lease.timer));
+}
+
+/* Looks whether a dead sandbox can go. */
+static void hfsbi_e2b_reap(hfsbi_timer *timer) {
+    hfsbi_e2b_box *box = hfsbi_e2b_box_of_timer(timer);
+    hfsbi_loop    *loop = box->e2b->dialect.loop;
+    if (box->users || hfsbi_tools_in_use(box->tools)) {
+        hfsbi_loop_timer(loop, timer, hfsb_clock_ms() + HFSBI_E2B_REAP_MS);
+        return;
+    }
+    box->lease.removing = true;
+    box->lease.task.run = hfsbi_e2b_remove_run;
+    box->lease.task.done = hfsbi_e2b_remove_done;
+    box->lease.task.walled = box->tools->walled;
+    hfsbi_loop_work(loop, &box->lease.task);
+}
+
+HFSBI_FN void hfsbi_e2b_box_kill(hfsbi_e2b_box *box) {
+    if (box->dead) return;
+    box->dead = true;
+    hfsbi_e2b_end_watchers(box);
+    (void)hfsbi_tools_sweep(box->tools, true); /* survivors too */
+    box->lease.timer.fn = hfsbi_e2b_reap;
+    hfsbi_loop_timer(box->e2b->dialect.loop, &box->lease.timer,
+                     hfsb_clock_ms());
+}
+
+static void hfsbi_e2b_expire(hfsbi_timer *timer) {
+    hfsbi_e2b_box_kill(hfsbi_e2b_box_of_timer(timer));
+}
+
+/* Lets the sandbox end in so many seconds. */
+static void hfsbi_e2b_extend(hfsbi_e2b_box *box, long long seconds) {
+    if (seconds < 0) seconds = 0;
+    if (seconds > HFSBI_E2B_LONGEST) seconds = HFSBI_E2B_LONGEST;
+    box->lease.ends = hfsbi_e2b_now() + seconds;
+    box->lease.timer.fn = hfsbi_e2b_expire;
+    hfsbi_loop_timer(box->e2b->dialect.loop, &box->lease.timer,
+                     hfsb_clock_ms() + seconds * 1000);
+}
+
+/* ---- replies ---- */
+
+static void hfsbi_e2b_put_date(hfsbi_build *b, const char *key,
+                               long long seconds) {
+    hfsbi_date d = hfsbi_date_of(seconds);
+    char       text[32];
+    (void)snprintf(text, sizeof text, "%04u-%02u-%02uT%02u:%02u:%02uZ", d.year,
+                   d.month, d.day, d.hour, d.minute, d.second);
+    hfsbi_build_str(b, key, hfsb_cstr(text));
+}
+
+static void hfsbi_e2b_put_ids(hfsbi_build *b, const hfsbi_e2b_box *box,
+                              bool secret) {
+    hfsbi_build_str(b, "sandboxID", hfsb_cstr(box->id));
+    hfsbi_build_str(b, "templateID", hfsb_buf_str(&box->lease.template_id));
+    hfsbi_build_str(b, "alias", hfsb_buf_str(&box->lease.template_id));
+    hfsbi_build_str(b, "clientID", HFSB_LIT("hfsb"));
+    hfsbi_build_str(b, "envdVersion", HFSB_LIT("0.6.13"));
+    if (!secret) return;
+    hfsbi_build_str(b, "envdAccessToken", hfsb_buf_str(&box->token));
+    hfsbi_build_null(b, "domain");
+}
+
+/* Puts what a list shows of a sandbox, as an object. */
+static void hfsbi_e2b_put_box(hfsbi_build *b, const hfsbi_e2b_box *box,
+                              bool secret) {
+    hfsb_json_doc metadata = HFSB_INIT;
+    long          cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    metadata.alloc = box->env.alloc;
+    hfsbi_build_object(b, NULL);
+    hfsbi_e2b_put_ids(b, box, secret);
+    hfsbi_e2b_put_date(b, "startedAt", box->lease.started);
+    hfsbi_e2b_put_date(b, "endAt", box->lease.ends);
+    hfsbi_build_str(b, "state", HFSB_LIT("running"));
+    hfsbi_build_int(b, "cpuCount", cpus > 0 ? cpus : 1);
+    hfsbi_build_int(b, "memoryMB", 0);
+    hfsbi_build_int(b, "diskSizeMB", 0);
+    if (box->lease.metadata.len &&
+        hfsb_json_parse(hfsb_buf_str(&box->lease.metadata), NULL, &metadata,
+                        NULL) == HFSB_OK)
+        hfsbi_build_value(b, "metadata", metadata.root);
+    hfsbi_build_end(b);
+    hfsb_json_free(&metadata);
+}
+
+static void hfsbi_e2b_reply_box(const hfsbi_e2b_box *box,
+                                hfsb_request *request, int status) {
+    hfsbi_build b;
+    hfsbi_build_init(&b, &box->env.alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_e2b_put_ids(&b, box, true);
+    hfsbi_build_end(&b);
+    hfsbi_dialect_reply(request, status, &b);
+}
+
+/* The sandbox of the path; NULL after a 404. */
+static hfsbi_e2b_box *hfsbi_e2b_box_of_path(void         *user,
+                                            hfsb_request *request) {
+    hfsb_str       id = hfsb_request_part(request, 0);
+    hfsbi_e2b_box *box = ((hfsbi_e2b *)user)->boxes;
+    for (; box; box = box->next)
+        if (!box->dead && hfsb_str_equal(hfsb_cstr(box->id), id)) return box;
+    hfsb_reply_error(request, 404, "There is no such sandbox.");
+    return NULL;
+}
+
+/* ---- create ---- */
+
+typedef struct hfsbi_e2b_create {
+    hfsbi_e2b_box *box;
+    hfsb_str       token;
+    long long      timeout, began;
+    hfsb_status    st;
+    hfsb_err       err;
+} hfsbi_e2b_create;
+
+/* In a thread: makes the directory and opens it. */
+static void hfsbi_e2b_create_run(void *user) {
+    hfsbi_e2b_create *c = (hfsbi_e2b_create *)user;
+    hfsbi_e2b_box    *box = c->box;
+    hfsb_root_opts    opts = HFSB_INIT;
+    c->st = hfsbi_path_make_folder(
+        box->e2b->own.tools->place, hfsb_buf_str(&box->lease.dir), 0700,
+        HFSBI_MAKE_PARENTS | HFSBI_MAKE_NEW, NULL, &c->err);
+    opts.root = opts.work_dir = hfsb_buf_str(&box->lease.dir);
+    opts.alloc = box->env.alloc;
+    if (c->st == HFSB_OK)
+        c->st = hfsb_root_open(&opts, &box->lease.root, &c->err);
+}
+
+static void hfsbi_e2b_create_done(void *user, hfsb_request *request) {
+    hfsbi_e2b_create *c = (hfsbi_e2b_create *)user;
+    hfsbi_e2b_box    *box = c->box;
+    hfsbi_e2b        *e2b = box->e2b;
+    hfsb_alloc        alloc = box->env.alloc;
+    if (c->st == HFSB_OK)
+        c->st =
+            hfsbi_tools_open_like(e2b->own.tools, "e2b", &box->tools, &c->err);
+    hfsbi_api_report(e2b->own.tools, "create", hfsb_buf_str(&box->lease.dir),
+                     "", hfsb_cstr(c->st == HFSB_OK ? "" : c->err.msg),
+                     c->began, 0);
+    if (c->st == HFSB_OK && !hfsbi_request_is_gone(request)) {
+        hfsbi_tools_set_place(box->tools, box->lease.root);
+        box->next = e2b->boxes;
+        e2b->boxes = box;
+        e2b->controlled = true;
+        box->lease.started = hfsbi_e2b_now();
+        hfsbi_e2b_extend(box, c->timeout);
+        hfsbi_e2b_reply_box(box, request, 201);
+    } else {
+        if (c->st != HFSB_OK) hfsb_reply_error(request, 500, "%s", c->err.msg);
+        hfsbi_e2b_box_free(box);
+    }
+    hfsbi_array_free(&alloc, c, 1, sizeof *c);
+}
+
+/* A sandbox with a name, a token and variables; NULL without memory. */
+static hfsbi_e2b_box *hfsbi_e2b_box_new(hfsbi_e2b *e2b) {
+    const hfsb_alloc *alloc = &e2b->dialect.alloc;
+    hfsbi_e2b_box *box = (hfsbi_e2b_box *)hfsbi_array(alloc, 1, sizeof *box);
+    if (!box) return NULL;
+    memset(box, 0, sizeof *box);
+    box->e2b = e2b;
+    box->token.alloc = box->env.alloc = box->work_dir.alloc = *alloc;
+    box->lease.dir.alloc = box->lease.template_id.alloc = *alloc;
+    box->lease.metadata.alloc = *alloc;
+    return box;
+}
+
+/* Fills it from the message. HFSB_OK; HFSB_ARG; HFSB_NOMEM; HFSB_IO: there are
+   no secrets. */
+static hfsb_status hfsbi_e2b_box_fill(hfsbi_e2b_box         *box,
+                                      const hfsb_json_value *message,
+                                      hfsb_err              *err) {
+    const hfsb_json_value *metadata = hfsb_json_get(message, "metadata");
+    hfsb_str               name = hfsbi_json_get_str(message, "templateID");
+    char                   token[41];
+    hfsb_buf               dir = HFSB_INIT;
+    hfsb_status            st;
+    bool                   ok = true;
+    dir.alloc = box->env.alloc;
+    if (!hfsbi_random_hex(box->id + 1, 19) || !hfsbi_random_hex(token, 40))
+        return hfsbi_fail(err, HFSB_IO, 0, "The system has no random bytes.");
+    box->id[0] = 'i';
+    hfsb_buf_append(&box->lease.template_id,
+                    name.len ? name : HFSB_LIT("base"));
+    box->lease.metadata.max = HFSBI_E2B_META;
+    if (metadata)
+        ok = hfsb_json_write(metadata, NULL, &box->lease.metadata, NULL) ==
+             HFSB_OK;
+    hfsb_buf_printf(&dir, "sandboxes/%s", box->id);
+    ok = ok && dir.status == HFSB_OK &&
+         hfsbi_e2b_path(&box->e2b->own, hfsb_buf_str(&dir), &box->lease.dir) &&
+         hfsbi_e2b_set_token(box, hfsb_cstr(token)) &&
+         box->lease.template_id.status == HFSB_OK;
+    hfsbi_wipe(token, sizeof token);
+    hfsb_buf_free(&dir);
+    if (!ok) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
+    hfsb_buf_append(&box->env, HFSB_LIT("HOME="));
+    hfsb_buf_append(&box->env, hfsb_buf_str(&box->lease.dir));
+    hfsb_buf_append_byte(&box->env, '\0');
+    st = hfsbi_e2b_set_env(&box->env,
+                           hfsbi_e2b_get(message, "envVars", "env_vars"), err);
+    return st;
+}
+
+/* True when another sandbox may be made; else replies. */
+static bool hfsbi_e2b_may_create(const hfsbi_e2b *e2b, hfsb_request *request) {
+    const hfsb_root     *root = e2b->own.tools->place;
+    const hfsbi_e2b_box *box = e2b->boxes;
+    size_t               n = 0;
+    for (; box; box = box->next) n++;
+    if (n >= HFSBI_E2B_BOXES)
+        hfsb_reply_error(request, 429, "There are %zu sandboxes: end some.",
+                         n);
+    else if (root && root->deny && root->deny->rules)
+        hfsb_reply_error(request, 501,
+                         "A server with a deny list has no sandboxes but its "
+                         "own: their files would not be protected by it.");
+    else return true;
+    return false;
+}
+
+static void hfsbi_e2b_create_box(void *user, hfsb_request *request) {
+    hfsbi_e2b        *e2b = (hfsbi_e2b *)user;
+    hfsb_json_doc     doc;
+    hfsb_err          err = HFSB_INIT;
+    hfsbi_e2b_box    *box;
+    hfsbi_e2b_create *c;
+    hfsb_status       st = HFSB_NOMEM;
+    if (!hfsbi_e2b_may_create(e2b, request) ||
+        !hfsbi_dialect_parse(request, &doc))
+        return;
+    box = hfsbi_e2b_box_new(e2b);
+    c = (hfsbi_e2b_create *)hfsbi_array(&e2b->dialect.alloc, 1, sizeof *c);
+    if (box && c) st = hfsbi_e2b_box_fill(box, doc.root, &err);
+    if (st == HFSB_OK) {
+        memset(c, 0, sizeof *c);
+        c->box = box;
+        c->began = hfsb_clock_ms();
+        c->timeout = hfsb_json_int(hfsb_json_get(doc.root, "timeout"),
+                                   HFSBI_E2B_TIMEOUT);
+        hfsbi_request_work(request, e2b->own.tools->walled,
+                           hfsbi_e2b_create_run, hfsbi_e2b_create_done, c);
+    } else {
+        if (box) hfsb_buf_free(&box->lease.dir); /* it was not made */
+        if (box) hfsbi_e2b_box_free(box);
+        hfsbi_array_free(&e2b->dialect.alloc, c, 1, sizeof *c);
+        hfsb_reply_error(request, st == HFSB_ARG ? 400 : 503, "%s",
+                         err.msg[0] ? err.msg : "Out of memory.");
+    }
+    hfsb_json_free(&doc);
+}
+
+/* ---- the other calls ---- */
+
+/* Reads the seconds of {"timeout":...}; false after an error reply. */
+static bool hfsbi_e2b_read_timeout(hfsb_request *request, const char *key,
+                                   long long *seconds) {
+    hfsb_json_doc doc = HFSB_INIT;
+    if (!hfsb_request_body(request).len) return true;
+    if (!hfsbi_dialect_parse(request, &doc)) return false;
+    *seconds = hfsb_json_int(hfsb_json_get(doc.root, key), *seconds);
+    hfsb_json_free(&doc);
+    return true;
+}
+
+static void hfsbi_e2b_connect_box(void *user, hfsb_request *request) {
+    hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
+    long long      seconds = -1;
+    if (!box || !hfsbi_e2b_read_timeout(request, "timeout", &seconds)) return;
+    if (hfsbi_e2b_now() + seconds > box->lease.ends)
+        hfsbi_e2b_extend(box, seconds);
+    hfsbi_e2b_reply_box(box, request, 200);
+}
+
+static void hfsbi_e2b_set_timeout(void *user, hfsb_request *request) {
+    hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
+    long long      seconds = HFSBI_E2B_TIMEOUT;
+    if (!box || !hfsbi_e2b_read_timeout(request, "timeout", &seconds)) return;
+    hfsbi_e2b_extend(box, seconds);
+    hfsb_reply(request, 204, "", HFSB_LIT(""));
+}
+
+static void hfsbi_e2b_refresh(void *user, hfsb_request *request) {
+    hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
+    long long      seconds = HFSBI_E2B_TIMEOUT;
+    if (!box || !hfsbi_e2b_read_timeout(request, "duration", &seconds)) return;
+    if (hfsbi_e2b_now() + seconds > box->lease.ends)
+        hfsbi_e2b_extend(box, seconds);
+    hfsb_reply(request, 204, "", HFSB_LIT(""));
+}
+
+static void hfsbi_e2b_pause(void *user, hfsb_request *request) {
+    if (hfsbi_e2b_box_of_path(user, request))
+        hfsb_reply_error(request, 501,
+                         "This server cannot pause a sandbox: its processes "
+                         "cannot be saved. Set a longer timeout instead.");
+}
+
+static void hfsbi_e2b_kill_box(void *user, hfsb_request *request) {
+    hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
+    if (!box) return;
+    hfsbi_e2b_box_kill(box);
+    hfsb_reply(request, 204, "", HFSB_LIT(""));
+}
+
+static void hfsbi_e2b_get_box(void *user, hfsb_request *request) {
+    hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
+    hfsbi_build    b;
+    if (!box) return;
+    hfsbi_build_init(&b, &box->env.alloc);
+    hfsbi_e2b_put_box(&b, box, true);
+    hfsbi_dialect_reply(request, 200, &b);
+}
+
+/* True if the sandbox has all pairs of "k=v&k=v" in its metadata. */
+static bool hfsbi_e2b_box_has(const hfsbi_e2b_box *box, hfsb_str pairs) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      pair;
+    bool          ok = true;
+    doc.alloc = box->env.alloc;
+    if (!pairs.len) return true;
+    if (box->lease.metadata.len)
+        ok = hfsb_json_parse(hfsb_buf_str(&box->lease.metadata), NULL, &doc,
+                             NULL) == HFSB_OK;
+    while (ok && hfsbi_list_next(&pairs, '&', &pair)) {
+        hfsb_buf key = HFSB_INIT, value = HFSB_INIT;
+        size_t   at = hfsb_str_find_byte(pair, '=');
+        key.alloc = value.alloc = box->env.alloc;
+        if (at == HFSB_NPOS) at = pair.len;
+        ok = hfsb_http_decode(hfsb_str_slice(pair, 0, at), &key, NULL) ==
+                 HFSB_OK &&
+             hfsb_http_decode(hfsb_str_slice(pair, at + 1, pair.len), &value,
+                              NULL) == HFSB_OK &&
+             key.len &&
+             hfsb_str_equal(hfsbi_json_get_str(doc.root, key.ptr),
+                            hfsb_buf_str(&value));
+        hfsb_buf_free(&key);
+        hfsb_buf_free(&value);
+    }
+    hfsb_json_free(&doc);
+    return ok;
+}
+
+static void hfsbi_e2b_list_boxes(void *user, hfsb_request *request) {
+    hfsbi_e2b     *e2b = (hfsbi_e2b *)user;
+    hfsbi_e2b_box *box;
+    hfsb_buf       pairs = HFSB_INIT, state = HFSB_INIT;
+    hfsbi_build    b;
+    pairs.alloc = state.alloc = e2b->dialect.alloc;
+    (void)hfsb_request_query(request, "metadata", &pairs, NULL);
+    (void)hfsb_request_query(request, "state", &state, NULL);
+    hfsbi_build_init(&b, &e2b->dialect.alloc);
+    hfsbi_build_array(&b, NULL);
+    for (box = e2b->boxes; box; box = box->next)
+        if (!box->dead && hfsbi_e2b_box_has(box, hfsb_buf_str(&pairs)) &&
+            (!state.len || hfsb_str_find(hfsb_buf_str(&state),
+                                         HFSB_LIT("running")) != HFSB_NPOS))
+            hfsbi_e2b_put_box(&b, box, false);
+    hfsbi_build_end(&b);
+    hfsbi_dialect_reply(request, 200, &b);
+    hfsb_buf_free(&pairs);
+    hfsb_buf_free(&state);
+}
+
+HFSBI_FN hfsb_status hfsbi_e2b_add_control(hfsbi_e2b *e2b, hfsb_err *err) {
+#define HFSBI_E2B_ROUTE(method, path, fn) \
+    { method, path, fn, false, NULL, NULL }
+    static const hfsbi_dialect_route routes[] = {
+        HFSBI_E2B_ROUTE("POST", "/v2/sandboxes", hfsbi_e2b_create_box),
+        HFSBI_E2B_ROUTE("POST", "/sandboxes", hfsbi_e2b_create_box),
+        HFSBI_E2B_ROUTE("GET", "/v2/sandboxes", hfsbi_e2b_list_boxes),
+        HFSBI_E2B_ROUTE("GET", "/sandboxes", hfsbi_e2b_list_boxes),
+        HFSBI_E2B_ROUTE("POST", "/v2/sandboxes/*/connect",
+                        hfsbi_e2b_connect_box),
+        HFSBI_E2B_ROUTE("POST", "/sandboxes/*/connect", hfsbi_e2b_connect_box),
+        HFSBI_E2B_ROUTE("GET", "/sandboxes/*", hfsbi_e2b_get_box),
+        HFSBI_E2B_ROUTE("DELETE", "/sandboxes/*", hfsbi_e2b_kill_box),
+        HFSBI_E2B_ROUTE("POST", "/sandboxes/*/timeout", hfsbi_e2b_set_timeout),
+        HFSBI_E2B_ROUTE("POST", "/sandboxes/*/refreshes", hfsbi_e2b_refresh),
+        HFSBI_E2B_ROUTE("POST", "/sandboxes/*/pause", hfsbi_e2b_pause),
+        {NULL, NULL, NULL, false, NULL, NULL}};
+#undef HFSBI_E2B_ROUTE
+    return hfsbi_dialect_add(&e2b->dialect, routes, err);
 }
 
 #endif /* HFSB_IMPLEMENTATION */
