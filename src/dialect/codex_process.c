@@ -65,7 +65,7 @@ hfsbi_codex_process_find(const hfsbi_codex_session *s, hfsb_str id) {
 /* Stops following the process. */
 static void hfsbi_codex_process_release(hfsbi_codex_process *p) {
     if (!p->job) return;
-    (void)hfsbi_program_on_start(p->job, NULL, NULL);
+    (void)hfsbi_program_on_start(p->job, NULL, p);
     hfsbi_feed_detach(&p->reader);
     hfsbi_program_release(p->job);
     p->job = NULL;
@@ -128,7 +128,7 @@ HFSBI_FN void hfsbi_codex_processes_end(hfsbi_codex_session *s) {
     while (s->processes) {
         hfsbi_codex_process *p = s->processes;
         if (p->job) { /* hfsbi_codex_started() must not see it */
-            (void)hfsbi_program_on_start(p->job, NULL, NULL);
+            (void)hfsbi_program_on_start(p->job, NULL, p);
             (void)hfsbi_job_kill(hfsbi_codex_tools(s), p->job);
         }
         hfsbi_codex_give_up(p, "The session has ended.");

@@ -80,7 +80,7 @@ static void hfsbi_e2b_stream_free(hfsbi_e2b_stream *s) {
     hfsbi_loop_timer_clear(loop, &s->deadline);
     hfsbi_feed_detach(&s->reader);
     if (s->job) {
-        (void)hfsbi_program_on_start(s->job, NULL, NULL);
+        (void)hfsbi_program_on_start(s->job, NULL, s);
         hfsbi_program_release(s->job);
     }
     s->box->users--;

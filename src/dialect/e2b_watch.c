@@ -46,19 +46,25 @@ struct hfsbi_e2b_watcher {
 
 /* ---- life ---- */
 
-static void hfsbi_e2b_watcher_free(hfsbi_e2b_watcher *w) {
-    hfsbi_e2b_watcher **link = &w->box->watchers;
-    hfsbi_loop         *loop = w->box->tools->loop;
-    hfsb_alloc          alloc = w->path.alloc;
-    while (*link != w) link = &(*link)->next;
-    *link = w->next;
-    hfsbi_loop_timer_clear(loop, &w->beat);
-    hfsbi_loop_timer_clear(loop, &w->deadline);
-    hfsbi_folder_watch_close(w->watch);
+/* No thread uses the root of the sandbox any more. */
+static void hfsbi_e2b_watcher_drop(void *user) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    hfsb_alloc         alloc = w->path.alloc;
     w->box->users--;
     hfsb_buf_free(&w->path);
     hfsb_buf_free(&w->out);
     hfsbi_array_free(&alloc, w, 1, sizeof *w);
+}
+
+static void hfsbi_e2b_watcher_free(hfsbi_e2b_watcher *w) {
+    hfsbi_e2b_watcher **link = &w->box->watchers;
+    hfsbi_loop         *loop = w->box->tools->loop;
+    while (*link != w) link = &(*link)->next;
+    *link = w->next;
+    hfsbi_loop_timer_clear(loop, &w->beat);
+    hfsbi_loop_timer_clear(loop, &w->deadline);
+    if (w->watch) hfsbi_folder_watch_close(w->watch);
+    else hfsbi_e2b_watcher_drop(w);
 }
 
 /* Ends a watcher; message: for the client of its stream (NULL: none). */
@@ -280,6 +286,7 @@ static void hfsbi_e2b_watcher_open(void *user) {
     opts.recursive = w->recursive;
     opts.walled = w->box->tools->walled;
     opts.fn = hfsbi_e2b_watcher_news;
+    opts.gone = hfsbi_e2b_watcher_drop;
     opts.user = w;
     w->st =
         hfsbi_folder_watch_open(w->box->tools->place, hfsb_buf_str(&w->path),

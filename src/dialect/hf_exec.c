@@ -67,7 +67,7 @@ static void hfsbi_hf_process_free(hfsbi_hf_process *p) {
     if (*link) *link = p->next;
     hfsbi_feed_detach(&p->reader);
     hfsbi_loop_timer_clear(p->hf->base.loop, &p->timer);
-    if (p->job) (void)hfsbi_program_on_start(p->job, NULL, NULL);
+    if (p->job) (void)hfsbi_program_on_start(p->job, NULL, p);
     hfsbi_program_release(p->job);
     hfsb_buf_free(&p->cmd);
     hfsb_buf_free(&p->tag);

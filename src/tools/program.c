@@ -196,7 +196,10 @@ HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
         return true;
     }
     w = (hfsbi_job_waiter *)hfsbi_array(&job->tools->alloc, 1, sizeof *w);
-    if (!w) return false;
+    if (!w) { /* nobody would know of its start */
+        (void)hfsbi_job_kill(job->tools, job);
+        return false;
+    }
     w->next = NULL;
     w->fn = fn;
     w->user = user;

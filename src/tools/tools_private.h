@@ -607,9 +607,9 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
                                          unsigned long long owner,
                                          hfsbi_job **out, hfsb_err *err);
 /* Calls fn(user) once the program runs or has failed to start; several users
-   may wait for one program. False when that is known already, or without
-   memory, and then the state is WAITING: fn is not called. fn NULL: this user
-   (NULL: no user) is not called any more. */
+   may wait for one program. False when that is known already, and fn is not
+   called; without memory the program ends before it has started. fn NULL: this
+   user (NULL: no user) is not called any more. */
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
                                      void      *user);
