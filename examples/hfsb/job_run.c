@@ -145,8 +145,8 @@ static hfsb_status wait_for(client *via, run_call *c, hfsb_json_doc *doc,
                             hfsb_err *err) {
     hfsb_json_doc ended = HFSB_INIT;
     hfsb_str      id = get_str(doc->root, "id"), stage;
-    hfsb_status   st = hfsb_hub_job_wait(via->hub, hfsb_cstr(c->space), id, POLL_MS,
-                                         via->cancel, &ended, err);
+    hfsb_status   st = hfsb_hub_job_wait(via->hub, hfsb_cstr(c->space), id,
+                                         POLL_MS, via->cancel, &ended, err);
     if (st != HFSB_OK) return st;
     hfsb_json_free(doc);
     *doc = ended;

@@ -1,4 +1,4 @@
-/* server.c - the static hfsb-server that `hfsb create --image` puts into a job.
+/* server.c - the static hfsb-server that `hfsb create --image` puts into jobs.
 
    Any image must be able to run it, so it may not need a dynamic linker: an
    ELF file without a program header of the type PT_INTERP. */

@@ -110,10 +110,10 @@ static hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
 /* One request of at most wait_ms milliseconds. */
 static hfsb_status hfsbi_hubjob_ask(hfsb_sandbox *s, long long wait_ms,
                                     hfsb_json_doc *doc, hfsb_err *err) {
+    hfsb_str          owner = hfsbi_hubjob_owner(s), id = hfsbi_hubjob_id(s);
     hfsbi_hub_request request;
-    hfsb_status       st = hfsbi_hub_begin(s->o.hub, &request, HFSBI_HUB_JOB,
-                                           hfsbi_hubjob_owner(s), hfsbi_hubjob_id(s),
-                                           s->o.cancel, err);
+    hfsb_status st = hfsbi_hub_begin(s->o.hub, &request, HFSBI_HUB_JOB, owner,
+                                     id, s->o.cancel, err);
     request.retry.tries = 1;
     request.retry.deadline = hfsb_clock_ms() + wait_ms;
     request.out = doc;
@@ -567,7 +567,7 @@ static hfsb_status hfsbi_hubjob_create_upload(hfsbi_hubjob_create *c) {
 typedef struct hfsbi_hubjob_parts {
     hfsb_str         command[3];
     hfsb_hub_pair    env[6], labels[4];
-    hfsb_hub_pair   *secrets; /* the user's, and two more */
+    hfsb_hub_pair   *secrets; /* the user's, and three more */
     hfsb_job_volume *volumes; /* the user's, and one more */
     unsigned         port;
     char             number[24], name[100];
@@ -641,6 +641,9 @@ static void hfsbi_hubjob_fill_lists(const hfsbi_hubjob_create *c,
     job->secret_count = spec->secret_count;
     hfsbi_hubjob_pair(p->secrets, &job->secret_count, "SANDBOX_API_TOKEN",
                       c->opts.api_token);
+    if (hfsb_str_equal(spec->api, HFSB_LIT("hf")))
+        hfsbi_hubjob_pair(p->secrets, &job->secret_count, "SBX_TOKEN",
+                          c->opts.api_token);
     if (spec->download)
         hfsbi_hubjob_pair(p->secrets, &job->secret_count,
                           "HFSB_DOWNLOAD_TOKEN",
@@ -678,7 +681,7 @@ static void hfsbi_hubjob_fill(const hfsbi_hubjob_create *c,
 static hfsb_status hfsbi_hubjob_create_send(hfsbi_hubjob_create *c,
                                             hfsb_json_doc       *job) {
     hfsbi_hubjob_parts p;
-    size_t             secrets = c->spec->secret_count + 2;
+    size_t             secrets = c->spec->secret_count + 3;
     size_t             volumes = c->spec->volume_count + 1;
     hfsb_status        st = HFSB_NOMEM;
     memset(&p, 0, sizeof p);

@@ -831,8 +831,9 @@ hfsb_hub_scheduled_jobs(hfsb_hub *hub, hfsb_str space,
                         void *user, const hfsb_cancel *cancel, hfsb_err *err) {
     const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_status       status = hfsbi_hub_begin(
-              hub, &request, HFSBI_HUB_SCHEDULED_JOBS, space, none, cancel, err);
+    hfsb_status       status =
+        hfsbi_hub_begin(hub, &request, HFSBI_HUB_SCHEDULED_JOBS, space, none,
+                        cancel, err);
     if (status == HFSB_OK)
         status = hfsbi_hub_pages(&request, 0, each, user, err);
     hfsbi_hub_end(&request);

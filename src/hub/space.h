@@ -79,7 +79,8 @@ HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
 /* ---- the Space or job; HFSB_ARG for a URL ---- */
 
 /* Deletes the Space, or cancels the job, if the handle owns it, else
-   HFSB_REFUSED "This Sandbox did not create {id}." A second call is HFSB_OK. */
+   HFSB_REFUSED "This Sandbox did not create {id}." A second call is
+   HFSB_OK. */
 HFSB_API hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err);
 /* Pause and restart: HFSB_ARG for a job. */
 HFSB_API hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err);
@@ -125,8 +126,8 @@ typedef struct hfsb_sweep_item {
 } hfsb_sweep_item;
 
 /* Finds the sandboxes that programs left behind: those of hfsb_sandbox_list()
-   that were not modified for so long, and jobs that were started as long ago. Calls each for every one (false ends
-   the sweep). */
+   that were not modified for so long, and jobs that were started as long ago.
+   Calls each for every one (false ends the sweep). */
 HFSB_API hfsb_status
 hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                    bool (*each)(void *user, const hfsb_sweep_item *item),

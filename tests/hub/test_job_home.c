@@ -119,6 +119,9 @@ static void the_download_brings_the_token_along(void) {
     T_CHECK(tc_has(tj_text(doc.root, "environment", "HFSB_SERVER_URL"),
                    "/alice/hfsb-server/resolve/main/hfsb-server-"));
     T_STR(tj_text(doc.root, "environment", "HFSB_API"), "hf");
+    T_CHECK(hfsb_str_equal(tj_text(doc.root, "secrets", "SBX_TOKEN"),
+                           tj_text(doc.root, "secrets",
+                                   "SANDBOX_API_TOKEN")));
     T_STR(tj_text(doc.root, "labels", "hf-sandbox"), "1");
     T_STR(tj_text(doc.root, "labels", "hf-sandbox-mode"), "dedicated");
     hfsb_json_free(&doc);
