@@ -2926,7 +2926,8 @@ HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
 /* ---- the Space or job; HFSB_ARG for a URL ---- */
 
 /* Deletes the Space, or cancels the job, if the handle owns it, else
-   HFSB_REFUSED "This Sandbox did not create {id}." A second call is HFSB_OK. */
+   HFSB_REFUSED "This Sandbox did not create {id}." A second call is
+   HFSB_OK. */
 HFSB_API hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err);
 /* Pause and restart: HFSB_ARG for a job. */
 HFSB_API hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err);
@@ -2972,8 +2973,8 @@ typedef struct hfsb_sweep_item {
 } hfsb_sweep_item;
 
 /* Finds the sandboxes that programs left behind: those of hfsb_sandbox_list()
-   that were not modified for so long, and jobs that were started as long ago. Calls each for every one (false ends
-   the sweep). */
+   that were not modified for so long, and jobs that were started as long ago.
+   Calls each for every one (false ends the sweep). */
 HFSB_API hfsb_status
 hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                    bool (*each)(void *user, const hfsb_sweep_item *item),
@@ -45203,9 +45204,9 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
                                          unsigned long long owner,
                                          hfsbi_job **out, hfsb_err *err);
 /* Calls fn(user) once the program runs or has failed to start; several users
-   may wait for one program. False when that is known already, or without
-   memory, and then the state is WAITING: fn is not called. fn NULL: this user
-   (NULL: no user) is not called any more. */
+   may wait for one program. False when that is known already, and fn is not
+   called; without memory the program ends before it has started. fn NULL: this
+   user (NULL: no user) is not called any more. */
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
                                      void      *user);
@@ -48484,7 +48485,10 @@ HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
         return true;
     }
     w = (hfsbi_job_waiter *)hfsbi_array(&job->tools->alloc, 1, sizeof *w);
-    if (!w) return false;
+    if (!w) { /* nobody would know of its start */
+        (void)hfsbi_job_kill(job->tools, job);
+        return false;
+    }
     w->next = NULL;
     w->fn = fn;
     w->user = user;
@@ -66093,8 +66097,9 @@ hfsb_hub_scheduled_jobs(hfsb_hub *hub, hfsb_str space,
                         void *user, const hfsb_cancel *cancel, hfsb_err *err) {
     const hfsb_str    none = HFSB_INIT;
     hfsbi_hub_request request;
-    hfsb_status       status = hfsbi_hub_begin(
-              hub, &request, HFSBI_HUB_SCHEDULED_JOBS, space, none, cancel, err);
+    hfsb_status       status =
+        hfsbi_hub_begin(hub, &request, HFSBI_HUB_SCHEDULED_JOBS, space, none,
+                        cancel, err);
     if (status == HFSB_OK)
         status = hfsbi_hub_pages(&request, 0, each, user, err);
     hfsbi_hub_end(&request);
@@ -67494,10 +67499,10 @@ static hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
 /* One request of at most wait_ms milliseconds. */
 static hfsb_status hfsbi_hubjob_ask(hfsb_sandbox *s, long long wait_ms,
                                     hfsb_json_doc *doc, hfsb_err *err) {
+    hfsb_str          owner = hfsbi_hubjob_owner(s), id = hfsbi_hubjob_id(s);
     hfsbi_hub_request request;
-    hfsb_status       st = hfsbi_hub_begin(s->o.hub, &request, HFSBI_HUB_JOB,
-                                           hfsbi_hubjob_owner(s), hfsbi_hubjob_id(s),
-                                           s->o.cancel, err);
+    hfsb_status st = hfsbi_hub_begin(s->o.hub, &request, HFSBI_HUB_JOB, owner,
+                                     id, s->o.cancel, err);
     request.retry.tries = 1;
     request.retry.deadline = hfsb_clock_ms() + wait_ms;
     request.out = doc;
@@ -67951,7 +67956,7 @@ static hfsb_status hfsbi_hubjob_create_upload(hfsbi_hubjob_create *c) {
 typedef struct hfsbi_hubjob_parts {
     hfsb_str         command[3];
     hfsb_hub_pair    env[6], labels[4];
-    hfsb_hub_pair   *secrets; /* the user's, and two more */
+    hfsb_hub_pair   *secrets; /* the user's, and three more */
     hfsb_job_volume *volumes; /* the user's, and one more */
     unsigned         port;
     char             number[24], name[100];
@@ -68025,6 +68030,9 @@ static void hfsbi_hubjob_fill_lists(const hfsbi_hubjob_create *c,
     job->secret_count = spec->secret_count;
     hfsbi_hubjob_pair(p->secrets, &job->secret_count, "SANDBOX_API_TOKEN",
                       c->opts.api_token);
+    if (hfsb_str_equal(spec->api, HFSB_LIT("hf")))
+        hfsbi_hubjob_pair(p->secrets, &job->secret_count, "SBX_TOKEN",
+                          c->opts.api_token);
     if (spec->download)
         hfsbi_hubjob_pair(p->secrets, &job->secret_count,
                           "HFSB_DOWNLOAD_TOKEN",
@@ -68062,7 +68070,7 @@ static void hfsbi_hubjob_fill(const hfsbi_hubjob_create *c,
 static hfsb_status hfsbi_hubjob_create_send(hfsbi_hubjob_create *c,
                                             hfsb_json_doc       *job) {
     hfsbi_hubjob_parts p;
-    size_t             secrets = c->spec->secret_count + 2;
+    size_t             secrets = c->spec->secret_count + 3;
     size_t             volumes = c->spec->volume_count + 1;
     hfsb_status        st = HFSB_NOMEM;
     memset(&p, 0, sizeof p);

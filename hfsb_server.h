@@ -14162,7 +14162,7 @@ hfsbi_codex_process_find(const hfsbi_codex_session *s, hfsb_str id) {
 /* Stops following the process. */
 static void hfsbi_codex_process_release(hfsbi_codex_process *p) {
     if (!p->job) return;
-    (void)hfsbi_program_on_start(p->job, NULL, NULL);
+    (void)hfsbi_program_on_start(p->job, NULL, p);
     hfsbi_feed_detach(&p->reader);
     hfsbi_program_release(p->job);
     p->job = NULL;
@@ -14225,7 +14225,7 @@ HFSBI_FN void hfsbi_codex_processes_end(hfsbi_codex_session *s) {
     while (s->processes) {
         hfsbi_codex_process *p = s->processes;
         if (p->job) { /* hfsbi_codex_started() must not see it */
-            (void)hfsbi_program_on_start(p->job, NULL, NULL);
+            (void)hfsbi_program_on_start(p->job, NULL, p);
             (void)hfsbi_job_kill(hfsbi_codex_tools(s), p->job);
         }
         hfsbi_codex_give_up(p, "The session has ended.");
@@ -16907,7 +16907,7 @@ static void hfsbi_hf_process_free(hfsbi_hf_process *p) {
     if (*link) *link = p->next;
     hfsbi_feed_detach(&p->reader);
     hfsbi_loop_timer_clear(p->hf->base.loop, &p->timer);
-    if (p->job) (void)hfsbi_program_on_start(p->job, NULL, NULL);
+    if (p->job) (void)hfsbi_program_on_start(p->job, NULL, p);
     hfsbi_program_release(p->job);
     hfsb_buf_free(&p->cmd);
     hfsb_buf_free(&p->tag);
@@ -20166,7 +20166,7 @@ static void hfsbi_e2b_stream_free(hfsbi_e2b_stream *s) {
     hfsbi_loop_timer_clear(loop, &s->deadline);
     hfsbi_feed_detach(&s->reader);
     if (s->job) {
-        (void)hfsbi_program_on_start(s->job, NULL, NULL);
+        (void)hfsbi_program_on_start(s->job, NULL, s);
         hfsbi_program_release(s->job);
     }
     s->box->users--;
@@ -21294,19 +21294,25 @@ struct hfsbi_e2b_watcher {
 
 /* ---- life ---- */
 
-static void hfsbi_e2b_watcher_free(hfsbi_e2b_watcher *w) {
-    hfsbi_e2b_watcher **link = &w->box->watchers;
-    hfsbi_loop         *loop = w->box->tools->loop;
-    hfsb_alloc          alloc = w->path.alloc;
-    while (*link != w) link = &(*link)->next;
-    *link = w->next;
-    hfsbi_loop_timer_clear(loop, &w->beat);
-    hfsbi_loop_timer_clear(loop, &w->deadline);
-    hfsbi_folder_watch_close(w->watch);
+/* No thread uses the root of the sandbox any more. */
+static void hfsbi_e2b_watcher_drop(void *user) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    hfsb_alloc         alloc = w->path.alloc;
     w->box->users--;
     hfsb_buf_free(&w->path);
     hfsb_buf_free(&w->out);
     hfsbi_array_free(&alloc, w, 1, sizeof *w);
+}
+
+static void hfsbi_e2b_watcher_free(hfsbi_e2b_watcher *w) {
+    hfsbi_e2b_watcher **link = &w->box->watchers;
+    hfsbi_loop         *loop = w->box->tools->loop;
+    while (*link != w) link = &(*link)->next;
+    *link = w->next;
+    hfsbi_loop_timer_clear(loop, &w->beat);
+    hfsbi_loop_timer_clear(loop, &w->deadline);
+    if (w->watch) hfsbi_folder_watch_close(w->watch);
+    else hfsbi_e2b_watcher_drop(w);
 }
 
 /* Ends a watcher; message: for the client of its stream (NULL: none). */
@@ -21528,6 +21534,7 @@ static void hfsbi_e2b_watcher_open(void *user) {
     opts.recursive = w->recursive;
     opts.walled = w->box->tools->walled;
     opts.fn = hfsbi_e2b_watcher_news;
+    opts.gone = hfsbi_e2b_watcher_drop;
     opts.user = w;
     w->st =
         hfsbi_folder_watch_open(w->box->tools->place, hfsb_buf_str(&w->path),
