@@ -460,7 +460,11 @@ HFSB_API const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call);
 
 /* A dialect lets the clients of another protocol use the sandbox, unchanged:
    its routes, its errors, its way to send a token. Their commands are jobs of
-   the server, and their calls are in its journal. */
+   the server, and their calls are in its journal.
+
+   A build that wants fewer of them defines HFSB_DIALECTS as a list of these:
+   HFSB_DIALECT_HF, HFSB_DIALECT_CODEX, HFSB_DIALECT_AGENT_SANDBOX,
+   HFSB_DIALECT_E2B; or as NULL. */
 typedef struct hfsb_dialect_opts {
     const char *name;     /* see hfsb_dialect_name() */
     bool        own_port; /* listen on a port of its own; else its routes are
@@ -16155,23 +16159,32 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_agent_sandbox(void) {
    another `who`. Its commands end when the server stops, as all others do. */
 /* ---- the list ---- */
 
-/* Each returns its kind. */
+/* Those of HFSB_DIALECTS, see dialect.h; each returns its kind. */
+#define HFSB_DIALECT_HF            hfsbi_dialect_hf
+#define HFSB_DIALECT_CODEX         hfsbi_dialect_codex
+#define HFSB_DIALECT_AGENT_SANDBOX hfsbi_dialect_agent_sandbox
+#define HFSB_DIALECT_E2B           hfsbi_dialect_e2b
+#ifndef HFSB_DIALECTS
+#define HFSB_DIALECTS                                                  \
+    HFSB_DIALECT_HF, HFSB_DIALECT_CODEX, HFSB_DIALECT_AGENT_SANDBOX, \
+        HFSB_DIALECT_E2B
+#endif
 static const hfsbi_dialect_kind *(*const hfsbi_dialects[])(void) = {
-    hfsbi_dialect_hf, hfsbi_dialect_codex, hfsbi_dialect_agent_sandbox,
-    hfsbi_dialect_e2b};
-
-enum { HFSBI_DIALECTS = sizeof hfsbi_dialects / sizeof *hfsbi_dialects };
+    HFSB_DIALECTS, NULL};
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
-    for (i = 0; name && i < HFSBI_DIALECTS; i++)
+    for (i = 0; name && hfsbi_dialects[i]; i++)
         if (strcmp(hfsbi_dialects[i]()->name, name) == 0)
             return hfsbi_dialects[i]();
     return NULL;
 }
 
 const char *hfsb_dialect_name(size_t n) {
-    return n < HFSBI_DIALECTS ? hfsbi_dialects[n]()->name : NULL;
+    size_t i;
+    for (i = 0; hfsbi_dialects[i]; i++)
+        if (i == n) return hfsbi_dialects[i]()->name;
+    return NULL;
 }
 
 /* ---- the part of the server ---- */

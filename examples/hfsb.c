@@ -285,11 +285,12 @@ static int print_overview(void) {
            HFSB_VERSION);
     list_commands(NULL);
     printf("\nCommands with --on SANDBOX work on this machine, or with it or "
-           "$HFSB_SANDBOX on\na sandbox: OWNER/NAME of a Space, or a URL.\n"
+           "$HFSB_SANDBOX on\na sandbox: OWNER/NAME of a Space, "
+           "jobs/OWNER/ID of a job, or a URL.\n"
            "What they do on this machine is added to the file "
            "$HFSB_JOURNAL, if set.\n"
-           "Options of a command: hfsb COMMAND --help\n"
-           "Exit codes: 0 done, 1 refused or invalid, 2 wrong usage.\n");
+           "Options: hfsb COMMAND --help. Exit codes: 0 done, 1 refused, "
+           "2 wrong usage.\n");
     return fflush(stdout) == 0 ? DONE : REFUSED;
 }
 

@@ -7,23 +7,32 @@
 
 /* ---- the list ---- */
 
-/* Each returns its kind. */
+/* Those of HFSB_DIALECTS, see dialect.h; each returns its kind. */
+#define HFSB_DIALECT_HF            hfsbi_dialect_hf
+#define HFSB_DIALECT_CODEX         hfsbi_dialect_codex
+#define HFSB_DIALECT_AGENT_SANDBOX hfsbi_dialect_agent_sandbox
+#define HFSB_DIALECT_E2B           hfsbi_dialect_e2b
+#ifndef HFSB_DIALECTS
+#define HFSB_DIALECTS                                                  \
+    HFSB_DIALECT_HF, HFSB_DIALECT_CODEX, HFSB_DIALECT_AGENT_SANDBOX, \
+        HFSB_DIALECT_E2B
+#endif
 static const hfsbi_dialect_kind *(*const hfsbi_dialects[])(void) = {
-    hfsbi_dialect_hf, hfsbi_dialect_codex, hfsbi_dialect_agent_sandbox,
-    hfsbi_dialect_e2b};
-
-enum { HFSBI_DIALECTS = sizeof hfsbi_dialects / sizeof *hfsbi_dialects };
+    HFSB_DIALECTS, NULL};
 
 static const hfsbi_dialect_kind *hfsbi_dialect_find(const char *name) {
     size_t i;
-    for (i = 0; name && i < HFSBI_DIALECTS; i++)
+    for (i = 0; name && hfsbi_dialects[i]; i++)
         if (strcmp(hfsbi_dialects[i]()->name, name) == 0)
             return hfsbi_dialects[i]();
     return NULL;
 }
 
 const char *hfsb_dialect_name(size_t n) {
-    return n < HFSBI_DIALECTS ? hfsbi_dialects[n]()->name : NULL;
+    size_t i;
+    for (i = 0; hfsbi_dialects[i]; i++)
+        if (i == n) return hfsbi_dialects[i]()->name;
+    return NULL;
 }
 
 /* ---- the part of the server ---- */

@@ -6,7 +6,11 @@
 
 /* A dialect lets the clients of another protocol use the sandbox, unchanged:
    its routes, its errors, its way to send a token. Their commands are jobs of
-   the server, and their calls are in its journal. */
+   the server, and their calls are in its journal.
+
+   A build that wants fewer of them defines HFSB_DIALECTS as a list of these:
+   HFSB_DIALECT_HF, HFSB_DIALECT_CODEX, HFSB_DIALECT_AGENT_SANDBOX,
+   HFSB_DIALECT_E2B; or as NULL. */
 typedef struct hfsb_dialect_opts {
     const char *name;     /* see hfsb_dialect_name() */
     bool        own_port; /* listen on a port of its own; else its routes are

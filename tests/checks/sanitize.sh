@@ -18,7 +18,8 @@ ways="gcc-asan clang-asan no-simd msan tsan valgrind portable m32 s390x
 system=$(cd tests && ls os/test_*.c proc/test_*.c check/test_*.c \
     history/test_*.c tools/test_*.c server/test_*.c \
     api/test_*.c net/test_*.c mcp/test_mcp_[!mrs]*.c mcp/test_mcp_stdio.c \
-    mcp/test_mcp_remote.c remote/test_*.c hub/test_*.c | grep -v test_plan.c)
+    mcp/test_mcp_remote.c remote/test_*.c hub/test_*.c dialect/test_*.c |
+    grep -v test_plan.c)
 # the modules that touch no OS
 pure=$(./amalgamate.sh --sources core edit pattern http)
 # all but the clients of a sandbox and of the Hub

@@ -97,7 +97,53 @@ class Api(Protocol):
             json.dumps({"command": command}).encode())
 
 
-PROTOCOLS = {"api": Api}
+class OwnPort(Protocol):
+    """A dialect on a port of its own, which the server prints."""
+
+    name = None
+
+    def __init__(self, server):
+        super().__init__(server)
+        self.port = server.dialect_port(self.name)
+
+
+class Kubernetes(OwnPort):
+    name = "agent-sandbox"
+    options = ("--api", "agent-sandbox:0")
+
+    def call(self, command, key):
+        return message("POST", "/execute", [
+            "Content-Type: application/json", f"X-Request-ID: {key}"],
+            json.dumps({"command": f"sh -c '{command}'"}).encode())
+
+
+class HuggingFace(OwnPort):
+    name = "hf"
+    options = ("--api", "hf:0")
+    has_id = False
+
+    def call(self, command, key):
+        return message("POST", "/v1/exec", [
+            f"X-Sandbox-Token: {TOKEN}", "Content-Type: application/json"],
+            json.dumps({"cmd": command, "shell": True}).encode())
+
+
+class E2b(OwnPort):
+    name = "e2b"
+    options = ("--api", "e2b:0")
+    has_id = False
+
+    def call(self, command, key):
+        text = json.dumps({"process": {"cmd": "/bin/sh",
+                                       "args": ["-c", command]}}).encode()
+        return message("POST", "/process.Process/Start", [
+            f"X-Access-Token: {TOKEN}", "Connect-Protocol-Version: 1",
+            "Content-Type: application/connect+json"],
+            b"\0" + len(text).to_bytes(4, "big") + text)
+
+
+PROTOCOLS = {"api": Api, "agent-sandbox": Kubernetes, "hf": HuggingFace,
+             "e2b": E2b}
 
 
 def lines(path):
@@ -164,7 +210,10 @@ def try_protocol(name, kind):
         with Server("--confine", "none", *kind.options,
                     work_dir=top) as server:
             protocol = kind(server)
-            whole(protocol.port, protocol.call("true", "first"))
+            reply = whole(protocol.port, protocol.call(f"touch {top}/here",
+                                                       "first"))
+            check(b" 200 " in reply[:20] and os.path.exists(top + "/here"),
+                  f"{name}: a whole call: {reply[:200]}")
             settle(server)
             before = server.descriptors()
             count_once(protocol, name, top)

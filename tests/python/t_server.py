@@ -75,11 +75,17 @@ class Server:
             text += piece
             found = re.search(rb"http://[^\s/]*:(\d+)", text)
             if found:
+                self.said = text
                 return int(found.group(1))
             if not piece:
                 break
         self.stop()
         raise RuntimeError(f"the server did not say where it listens: {text}")
+
+    def dialect_port(self, name):
+        """The port of --api NAME:0."""
+        found = re.search(rb"%s on port (\d+)" % name.encode(), self.said)
+        return int(found.group(1))
 
     def stop(self):
         """Its exit status; killed when TERM does not end it in 12 s."""
