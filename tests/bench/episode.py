@@ -5,12 +5,14 @@ beside the same episode through a FastAPI server as the reference has one.
 A part of server.py. A way that has no edit fetches the file, changes it and
 writes it back, as its clients do; one that has no grep runs grep.
 """
+import base64
 import http.client
 import json
 import os
 import shutil
 import subprocess
 import time
+import urllib.parse
 
 import t_server
 from t_server import Server, TOKEN
@@ -234,6 +236,150 @@ class CommandLine:
         pass
 
 
+class Fetches(Http):
+    """A dialect without edits: the file is fetched and written back."""
+
+    def edit(self, path, old, new):
+        text = self.read(path)
+        if text.count(old) != 1:
+            raise RuntimeError(f"{self.name}: {path} has no such line")
+        self.write(path, text.replace(old, new))
+
+    def must(self, method, path, body=None, fields=None):
+        status, _, reply = self.send(method, path, body, fields)
+        if status >= 300:
+            raise RuntimeError(f"{self.name}: {path}: {status} {reply[:200]}")
+        return reply
+
+
+class HuggingFace(Fetches):
+    def __init__(self, top, port):
+        super().__init__("--api hf", top, port, {"X-Sandbox-Token": TOKEN})
+
+    def bash(self, command):
+        lines = self.must("POST", "/v1/exec", json.dumps(
+            {"cmd": command, "shell": True, "cwd": self.top}),
+            {"Content-Type": "application/json"}).split(b"\n")
+        return "".join(e["data"] for e in map(json.loads, filter(None, lines))
+                       if e["event"] in ("stdout", "stderr"))
+
+    def read(self, path):
+        return self.must("GET", "/v1/files/read?path=" + urllib.parse.quote(
+            os.path.join(self.top, path))).decode()
+
+    def write(self, path, text):
+        self.must("PUT", "/v1/files/write?path=" + urllib.parse.quote(
+            os.path.join(self.top, path)), text.encode())
+
+
+class Kubernetes(Fetches):
+    def __init__(self, top, port):
+        super().__init__("--api agent-sandbox", top, port, {})
+
+    def bash(self, command):
+        return self.post("/execute", {
+            "command": f'sh -c "{command}"'})["stdout"]
+
+    def read(self, path):
+        return self.must("GET", "/v1/files/" + path).decode()
+
+    def write(self, path, text):
+        self.must("PUT", "/v1/files/" + path, text.encode(),
+                  {"Content-Type": "application/octet-stream"})
+
+
+class E2b(Fetches):
+    def __init__(self, top, port):
+        super().__init__("--api e2b", top, port, {"X-Access-Token": TOKEN})
+
+    def bash(self, command):
+        text = json.dumps({"process": {
+            "cmd": "/bin/sh", "args": ["-c", command],
+            "cwd": self.top}}).encode()
+        stream = self.must(
+            "POST", "/process.Process/Start",
+            b"\0" + len(text).to_bytes(4, "big") + text,
+            {"Content-Type": "application/connect+json",
+             "Connect-Protocol-Version": "1"})
+        out = b""
+        while stream:
+            length = int.from_bytes(stream[1:5], "big")
+            event = json.loads(stream[5:5 + length]).get("event", {})
+            out += base64.b64decode(event.get("data", {}).get("stdout", ""))
+            stream = stream[5 + length:]
+        return out.decode()
+
+    def read(self, path):
+        return self.must("GET", "/files?path=" + urllib.parse.quote(
+            os.path.join(self.top, path))).decode()
+
+    def write(self, path, text):
+        self.must("POST", "/files?path=" + urllib.parse.quote(
+            os.path.join(self.top, path)), text.encode(),
+            {"Content-Type": "application/octet-stream"})
+
+
+class Codex:
+    """exec-server on a pipe, as Codex uses it."""
+
+    name = "hfsb exec-server"
+
+    def __init__(self, top):
+        self.top, self.serial = top, 0
+        self.process = subprocess.Popen(
+            [HFSB, "exec-server", "--root", top, "--confine", "none"],
+            cwd=top, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL)
+        self.request("initialize", {"clientName": "bench",
+                                    "resumeSessionId": None})
+
+    def request(self, method, params, until=None):
+        self.serial += 1
+        self.process.stdin.write(json.dumps(
+            {"id": self.serial, "method": method,
+             "params": params}).encode() + b"\n")
+        self.process.stdin.flush()
+        result, told = None, []
+        while result is None or (until and until not in told[-1:]):
+            line = json.loads(self.process.stdout.readline())
+            if line.get("id") == self.serial:
+                result = line["result"]
+            elif "method" in line:
+                told.append(line["method"])
+                self.output += base64.b64decode(
+                    line["params"].get("chunk", ""))
+        return result
+
+    def bash(self, command):
+        self.output = b""
+        self.request("process/start", {
+            "processId": f"p{self.serial}", "argv": ["/bin/sh", "-c", command],
+            "cwd": "file://" + self.top, "env": {"PATH": os.environ["PATH"]},
+            "tty": False}, "process/closed")
+        return self.output.decode()
+
+    def grep(self, text):
+        return self.bash(f"grep -rn '{text}' src")
+
+    def uri(self, path):
+        return "file://" + os.path.join(self.top, path)
+
+    def read(self, path):
+        return base64.b64decode(self.request(
+            "fs/readFile", {"path": self.uri(path)})["dataBase64"]).decode()
+
+    def edit(self, path, old, new):
+        text = self.read(path).replace(old, new)
+        self.request("fs/writeFile", {
+            "path": self.uri(path),
+            "dataBase64": base64.b64encode(text.encode()).decode()})
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(20)
+        self.process.stdout.close()
+
+
 def measure(way):
     """The best of some episodes, each on a new project."""
     best = 1e9
@@ -246,11 +392,15 @@ def measure(way):
     return best
 
 
-def ways(top, port):
-    yield lambda: Api("/api", top, port)
-    yield lambda: McpHttp(top, port)
+def ways(top, server):
+    yield lambda: Api("/api", top, server.port)
+    yield lambda: McpHttp(top, server.port)
     yield lambda: McpStdio(top)
     yield lambda: CommandLine(top)
+    yield lambda: HuggingFace(top, server.dialect_port("hf"))
+    yield lambda: Codex(top)
+    yield lambda: Kubernetes(top, server.dialect_port("agent-sandbox"))
+    yield lambda: E2b(top, server.dialect_port("e2b"))
 
 
 def episode(top, row, fastapi):
@@ -262,8 +412,10 @@ def episode(top, row, fastapi):
             theirs = measure(Api("FastAPI", project, peer.port, False))
         finally:
             peer.stop()
-    with Server("--confine", "none", work_dir=project) as server:
-        for make in ways(project, server.port):
+    with Server("--confine", "none", "--api", "hf:0", "--api",
+                "agent-sandbox:0", "--api", "e2b:0", "--root", project,
+                work_dir=project) as server:
+        for make in ways(project, server):
             way = make()
             ours = measure(way)
             row(f"episode of 50 actions, {way.name}", f"{ours * 1000:.0f} ms",
