@@ -31594,7 +31594,7 @@ static void hfsbi_removal_entry(hfsbi_removal *r, const struct dirent *e) {
     struct stat      st;
     int              code;
     if (strlen(e->d_name) >= sizeof name) return;
-    strcpy(name, e->d_name);
+    memcpy(name, e->d_name, strlen(e->d_name) + 1);
     if (type == HFSBI_ENTRY_UNKNOWN &&
         fstatat(hfsbi_level_fd(r, r->depth), name, &st,
                 AT_SYMLINK_NOFOLLOW) == 0)

@@ -18483,7 +18483,7 @@ static void hfsbi_hf_create_undone(void *user, hfsb_request *request) {
 
 HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build *b, const hfsbi_hf_sandbox *s) {
     hfsbi_build_str(b, "id", hfsb_cstr(s->id));
-    hfsbi_build_int(b, "uid", (long long)getuid());
+    hfsbi_build_int(b, "uid", (long long)geteuid());
     hfsbi_build_str(b, "home", hfsb_buf_str(&s->home));
     hfsbi_build_str(b, "confinement",
                     hfsb_cstr(hfsb_confine_level_name(
@@ -19672,11 +19672,15 @@ static void hfsbi_e2b_figures_run(void *user) {
     hfsb_str           all;
 #ifdef __linux__
     struct statfs fs;
-    if (f->dir.ptr && statfs(f->dir.ptr, &fs) == 0) {
+    int           dir = -1;
+    if (f->dir.ptr)
+        dir = hfsbi_openat(AT_FDCWD, f->dir.ptr, O_RDONLY | O_DIRECTORY, 0);
+    if (dir >= 0 && fstatfs(dir, &fs) == 0) {
         unsigned long long block = (unsigned long long)fs.f_bsize;
         f->disk_total = (unsigned long long)fs.f_blocks * block;
         f->disk_used = (unsigned long long)(fs.f_blocks - fs.f_bfree) * block;
     }
+    hfsbi_close(&dir);
 #endif
     text.alloc = f->dir.alloc;
     (void)hfsb_file_read(NULL, HFSB_LIT("/proc/meminfo"), 65536, &text, NULL,

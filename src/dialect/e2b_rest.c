@@ -123,11 +123,15 @@ static void hfsbi_e2b_figures_run(void *user) {
     hfsb_str           all;
 #ifdef __linux__
     struct statfs fs;
-    if (f->dir.ptr && statfs(f->dir.ptr, &fs) == 0) {
+    int           dir = -1;
+    if (f->dir.ptr)
+        dir = hfsbi_openat(AT_FDCWD, f->dir.ptr, O_RDONLY | O_DIRECTORY, 0);
+    if (dir >= 0 && fstatfs(dir, &fs) == 0) {
         unsigned long long block = (unsigned long long)fs.f_bsize;
         f->disk_total = (unsigned long long)fs.f_blocks * block;
         f->disk_used = (unsigned long long)(fs.f_blocks - fs.f_bfree) * block;
     }
+    hfsbi_close(&dir);
 #endif
     text.alloc = f->dir.alloc;
     (void)hfsb_file_read(NULL, HFSB_LIT("/proc/meminfo"), 65536, &text, NULL,

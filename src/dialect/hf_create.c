@@ -157,7 +157,7 @@ static void hfsbi_hf_create_undone(void *user, hfsb_request *request) {
 
 HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build *b, const hfsbi_hf_sandbox *s) {
     hfsbi_build_str(b, "id", hfsb_cstr(s->id));
-    hfsbi_build_int(b, "uid", (long long)getuid());
+    hfsbi_build_int(b, "uid", (long long)geteuid());
     hfsbi_build_str(b, "home", hfsb_buf_str(&s->home));
     hfsbi_build_str(b, "confinement",
                     hfsb_cstr(hfsb_confine_level_name(

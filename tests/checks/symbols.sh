@@ -22,7 +22,7 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     flistxattr flock fork freeaddrinfo fremovexattr fsetxattr fstat64 fstatfs64
     fstatat64 fsync ftruncate64 getaddrinfo getcwd getenv geteuid getpeername
     getegid getpid getrlimit64 getsid getsockname getsockopt getxattr grantpt
-    ioctl kill linkat
+    inotify_add_watch inotify_init1 inotify_rm_watch ioctl kill linkat
     lseek64 lstat64 mkdir mkdirat
     open64 openat64 opendir pipe2 poll posix_openpt prctl pread64
     pthread_attr_destroy
@@ -36,7 +36,7 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     pthread_mutexattr_destroy
     pthread_mutexattr_init pthread_mutexattr_settype
     pthread_self pthread_setcancelstate pthread_sigmask ptsname_r pwrite64 read readdir64 readlinkat
-    prctl realpath recv rename renameat rmdir sendmsg setrlimit64 setsid
+    prctl realpath recv rename renameat rewinddir rmdir sendmsg setrlimit64 setsid
     setsockopt sigaction sigaddset
     sigemptyset sigfillset sigismember sigpending sigprocmask sigwait socket
     stat64 strcspn strrchr strstr strtol strtoull symlinkat syscall sysconf tcgetattr
