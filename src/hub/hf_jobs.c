@@ -964,17 +964,20 @@ static const hfsbi_param hfsbi_hf_jobs_params[] = {
                 with,
                 "Names of secrets it gets from the session; default "
                 "HF_TOKEN"),
-    HFSBI_HF_JOBS_STR("name", name, NULL),
-    HFSBI_PARAM("labels", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, labels,
-                "Its labels; for ps: that it must have"),
-    HFSBI_HF_JOBS_LIST("volumes", volumes,
-                       "TYPE:OWNER/NAME:/PATH[:ro]; TYPE model, dataset, "
-                       "space or bucket"),
-    HFSBI_HF_JOBS_LIST("ports", ports, "That get a URL"),
     HFSBI_HF_JOBS_STR("schedule", schedule,
-                      "For run, to repeat it: @hourly, @daily ... or cron; "
-                      "scheduled_... take the id it gets as job_id"),
-    HFSBI_HF_JOBS_STR("stage", stage, "For ps"),
+                      "For run, to repeat it: @daily or cron; its id is the "
+                      "job_id of scheduled_..."),
+    /* for programs: each one more is read by the model in every call */
+    HFSBI_PARAM("name", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
+                name, NULL),
+    HFSBI_PARAM("labels", HFSBI_ARG_OBJECT, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
+                labels, NULL),
+    HFSBI_PARAM("volumes", HFSBI_ARG_LIST, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
+                volumes, NULL),
+    HFSBI_PARAM("ports", HFSBI_ARG_LIST, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
+                ports, NULL),
+    HFSBI_PARAM("stage", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
+                stage, NULL),
     HFSBI_HF_JOBS_STR("job_id", id, NULL),
     HFSBI_HF_JOBS_STR("namespace", space,
                       "Organisation to run it for; default: you"),

@@ -650,7 +650,7 @@ static void description_tells_the_model_about_cost_and_files(void) {
         if (!there) printf("  not said: %s\n", parts[i]);
         T_CHECK(there);
     }
-    T_CHECK(own.len < 3400);
+    T_CHECK(own.len < 2800);
     if (getenv("HFSB_TEST_TIMES")) printf("hf_jobs: %zu bytes\n", own.len);
     hfsb_buf_free(&out);
     end();
