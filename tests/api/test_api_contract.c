@@ -451,6 +451,7 @@ static void a_reader_that_was_cut_off_goes_on(void) {
 
 /* Nothing was done, so the key is free for what comes then. */
 static void a_refused_call_does_not_use_up_its_key(void) {
+    static const char *const full[] = {"full0", "full1"};
     hfsb_server_sandbox_opts box = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
     ts_server         s;
@@ -461,11 +462,13 @@ static void a_refused_call_does_not_use_up_its_key(void) {
     tools.max_running = tools.max_waiting = 1;
     box.tools = &tools;
     ts_start(&s, NULL, &box);
-    T_CHECK(!mkfifo("full", 0600));
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < 2; i++) { /* each has its own: the second must not see the
+                                 end of what was meant for the first */
+        T_CHECK(!mkfifo(full[i], 0600));
         c[i] = ts_connect(&s);
         ts_ask(&c[i], "POST", "/api/bash", TS_JSON,
-               HFSB_LIT("{\"command\":\"read x < full\"}"));
+               i ? HFSB_LIT("{\"command\":\"read x < full1\"}")
+                 : HFSB_LIT("{\"command\":\"read x < full0\"}"));
         T_CHECK(ts_commands(&s, 1, (long long)i));
     }
     ts_call(&s, &r, "POST", "/api/bash", fields,
@@ -476,7 +479,7 @@ static void a_refused_call_does_not_use_up_its_key(void) {
     TS_REFUSED(&r, 429, NULL);
     T_CHECK(ts_field(&r, "Retry-After").len > 0);
     for (i = 0; i < 2; i++) {
-        tt_put("full", HFSB_LIT("\n"));
+        tt_put(full[i], HFSB_LIT("\n"));
         T_CHECK(ts_read(&c[i], &r, false));
         TS_OK(&r, "");
         ts_hang_up(&c[i]);

@@ -20,7 +20,9 @@ for t in sh cc gcc as ld make awk base64 basename cat chmod cksum cmp cp date \
     ls mkdir mktemp mv nohup od printf ps pwd readlink rm rmdir sed seq setsid \
     sleep sort split stat stty tail tee test touch tr true tty uname uniq wc yes; do
     path=$(command -v $t) || continue
-    case $path in /*) ln -s "$path" "$top/bin/$t" ;; esac
+    # the shell has some of them itself
+    case $path in /*) ;; *) path=/usr/bin/$t ;; esac
+    [ ! -x "$path" ] || ln -s "$path" "$top/bin/$t"
 done
 
 cd "$top/hfsb" || exit 1

@@ -111,6 +111,7 @@ HFSBI_UNUSED static void take_lines(hf_run *x) {
     T_CHECK(hfsb_str_ends(rest, HFSB_LIT("\n")));
     while (rest.len) {
         size_t end = hfsb_str_find_byte(rest, '\n');
+        if (end == HFSB_NPOS) break;
         take_line(x, hfsb_str_slice(rest, 0, end));
         rest = hfsb_str_slice(rest, end + 1, rest.len);
     }
