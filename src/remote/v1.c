@@ -58,8 +58,10 @@ static void hfsbi_v1_put_script(const hfsbi_job *job, long long protocol,
     else if (spec->merge_stderr) hfsb_buf_printf(out, "exec 2>&1; ");
     hfsbi_v1_put_unset(&spec->env, out);
     if (!spec->shell.len)
-        hfsb_buf_printf(out, "command -v bash >/dev/null 2>&1 && set -- "
-                             "\"$1\" bash || set -- \"$1\" /bin/sh; ");
+        hfsb_buf_printf(
+            out, "if [ -x /bin/bash ]; then set -- \"$1\" /bin/bash; "
+                 "elif [ -x /usr/bin/bash ]; then set -- \"$1\" "
+                 "/usr/bin/bash; else set -- \"$1\" /bin/sh; fi; ");
     else hfsb_buf_printf(out, "set -- \"$1\" \"$0\"; ");
     if (protocol >= 2 || spec->background)
         hfsb_buf_printf(out, "exec \"$2\" -c \"$1\"");

@@ -558,11 +558,11 @@ static void files_are_looked_at_and_changed(void) {
     FILES(&r, "Stat", "{\"path\":\"f\"}");
     TS_IS(&r, 200, "\"name\":\"f\",\"type\":\"FILE_TYPE_FILE\"");
     TS_IS(&r, 200,
-          "/work/f\",\"size\":\"3\",\"mode\":420,\"permissions\":"
+          "work/f\",\"size\":\"3\",\"mode\":420,\"permissions\":"
           "\"-rw-r--r--\"");
     FILES(&r, "Stat", "{\"path\":\"link\"}");
     TS_IS(&r, 200, "\"type\":\"FILE_TYPE_FILE\"");
-    TS_IS(&r, 200, "/work/f\"}}");
+    TS_IS(&r, 200, "work/f\"}}");
     FILES(&r, "Stat", "{\"path\":\"broken\"}");
     TS_IS(&r, 200, "\"type\":\"FILE_TYPE_SYMLINK\"");
     FILES(&r, "Stat", "{\"path\":\"none\"}");
@@ -577,13 +577,13 @@ static void files_are_looked_at_and_changed(void) {
     T_CHECK(ts_contains(&r, "\"name\":\"b\"") &&
             !ts_contains(&r, "\"name\":\"c\""));
     FILES(&r, "ListDir", "{\"path\":\"a\",\"depth\":2}");
-    TS_IS(&r, 200, "/work/a/b/c\"");
+    TS_IS(&r, 200, "work/a/b/c\"");
     FILES(&r, "ListDir", "{\"path\":\"f\"}");
     REFUSED(&r, 400, "invalid_argument", "Is not a folder");
     FILES(&r, "ListDir", "{\"path\":\"none\"}");
     REFUSED(&r, 404, "not_found", "");
     FILES(&r, "Move", "{\"source\":\"f\",\"destination\":\"n/g\"}");
-    TS_IS(&r, 200, "/work/n/g\"");
+    TS_IS(&r, 200, "work/n/g\"");
     T_CHECK(tt_file_is("n/g", HFSB_LIT("abc")));
     FILES(&r, "Move", "{\"source\":\"f\",\"destination\":\"h\"}");
     REFUSED(&r, 404, "not_found", "");
@@ -656,7 +656,7 @@ static void files_are_sent_and_received(void) {
     start(&open_how);
     ts_call(&s, &r, "POST", "/files?path=d/a&username=user",
             "Content-Type: application/octet-stream\r\n", HFSB_LIT("hello"));
-    TS_IS(&r, 200, "/work/d/a\",\"name\":\"a\",\"type\":\"file\"}]");
+    TS_IS(&r, 200, "work/d/a\",\"name\":\"a\",\"type\":\"file\"}]");
     T_CHECK(tt_file_is("d/a", HFSB_LIT("hello")));
     ts_call(
         &s, &r, "POST", "/files", FORM,

@@ -147,7 +147,7 @@ async function terminals(s) {
   const type = (x) => s.pty.sendInput(t.pid, new TextEncoder().encode(x))
   await type('stty size; echo $TERM\n')
   await until('size', () => text.includes('30 90'))
-  ok('TERM', text.includes('xterm-256color'))
+  await until('TERM', () => text.includes('xterm-256color'))
   await s.pty.resize(t.pid, { cols: 120, rows: 40 })
   await type('stty size\n')
   await until('resize', () => text.includes('40 120'))
