@@ -2,7 +2,13 @@
 #   make          build/hfsb, build/hfsb-server, the programs of examples/
 #   make serve    build and run the server, on 127.0.0.1:7860
 #   make static   build/static/hfsb-server: small, needs no library (musl)
-#   make sbom     the same, and what it is made of as CycloneDX
+#   make static-all   the same for x86_64 and aarch64, with a cross compiler
+#   make install  programs, headers, manuals: PREFIX=/usr/local DESTDIR=
+#   make uninstall
+#   make dist     build/dist/hfsb-VERSION.tar.gz, SHA256SUMS
+#   make sbom     the static server, and what it is made of as CycloneDX
+#   make shared   build/libhfsb.so: the pure part, JSON in and out (docs/languages.md)
+#   make wasm     build/hfsb.wasm: the same as WebAssembly (needs clang and lld)
 #   make mcpb     a bundle for Claude Desktop, and an entry for the MCP registry
 #   make test     build and run the tests: a compiler and make are enough
 #   make check    the long set: compilers, sanitisers, growth, short fuzzing
@@ -11,8 +17,9 @@
 #   make clean
 # CC and CFLAGS are yours to set: make test CC=clang CFLAGS=-O0
 # https comes from libcurl, where pkg-config finds it and it can be linked
-# with (on Debian libcurl4-openssl-dev); make CURL= goes without. HARDEN has
-# flags that make attacks harder; those that the compiler lacks are left out.
+# with (on Debian libcurl4-openssl-dev); else, and with make CURL=, it is
+# loaded at run time (libcurl4); make CURL=no goes without. HARDEN has flags
+# that make attacks harder; those that the compiler lacks are left out.
 # The headers at the top are committed; after a change in src/ regenerate
 # them: ./amalgamate.sh
 
@@ -27,6 +34,9 @@ PROGRAMS = build/hfsb build/hfsb-server build/agent build/edit_file \
            build/run_command
 
 all: $(PROGRAMS)
+	@if [ -f build/static/hfsb-server ]; then static='with a static server'; \
+	else static='missing: the static server for --on ssh:HOST and jobs (make static)'; fi; \
+	echo "built with $(CC) $(CFLAGS); $$(cat build/https); $$static"
 
 # The implementation is compiled once, into build/hfsb.o, and linked into
 # every program. An example brings it along by itself (HFSB_IMPLEMENTATION),
@@ -39,15 +49,21 @@ SECTION = -ffunction-sections -fdata-sections
 PROGRAM = $(CC) $(CFLAGS) $$(cat build/harden) $(DONE) -I. -o $@
 LIBRARY = build/hfsb.o $$(cat build/link) -pthread
 
+# The page of the server as gzip makes it, where there is gzip: a line for the
+# file that is compiled. Without it the page is sent as it is.
+PAGE = if [ -f src/api/page.html ] && command -v gzip >/dev/null && \
+    sh amalgamate.sh --page build/hfsb_page.h; then \
+    echo '\#define HFSB_PAGE_GZIP "build/hfsb_page.h"'; fi
+
 build/hfsb.o: hfsb.h hfsb_server.h hfsb_http_curl.h build/with-curl
-	@printf '%s\n' '#include "hfsb_server.h"' '#ifdef HFSB_WITH_CURL' \
+	@printf '%s\n' "$$($(PAGE))" '#include "hfsb_server.h"' '#ifdef HFSB_WITH_CURL' \
 	    '#include "hfsb_http_curl.h"' '#endif' > build/hfsb_all.c
 	@$(CC) $(CFLAGS) $$(cat build/harden) $(SECTION) -DHFSB_IMPLEMENTATION -DHFSB_HUB -I. \
 	    $$(sed 's/-l[^ ]*//g' build/with-curl) -c -o $@ build/hfsb_all.c
-	@with=$$(cat build/with-curl); echo "built $@$${with:+ with libcurl}"
+	@echo "built $@"
 
 build/hfsb: examples/hfsb.c examples/hfsb/*.[ch] build/hfsb.o \
-            build/hfsb_space.h
+            examples/hfsb-server/suggest.[ch] build/hfsb_space.h
 	@$(PROGRAM) examples/hfsb.c examples/hfsb/*.c $(LIBRARY) \
 	    $$(cat build/with-curl)
 	@echo "built $@"
@@ -57,8 +73,10 @@ build/hfsb-server: examples/hfsb-server.c examples/hfsb-server/*.[ch] \
 	@$(PROGRAM) examples/hfsb-server.c examples/hfsb-server/*.c $(LIBRARY)
 	@echo "built $@"
 
-build/agent: examples/agent.c build/hfsb.o
-	@$(PROGRAM) examples/agent.c $(LIBRARY) $$(cat build/with-curl)
+build/agent: examples/agent.c examples/agent_remote.h build/hfsb.o \
+             build/hfsb_space.h
+	@$(PROGRAM) -DHFSB_WITH_SPACE examples/agent.c $(LIBRARY) \
+	    $$(cat build/with-curl)
 	@echo "built $@"
 
 build/edit_file: examples/edit_file.c build/hfsb.o
@@ -81,7 +99,8 @@ build/run_command: examples/run_command.c build/hfsb.o
 	@$(PROGRAM) examples/run_command.c $(LIBRARY)
 	@echo "built $@"
 
-# Three probes. build/with-curl: what it takes to use libcurl, or nothing.
+# Probes. build/with-curl: what it takes to use libcurl, or nothing; linked, or
+# loaded at run time. build/https: the same in words.
 # build/link: how to leave unused functions out, or else libcurl for all, and
 # how to resolve all symbols at the start: resolving one at its first call
 # would leave registers, which may hold a token, on the stack.
@@ -91,9 +110,26 @@ build/with-curl: always
 	@mkdir -p build; flags="$(CURL)"; gc=-Wl,--gc-sections; \
 	printf '%s\n' '#include <curl/curl.h>' \
 	    'int main(void) { return (int)curl_global_init(0L); }' > build/try.c; \
-	if [ -n "$$flags" ] && \
+	printf '%s\n' '#include <dlfcn.h>' 'int main(void) {' \
+	    '    return !dlopen("libcurl.so.4", RTLD_LAZY) &&' \
+	    '           !dlopen("libcurl-gnutls.so.4", RTLD_LAZY) &&' \
+	    '           !dlopen("libcurl.4.dylib", RTLD_LAZY); }' > build/load.c; \
+	https='without https: no libcurl'; \
+	if [ "$$flags" = no ]; then flags=; \
+	elif [ -n "$$flags" ] && \
 	    $(CC) -o build/try build/try.c $$flags 2>/dev/null; then \
-	    flags="-DHFSB_WITH_CURL $$flags"; else flags=; fi; \
+	    flags="-DHFSB_WITH_CURL $$flags"; https='https: libcurl, linked'; \
+	else \
+	    flags='-DHFSB_WITH_CURL -DHFSB_CURL_DLOPEN'; \
+	    https='https: libcurl at run time'; \
+	    if $(CC) -o build/try build/load.c 2>/dev/null; then :; \
+	    elif $(CC) -o build/try build/load.c -ldl 2>/dev/null; then \
+	        flags="$$flags -ldl"; \
+	    else flags=; https='without https: no libcurl, no dlopen()'; fi; \
+	    if [ -z "$$flags" ]; then :; \
+	    elif build/try 2>/dev/null; then https="$$https (installed)"; \
+	    else https="$$https (missing: install libcurl4 on Debian, libcurl on Alpine)"; fi; \
+	fi; \
 	printf '%s\n' '#include <stdio.h>' \
 	    'int main(void) { return puts("") < 0; }' > build/try.c; \
 	try() { $(CC) $(CFLAGS) -Werror -o build/try build/try.c "$$@" \
@@ -103,10 +139,10 @@ build/with-curl: always
 	hard="$(HARDEN)"; \
 	try $$hard || { hard=; for flag in $(HARDEN); do \
 	    if try $$flag; then hard="$$hard $$flag"; fi; done; }; \
-	rm -f build/try build/try.c; \
+	rm -f build/try build/try.c build/load.c; \
 	put() { [ -f "$$2" ] && [ "$$(cat "$$2")" = "$$1" ] || \
 	    echo "$$1" > "$$2"; }; \
-	put "$$gc" build/link; put "$$hard" build/harden; put "$$flags" $@
+	put "$$https" build/https; put "$$gc" build/link; put "$$hard" build/harden; put "$$flags" $@
 
 # The server's sources, for the Spaces that hfsb makes; quick when nothing
 # has changed.
@@ -123,20 +159,57 @@ serve: build/hfsb-server
 # drops what the server does not call, and the texts of it, which the linker
 # cannot. musl-gcc links to a fixed address, so its code need not move.
 # STATIC_HARDEN='-fstack-protector-strong -Wl,-z,relro,-z,now' costs some 6 %.
+STATIC_OUT    ?= build/static/hfsb-server
 STATIC_CC     ?= $$(command -v musl-gcc && echo -fno-pie || echo $(CC))
 STATIC_CFLAGS ?= -ffunction-sections -fdata-sections \
                  -fno-asynchronous-unwind-tables -fno-unwind-tables \
-                 -Wl,--gc-sections -Wl,-z,noseparate-code -s
+                 -fno-ident -Wl,--gc-sections -Wl,-z,noseparate-code \
+                 -Wl,-z,norelro -Wl,--build-id=none -s
 static:
 	@mkdir -p build/static
-	@printf '#include "%s"\n' examples/hfsb-server.c \
-	    examples/hfsb-server/*.c > build/static/all.c
-	@cc=$(STATIC_CC); size=-Oz; \
+	@{ $(PAGE); printf '#include "%s"\n' examples/hfsb-server.c \
+	    examples/hfsb-server/*.c; } > $(STATIC_OUT).c
+	@cc="$(STATIC_CC)"; size=-Oz; \
 	$$cc -Oz -E -x c /dev/null > /dev/null 2>&1 || size=-Os; \
 	$$cc -static $$size $(STATIC_CFLAGS) $(STATIC_HARDEN) -DHFSB_STATIC -I. \
-	    -o build/static/hfsb-server build/static/all.c -pthread && \
-	echo "built build/static/hfsb-server with" $$cc $$size, \
-	    "$$(wc -c < build/static/hfsb-server) bytes"
+	    -o $(STATIC_OUT) $(STATIC_OUT).c -pthread && \
+	echo "built $(STATIC_OUT) with" $$cc $$size, \
+	    "$$(wc -c < $(STATIC_OUT)) bytes"
+
+static-all:
+	@CC='$(CC)' sh packaging/static.sh
+
+# The folders below PREFIX have names of their own, see packaging/install.sh.
+export PREFIX DESTDIR BINDIR INCLUDEDIR DATADIR MANDIR PKGCONFIGDIR ZSHDIR
+install: build/hfsb build/hfsb-server
+	@sh packaging/install.sh
+
+uninstall:
+	@sh packaging/install.sh --uninstall
+
+dist:
+	@sh packaging/dist.sh
+
+# For other languages: the calls of examples/bindings on the pure part;
+# SHARED= adds everything of hfsb.h for those who call more than these.
+SHARED ?= -DHFSB_PURE
+shared:
+	@mkdir -p build
+	@$(CC) $(CFLAGS) -fPIC -shared $(SHARED) -I. -o build/libhfsb.so \
+	    examples/bindings/hfsb_json.c -pthread
+	@echo "built build/libhfsb.so"
+
+# WebAssembly has no libc: examples/wasm/libc has as much of one as is needed.
+WASM_CC ?= clang --target=wasm32 -fuse-ld=lld
+wasm:
+	@mkdir -p build
+	@$(WASM_CC) -Oz -ffreestanding -nostdlib -mbulk-memory -DHFSB_PURE \
+	    -DHFSB_STATIC -isystem examples/wasm/libc -I. \
+	    -Wl,--no-entry -Wl,-z,stack-size=1048576 -Wl,--strip-all \
+	    -o build/hfsb.wasm examples/bindings/hfsb_json.c examples/wasm/libc/libc.c
+	@cp examples/wasm/hfsb.mjs build/hfsb.mjs
+	@echo "built build/hfsb.wasm and its wrapper build/hfsb.mjs," \
+	    "$$(wc -c < build/hfsb.wasm) bytes"
 
 sbom: static
 	@sh packaging/sbom.sh build/static/hfsb-server \
@@ -161,4 +234,5 @@ bench:
 clean:
 	rm -rf build
 
-.PHONY: all always serve static sbom mcpb test check fuzz bench clean
+.PHONY: all always serve static static-all shared wasm install uninstall dist sbom mcpb \
+        test check fuzz bench clean

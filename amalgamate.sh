@@ -4,17 +4,19 @@
 #   ./amalgamate.sh --check    exit 1 if a committed header is stale, or if a
 #                              room uses a room below it (proved with nm)
 #   ./amalgamate.sh --sources [ROOM...]   list the .c files of these rooms
+#   ./amalgamate.sh --page FILE    write the page of the server, compressed,
+#                              as a header for HFSB_PAGE_GZIP
 #   ./amalgamate.sh --space FILE   write hfsb_space.h: the server's source and
 #                              its Dockerfile as bytes, for creating a Space
 # The same bytes everywhere: explicit lists, LC_ALL=C, LF only, no dates.
 set -eu
 LC_ALL=C; export LC_ALL
-space=
-if [ "${1:-}" = --space ]; then
+target=
+if [ "${1:-}" = --space ] || [ "${1:-}" = --page ]; then
     case "${2:-}" in
-    '') echo "amalgamate: --space needs the name of a file" >&2; exit 2 ;;
-    /*) space=$2 ;;
-    *) space=$PWD/$2 ;;
+    '') echo "amalgamate: $1 needs the name of a file" >&2; exit 2 ;;
+    /*) target=$2 ;;
+    *) target=$PWD/$2 ;;
     esac
 fi
 cd "$(dirname "$0")"
@@ -56,30 +58,33 @@ sources_of() { # the sources of a room; its private header comes before them
         patch_indent.c patch_update.c patch.c ;;
     pattern) echo regex_class.c regex_compile.c regex.c glob.c ;;
     http) echo url.c head.c parse.c write.c sse.c websocket.c multipart.c \
-        connect.c ;;
+        connect.c mux.c ;;
     os) echo os.c loop.c pool.c root.c file.c temp.c file_write.c file_put.c \
         walk.c entry.c tree.c file_range.c watch.c ;;
     proc) echo landlock.c seccomp.c limits.c namespaces.c guard.c confine.c \
-        wall.c tree.c terminal.c spawn.c proc.c orphans.c record.c feed.c ;;
+        wall.c tree.c terminal.c uids.c spawn.c proc.c orphans.c record.c feed.c ;;
     check) echo check.c python.c ;;
     history) echo store.c scan.c restore.c history.c ;;
     tools) echo args.c result.c journal.c job.c program.c far.c seen.c tools.c \
         call.c exit.c bash.c control.c read.c write.c edit_lines.c patch.c \
         search.c glob.c grep.c list.c plan.c undo.c table.c ;;
-    net) echo proxy.c net.c fetch.c ;;
+    net) echo socket.c proxy.c net.c fetch.c websocket.c mux.c \
+        pipe_name.c pipe.c ;;
     remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c \
-        v1_files.c v1.c ;;
+        exec.c v1_files.c v1.c ;;
     hub) echo request.c hub.c space.c commit.c jobs.c sandbox.c create.c \
-        job_home.c preload.c hf_jobs.c session.c ;;
-    server) echo request.c reply.c conn.c websocket.c wire.c server.c ;;
-    api) echo fields.c call.c fetch.c upload.c files.c init.c events.c \
-        api.c ;;
+        job_home.c job_create.c preload.c hf_jobs_run.c hf_jobs.c session.c ;;
+    server) echo idle.c timer.c request.c reply.c conn.c websocket.c wire.c \
+        relay_head.c relay.c server.c ;;
+    api) echo fields.c call.c fetch.c upload.c files.c open.c init.c reset.c \
+        events.c raw.c exec.c stats.c page_html.c page.c \
+        openapi.c api.c ;;
     mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c mcp.c \
         remote.c ;;
     dialect) echo codex.c codex_params.c codex_session.c codex_process.c \
-        codex_files.c agent_sandbox_exec.c agent_sandbox.c dialect.c \
-        proxy.c hf_exec.c hf_files.c hf_host.c hf_create.c hf.c e2b.c \
-        e2b_rest.c e2b_process.c e2b_input.c e2b_files.c e2b_watch.c \
+        codex_files.c codex_calls.c codex_bridge.c agent_sandbox_exec.c agent_sandbox.c dialect.c \
+        host.c hf_exec.c hf_files.c hf_host.c hf_create.c hf.c e2b.c \
+        e2b_rest.c e2b_transfer.c e2b_process.c e2b_input.c e2b_files.c e2b_watch.c \
         e2b_control.c ;;
     esac
 }
@@ -109,10 +114,10 @@ CONFIG="core/config.h"                 # before extern "C"
 OS=$(rooms_but "$PURE $HUB $SERVER")   # what HFSB_PURE leaves out
 # What hfsb_http_curl.h adds; only this part of src/ needs libcurl.
 CURL_HEADERS="net/curl/http_curl.h"
-CURL_SOURCES="net/curl/http_curl.c"
+CURL_SOURCES="net/curl/curl_private.h net/curl/libcurl.c net/curl/http_curl.c"
 # only these may include <system> headers
 SYSTEM="core/config.h core/core_private.h os/os_private.h net/net_private.h
-        server/server_private.h net/curl/http_curl.c"
+        server/server_private.h net/curl/curl_private.h net/curl/libcurl.c"
 ALL="hfsb.h hfsb_server.h hfsb_http_curl.h"
 
 case "${1:-}" in
@@ -120,8 +125,9 @@ case "${1:-}" in
     shift
     listed sources_of ${*:-$ROOMS} | sed 's|^|src/|'
     exit ;;
-'' | --check | --space) ;;
-*) echo "amalgamate: unknown argument $1 (--check, --space, --sources)" >&2
+'' | --check | --space | --page) ;;
+*) echo "amalgamate: unknown argument $1 (--check, --page, --space," \
+       "--sources)" >&2
    exit 2 ;;
 esac
 
@@ -165,6 +171,18 @@ emit_hfsb_h() {
     printf '\n#ifdef __cplusplus\nextern "C" {\n#endif\n'
     for f in $(listed headers_of $HUB); do body "$f"; done
     printf '\n#ifdef __cplusplus\n}\n#endif\n#endif /* HFSB_HUB_H */\n'
+    # one error, and not the hundreds that the implementations would add
+    printf '\n/* _FEATURES_H is of glibc and musl. */\n#if defined(_FEATURES_H) && '
+    printf 'defined(HFSB_IMPLEMENTATION) && \\\n'
+    printf '    !defined(HFSB_IMPLEMENTATION_DONE) && !defined(HFSB_PURE) && '
+    printf '\\\n    defined(__linux__) && !defined(_GNU_SOURCE)\n'
+    printf '#error "a libc header came before hfsb.h: in the file that '
+    printf 'defines \\\nHFSB_IMPLEMENTATION include hfsb.h first, or compile '
+    printf 'with -D_GNU_SOURCE"\n'
+    for f in HFSB HFSB_SERVER HFSB_HTTP_CURL; do
+        printf '#define %s_IMPLEMENTATION_DONE\n' "$f"
+    done
+    printf '#endif\n'
     printf '\n#if defined(HFSB_IMPLEMENTATION) && '
     printf '!defined(HFSB_IMPLEMENTATION_DONE)\n'
     printf '#define HFSB_IMPLEMENTATION_DONE\n'
@@ -244,12 +262,120 @@ emit_space_h() {
     printf '%d;\n\n#endif /* HFSB_SPACE_H */\n' $n
 }
 
+# The page as it is served: src/api/page.html without indentation, lines of
+# comment, and blanks and line ends that mean nothing in style and script; some
+# words of the script are shorter. A script has a statement to a line, and no
+# string or regular expression of several lines.
+PAGE=src/api/page.html
+MAX_PAGE=40000
+
+page() {
+    awk '
+    BEGIN {
+        short["const"] = "let"; short["undefined"] = "void 0"
+        short["true"] = "!0"; short["false"] = "!1"
+    }
+    function word(c) { return c ~ /[A-Za-z0-9_$]/ }
+    # a blank is needed between words, and between signs that would join
+    function needed(a, b) {
+        return (word(a) && word(b)) || ((a == "+" || a == "-") && a == b)
+    }
+    function script(s,   i, c, out, quote, list, last, name) {
+        for (i = 1; i <= length(s); i++) {
+            c = substr(s, i, 1)
+            if (quote != "") {
+                out = out c
+                if (c == "\\") out = out substr(s, ++i, 1)
+                else if (quote == "/" && c == "[") list = 1
+                else if (quote == "/" && c == "]") list = 0
+                else if (c == quote && !list) quote = ""
+                continue
+            }
+            last = substr(out, length(out))
+            if (c == " ") {
+                if (needed(last, substr(s, i + 1, 1))) out = out c
+                continue
+            }
+            if (word(c)) {
+                match(substr(s, i), /^[A-Za-z0-9_$]+/)
+                name = substr(s, i, RLENGTH)
+                i += RLENGTH - 1
+                out = out (last != "." && name in short ? short[name] : name)
+                continue
+            }
+            if (c == "\"" || c == "\047" || c == "`" ||
+                (c == "/" && index("(,=:[!&|?{};>", last))) quote = c
+            out = out c
+        }
+        return out
+    }
+    function style(s) {
+        gsub(/ *\{ */, "{", s); gsub(/ *\} */, "}", s); gsub(/; */, ";", s)
+        gsub(/, */, ",", s); gsub(/: +/, ":", s); gsub(/;\}/, "}", s)
+        gsub(/ > /, ">", s)
+        return s
+    }
+    # puts a line, joined to the one before where nothing comes between them
+    function put(s, always) {
+        if (length(held) + length(s) < 500 &&
+            (always || held ~ /[[{(,;:]$/ || s ~ /^[]})]/)) held = held s
+        else { flush(); held = s }
+    }
+    function flush() { if (held != "") print held; held = "" }
+    { sub(/^ +/, "") } /^\/\/ / || /^$/ { next }
+    /^<\/?(style|script)>$/ { flush(); kind = $0; print; next }
+    kind == "<script>" { put(script($0), 0); next }
+    kind == "<style>" { put(style($0), 1); next }
+    { print }' "$PAGE"
+}
+
+# The page as lines of C, in a source of its own.
+emit_page_c() {
+    printf '/* page_html.c - GENERATED by amalgamate.sh from page.html: edit '
+    printf 'there.\n\n   The lines of the page at "/". */\n'
+    printf '/* clang-format off */\n#include "api_private.h"\n\n'
+    printf 'HFSBI_FN const char *const *hfsbi_webpage_lines(void) {\n'
+    printf '    static const char *const lines[] = {\n'
+    page | sed 's/[\\"]/\\&/g; s/??/?\\?/g; s/^/        "/; s/$/",/'
+    printf '        NULL};\n    return lines;\n}\n'
+}
+
+emit_page_gzip() { # the same, by gzip, which is not the same everywhere
+    printf '/* GENERATED by amalgamate.sh --page */\n'
+    printf 'static const unsigned char hfsbi_webpage_gzip[] = {\n'
+    page | gzip -9n | od -An -v -tu1 |
+        sed 's/^ *//; s/ *$//; s/  */,/g; s/$/,/'
+    printf '};\n'
+}
+
+lint_page() {
+    [ "$(page | wc -c)" -lt $MAX_PAGE ] ||
+        die "$PAGE: the page has $(page | wc -c) bytes, at most $MAX_PAGE"
+    ! grep -n '[^ -~]' "$PAGE" >&2 || die "$PAGE: not plain ASCII"
+}
+
+# renew FILE: replaces it by the one of that name in $tmp, if they differ
+renew() {
+    cmp -s "$tmp/${1##*/}" "$1" && return
+    cp "$tmp/${1##*/}" "$1.new" && mv "$1.new" "$1"
+}
+
 tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
-if [ -n "$space" ]; then
-    emit_space_h > "$tmp/hfsb_space.h"
-    cmp -s "$tmp/hfsb_space.h" "$space" ||
-        { cp "$tmp/hfsb_space.h" "$space.new" && mv "$space.new" "$space"; }
+if [ -n "$target" ]; then
+    case $1 in
+    --space) emit_space_h > "$tmp/${target##*/}" ;;
+    *) emit_page_gzip > "$tmp/${target##*/}" ;;
+    esac
+    renew "$target"
     exit
+fi
+lint_page
+emit_page_c > "$tmp/page_html.c"
+if [ "${1:-}" = --check ]; then
+    cmp -s "$tmp/page_html.c" src/api/page_html.c ||
+        die "src/api/page_html.c is stale: run ./amalgamate.sh and commit it"
+else
+    renew src/api/page_html.c
 fi
 lint
 emit_hfsb_h > "$tmp/hfsb.h"

@@ -10,7 +10,8 @@
        file of its own):
            #define HFSB_IMPLEMENTATION
            #include "hfsb.h"
-       Everywhere else: #include "hfsb.h"
+       Everywhere else: #include "hfsb.h". A program of one file also defines
+       HFSB_STATIC there: it then pays only for what it calls.
 
        hfsb_tools      *tools;                    // all tools, by name
        hfsb_tool_result result;
@@ -22,22 +23,23 @@
        hfsb_tools_call_text(tools, HFSB_LIT("bash"),
                             HFSB_LIT("{\"command\":\"uname -a\"}"), NULL,
                             &result);
-       printf("%s\n", result.success ? result.output.ptr : result.error.ptr);
+       printf("%s\n", hfsb_buf_cstr(result.success ? &result.output
+                                                   : &result.error));
        hfsb_tool_result_free(&result);
        hfsb_tools_close(tools);
 
-       Each part can be used alone. An edit of a text in memory:
+       Each part can be used alone. An edit of a file:
 
-       hfsb_edit edit = HFSB_INIT;                // all-zero is the default
-       hfsb_buf  out = HFSB_INIT;
+       hfsb_edit        edit = HFSB_INIT;         // all-zero is the default
+       hfsb_edit_result done;
        edit.old_str = HFSB_LIT("lr = 1e-3");
        edit.new_str = HFSB_LIT("lr = 1e-4");
-       if (hfsb_edit_apply(hfsb_cstr(content), &edit, 1, NULL, &out, NULL,
-                           &err) != HFSB_OK)
+       if (hfsb_edit_file(NULL, HFSB_LIT("train.py"), &edit, 1, NULL, &done,
+                          &err) != HFSB_OK)
            fprintf(stderr, "%s\n", err.msg);      // written for the model
        else
-           fwrite(out.ptr, 1, out.len, stdout);   // the new content
-       hfsb_buf_free(&out);
+           printf("%s", hfsb_buf_cstr(&done.diff));
+       hfsb_edit_result_free(&done);
 
    CONTENTS (search for the word in capitals)
        CONFIG  version, linkage, compiler differences
@@ -72,19 +74,27 @@
        Options   pass NULL, or an all-zero struct and set what you need. Zero
                  always means the default that the field's comment gives.
        Errors    fallible calls return hfsb_status and fill *err, which may be
-                 NULL. On failure outputs are as they were before the call.
+                 NULL. On failure a buffer has the bytes that it had before the
+                 call, an object that open() makes is NULL, a struct of results
+                 is empty: all of them can be freed. Other outputs are as they
+                 were, unless the function's comment says otherwise.
+       Lives     open() and close() for objects, which close() takes as NULL
+                 too; init() and finish() for writers; all-zero and free() for
+                 buffers, documents and results.
        Memory    results go into a caller-owned hfsb_buf or object; working
                  memory comes from the same allocator and is freed before the
                  call returns. Every allocation may fail. A buffer that failed
                  ignores appends until it is truncated or freed.
        Threads   no shared state: different objects, different threads, fine.
-                 One hfsb_tools may be used by many.
+                 One hfsb_tools may be used by many. A thread that calls needs
+                 256 KiB of stack.
        Process   no thread, no signal handler, no waitpid() for children that
                  are not ours, nothing printed.
        Time      linear in the input, whatever the input.
 
    COMPILE-TIME OPTIONS (define before the implementation include)
-       HFSB_STATIC               make every function static
+       HFSB_STATIC               make every function static: the compiler
+                                 drops those that this file does not call
        HFSB_PURE                 leave out all from FILE on but URL (define it
                                  for the declarations too)
        HFSB_HUB                  add HUB, SPACE and SESSION (define it for the
@@ -109,6 +119,15 @@
 /* ---- src/core/config.h ---- */
 /* ==== CONFIG: version, linkage, compiler differences ==================== */
 
+#if defined(_WIN32) && !defined(HFSB_PURE)
+#error "hfsb: commands and files need POSIX. On Windows define HFSB_PURE for \
+JSON, text, edits, patches, regular expressions and HTTP messages, or use WSL"
+#endif
+#if defined(__MINGW32__) && defined(HFSB_IMPLEMENTATION) && \
+    !defined(__USE_MINGW_ANSI_STDIO)
+#define __USE_MINGW_ANSI_STDIO 1 /* msvcrt.dll has no %zu */
+#endif
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -121,7 +140,11 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define HFSBI_UNUSED          __attribute__((unused))
 #define HFSBI_CHECKED         __attribute__((warn_unused_result))
+#if defined(__MINGW32__) && !defined(__clang__)
+#define HFSBI_PRINTF(fmt, va) __attribute__((format(gnu_printf, fmt, va)))
+#else
 #define HFSBI_PRINTF(fmt, va) __attribute__((format(printf, fmt, va)))
+#endif
 #else
 #define HFSBI_UNUSED
 #define HFSBI_CHECKED
@@ -149,12 +172,25 @@
 #define HFSB_LIT(s) ((hfsb_str){"" s "", sizeof(s) - 1})
 #endif
 
+/* A view as an argument of printf: printf("name: " HFSB_F "\n", HFSB_V(name)).
+   HFSB_V evaluates its argument several times; of a longer text it shows the
+   first INT_MAX bytes. */
+#define HFSB_F "%.*s"
+#define HFSB_V(s)                                               \
+    (int)((s).len < 0x7FFFFFFF ? (s).len : (size_t)0x7FFFFFFF), \
+        ((s).ptr ? (s).ptr : "")
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* ---- src/core/base.h ---- */
 /* ==== BASE: views, buffers, status and error, the allocator hook ======== */
+
+/* The version of the implementation that was linked, "0.1.0": HFSB_VERSION of
+   the header that it was compiled from. Structs may grow with every version, so
+   a program and its implementation must have the same. */
+HFSB_API const char *hfsb_version(void);
 
 /* A view of bytes owned by someone else. Not NUL-terminated in general; ptr
    may be NULL when len is 0. */
@@ -247,6 +283,12 @@ typedef struct hfsb_err {
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 
+/* Fills *err (may be NULL) for a function of the caller's own: code, and a
+   message that is cut to fit, between characters. key becomes "", pos, line and
+   column 0. Returns code, for `return hfsb_err_set(err, HFSB_IO, ...)`. */
+HFSB_API hfsb_status hfsb_err_set(hfsb_err *err, hfsb_status code,
+                                  const char *format, ...) HFSBI_PRINTF(3, 4);
+
 /* The one allocation hook. new_size 0 frees ptr (which may be NULL) and
    returns NULL; otherwise it behaves as realloc, and returns NULL when there
    is no memory. old_size is exact, so arenas and pools are easy. */
@@ -269,6 +311,10 @@ typedef struct hfsb_buf {
 
 /* The bytes held, as a view that is valid until the buffer changes. */
 HFSB_API hfsb_str hfsb_buf_str(const hfsb_buf *b);
+
+/* The bytes held as a string that ends with a NUL, valid until the buffer
+   changes; "" if nothing was ever appended. Never NULL. */
+HFSB_API const char *hfsb_buf_cstr(const hfsb_buf *b);
 
 /* Makes room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
    *b unchanged: the failure is not remembered in b->status. */
@@ -547,6 +593,13 @@ HFSB_API void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value);
 HFSB_API void hfsb_json_put_value(hfsb_json_writer      *w,
                                   const hfsb_json_value *value);
 HFSB_API void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key);
+/* A key and its value. */
+HFSB_API void hfsb_json_put_member_str(hfsb_json_writer *w, const char *key,
+                                       hfsb_str value);
+HFSB_API void hfsb_json_put_member_int(hfsb_json_writer *w, const char *key,
+                                       long long value);
+HFSB_API void hfsb_json_put_member_bool(hfsb_json_writer *w, const char *key,
+                                        bool value);
 HFSB_API void hfsb_json_put_array(hfsb_json_writer *w);
 HFSB_API void hfsb_json_put_object(hfsb_json_writer *w);
 HFSB_API void hfsb_json_put_end(hfsb_json_writer *w);
@@ -555,6 +608,20 @@ HFSB_API void hfsb_json_put_end(hfsb_json_writer *w);
    or HFSB_LIMIT, and the buffer is cut back to where it was at init. */
 HFSB_API hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w,
                                              hfsb_err         *err);
+
+/* Appends JSON with the values of arguments in it:
+       hfsb_json_printf(&out, "{\"name\":\"%s\",\"size\":%lld,\"done\":%s}",
+                        name, size, done ? "true" : "false");
+   Inside quotes %s, and %.*s for HFSB_V() of a view, become the text of a JSON
+   string: escaped, and ill-formed UTF-8 repaired. Outside quotes they are
+   inserted as they are: text that is JSON already, NULL for null. Numbers are
+   %d %u %ld %lu %lld %llu %zu, and %g for a double, which is written as
+   hfsb_json_put_double() does, NaN and infinities as null; %% is "%". The
+   locale does not matter. The format itself is not checked to be JSON.
+   HFSB_OK; HFSB_NOMEM, HFSB_LIMIT, or HFSB_ARG for any other "%", with *out as
+   it was but for out->status, as in hfsb_buf_finish(). */
+HFSB_API hfsb_status hfsb_json_printf(hfsb_buf *out, const char *format, ...)
+    HFSBI_PRINTF(2, 3);
 
 /* ---- src/core/text.h ---- */
 /* ==== TEXT: lines, clean command output, truncation ===================== */
@@ -606,6 +673,11 @@ HFSB_API hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter,
    character; the filter is unchanged. */
 HFSB_API hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
                                            hfsb_buf *out) HFSBI_CHECKED;
+
+/* The whole of it in one call: appends text as a filter would show it. HFSB_OK;
+   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+HFSB_API hfsb_status hfsb_text_clean(hfsb_str text, hfsb_buf *out)
+    HFSBI_CHECKED;
 
 /* ---- head and tail ---- */
 
@@ -673,6 +745,10 @@ HFSB_API void hfsb_sha256_finish(hfsb_sha256  *sha,
 
 /* SHA-256 of s in lower-case hexadecimal, NUL-terminated. */
 HFSB_API void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]);
+
+/* True when both hold the same bytes. The time it takes depends on their
+   lengths alone, so it gives nothing away about a secret. */
+HFSB_API bool hfsb_secret_equal(hfsb_str a, hfsb_str b);
 
 /* Appends s in base64 (RFC 4648, with padding, no line breaks). HFSB_OK;
    HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
@@ -814,11 +890,19 @@ HFSB_API hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
 HFSB_API hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
                                          hfsb_edit *edit, hfsb_err *err);
 
+/* How messages name the arguments of an edit: as the keys of a tool, or as the
+   options of `hfsb edit`. hfsb_call_opts has it for other tools, too. */
+typedef enum hfsb_edit_names {
+    HFSB_EDIT_NAMES_KEYS, /* old_str, replace_all=true, read with offset=3 */
+    HFSB_EDIT_NAMES_FLAGS /* --old, --replace-all, hfsb read --offset 3 */
+} hfsb_edit_names;
+
 typedef struct hfsb_edit_opts {
     hfsb_str path;     /* of the file, for the diff; in .md and .txt files an
                           omission line is ordinary text */
     size_t   max_diff; /* bytes of diff (0: 64 KiB) */
     bool     no_diff;
+    hfsb_edit_names names; /* in messages and in the note (0: keys) */
 } hfsb_edit_opts;
 
 /* The changes an edit made. */
@@ -1075,6 +1159,7 @@ typedef struct hfsb_http_limits {
     size_t max_fields; /* (0: 100): 431; trailers have the same limit */
     /* bytes of the size and the extensions of a chunk (0: 256): 400 */
     size_t max_chunk_line;
+    bool   any_method; /* every method but CONNECT: else 501 */
 } hfsb_http_limits;
 
 /* The state of a parser; small, since each connection has one. Private. */
@@ -1130,8 +1215,8 @@ HFSB_API bool hfsb_http_parser_end(const hfsb_http_parser *parser);
 HFSB_API bool hfsb_http_parser_idle(const hfsb_http_parser *parser);
 
 /* The status of the reply to HFSB_HTTP_BAD: 400, 414, 431, 501 (also for a
-   method other than GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, TRACE) or
-   505. */
+   method other than GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, TRACE, unless
+   any_method is set) or 505. */
 HFSB_API int hfsb_http_parser_status(const hfsb_http_parser *parser);
 
 /* ---- finding fields; names are compared without regard to case ---- */
@@ -1232,7 +1317,7 @@ typedef struct hfsb_url {
 
 /* HFSB_OK with views of text in *url; HFSB_ARG for another scheme, a missing or
    invalid host or port, and blanks, control bytes or bytes beyond ASCII
-   anywhere. */
+   anywhere: then *url is empty. */
 HFSB_API hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url,
                                     hfsb_err *err);
 
@@ -1283,6 +1368,14 @@ typedef struct hfsb_watch {
     int  fd;
     bool readable, writable;
 } hfsb_watch;
+
+/* Fills the n entries of fds, for poll(), from a list of watch(). */
+struct pollfd;
+HFSB_API void hfsb_poll_fill(const hfsb_watch *list, size_t n,
+                             struct pollfd *fds);
+/* The timeout for poll() until a deadline on hfsb_clock_ms(): milliseconds, 0
+   when it has passed, -1 (no limit) when the deadline is negative. */
+HFSB_API int hfsb_wait_ms(long long deadline);
 
 /* Milliseconds on a clock that is never set (CLOCK_MONOTONIC). */
 HFSB_API long long hfsb_clock_ms(void);
@@ -1493,6 +1586,24 @@ HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 HFSB_API hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err);
 
+/* ---- editing ---- */
+
+/* Reads a file, applies the edits as hfsb_edit_apply() does, and writes it as
+   hfsb_file_write() does: all of them or none, and nothing that another
+   program wrote meanwhile is lost: then the edits are applied to its content.
+   opts may be NULL; opts->path is that of the diff (empty: path). result may be
+   NULL; otherwise free it with hfsb_edit_result_free(). Its memory comes from
+   the root.
+
+   HFSB_OK; HFSB_NOT_FOUND, HFSB_AMBIGUOUS, HFSB_REFUSED, HFSB_ARG as
+   hfsb_edit_apply(); HFSB_STALE when others keep writing the file for about
+   2 s; HFSB_LIMIT above 1 GiB; the failures of any path and of a write. On
+   failure the file is as it was, and *result is empty. */
+HFSB_API hfsb_status hfsb_edit_file(const hfsb_root *root, hfsb_str path,
+                                    const hfsb_edit *edits, size_t count,
+                                    const hfsb_edit_opts *opts,
+                                    hfsb_edit_result *result, hfsb_err *err);
+
 /* ---- src/proc/confine.h ---- */
 /* ==== CONFINE: what commands may touch ================================= */
 
@@ -1532,9 +1643,14 @@ typedef struct hfsb_confine_opts {
     size_t             allow_write_count;
     const char *const *allow_read; /* the same for STRICT */
     size_t             allow_read_count;
+    const char *keep; /* a folder beneath these that commands may not write,
+                         where the kernel gives them mounts of their own.
+                         hfsb_tools_open() sets it: the checkpoints */
     bool no_temp;    /* $TMPDIR, /tmp and /dev/shm, which all commands of this
                         machine share, may not be written, and in STRICT not
                         be read */
+    bool other_users; /* for commands with a `uid` (hfsb_proc_opts): no user
+                        namespace, which would have none but this user */
     const char *net; /* "on", "off", "loopback" (a network of their own that
                         all commands share), or TCP ports to connect to and
                         listen on: "443,80"; with 53 also UDP, to any port.
@@ -1543,7 +1659,7 @@ typedef struct hfsb_confine_opts {
        this user make a cgroup: then max_memory and max_processes are for all
        commands together */
     unsigned long long max_memory;    /* bytes */
-    unsigned long long max_processes; /* of this user; root only in a cgroup */
+    unsigned long long max_processes; /* of the user; root only in a cgroup */
     unsigned long long max_file_size; /* bytes */
     unsigned long long max_cpu;       /* seconds of CPU time */
     hfsb_alloc         alloc;
@@ -1638,6 +1754,10 @@ typedef struct hfsb_proc_opts {
     const hfsb_confine *confine;   /* what the command may touch; must exist
                                 until hfsb_proc_open() returns (NULL: what this
                                 user may do) */
+    unsigned uid; /* run as this user, with the same number as group, without
+                                other groups, and without ways to get more
+                                privileges; needs root, on Linux (0: as this
+                                process) */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
     void               *user;      /* of on_output */
     const hfsb_cancel  *cancel;    /* for hfsb_proc_run(): kills the command */
@@ -1809,7 +1929,8 @@ HFSB_API void hfsb_proc_close(hfsb_proc *proc);
    *err_out when these are not NULL, and given to on_output. The buffers get
    the start of the output: bytes beyond a buffer's max are only counted, and
    so are all from where memory ran out, in which case result->incomplete is
-   true. keep_input has no effect. result may be NULL. HFSB_OK however the
+   true. keep_input has no effect. result may be NULL; after a failure it
+   is all zero. HFSB_OK however the
    command ended, also when it was killed by `cancel` (result->killed);
    HFSB_CANCELLED when that was set before: nothing was started; else as
    hfsb_proc_open(). */
@@ -1841,6 +1962,8 @@ typedef struct hfsb_checkpoint_opts {
                             hfsb/undo in $XDG_STATE_HOME or ~/.local/state;
                             NULL: no checkpoints) */
     bool        ignored;   /* also of what .gitignore names, and .git */
+    bool        no_create; /* use those that exist; without any, as if dir
+                              were NULL */
     size_t      max_files; /* paths beneath the root: there are no checkpoints
                               of more (0: 50,000) */
     unsigned long long max_bytes; /* of the store: the oldest checkpoints are
@@ -1876,6 +1999,8 @@ typedef struct hfsb_checkpoint_opts {
      job, pid       of a command
      added, removed, diff   lines changed; the diff if it has at most 4,000
                     bytes
+     diff_hidden    true: the diff shows *** for a secret, so that neither it
+                    nor its reverse can be applied
 
    Members that do not apply are left out. Secrets are hidden as "***": the
    values of variables such as HF_TOKEN in the environment of the tools, and
@@ -2041,6 +2166,12 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 /* How commands are confined; lives as long as the tools. */
 HFSB_API const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools);
 
+/* The folder of checkpoints if commands can delete it: it is in a root, or
+   where they may write, and they are not confined or the kernel gives them no
+   mounts of their own. NULL otherwise. A program should warn the person, who
+   can choose another folder. Lives as long as the tools. */
+HFSB_API const char *hfsb_tools_exposed(const hfsb_tools *tools);
+
 /* Kills running commands with their process trees, and frees the tools. NULL
    is allowed. All calls must be closed, and no other thread may be in a call.
    Survivors of finished commands live on: a small forked process keeps reading
@@ -2077,6 +2208,13 @@ HFSB_API hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
 HFSB_API hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
                                            hfsb_buf               *out);
 
+/* A field of the result: its number, or the fallback; its text, which lives as
+   long as the result, or "". */
+HFSB_API long long hfsb_tool_result_int(const hfsb_tool_result *result,
+                                        const char *key, long long fallback);
+HFSB_API hfsb_str  hfsb_tool_result_str(const hfsb_tool_result *result,
+                                        const char             *key);
+
 /* Receives the cleaned text of a command as it arrives, until the call is
    closed. Any thread that is in a call may run it, one at a time. It must not
    call the tools. */
@@ -2101,8 +2239,16 @@ typedef struct hfsb_call_opts {
        new line, from offset 0 on if none is given; bash_input does not
        wait) */
     size_t             page;
-    hfsb_tools_text_fn on_text; /* of bash (NULL: none) */
-    void              *user;    /* of on_text */
+    hfsb_edit_names    names;   /* of arguments, in messages for the caller:
+                                   of values out of range, and of edit, undo,
+                                   changes, glob, grep, list */
+    hfsb_tools_text_fn on_text; /* of bash: whole lines (NULL: none) */
+    /* With on_text: the unfinished line of bash each time it has changed, as a
+       terminal shows it, at most 500 characters. It is not part of the text:
+       the next on_text replaces it, "" takes it away. For progress bars
+       (NULL: none) */
+    hfsb_tools_text_fn on_line;
+    void              *user; /* of on_text, on_line */
     /* Ends long work (glob, grep, list, read, checks after a write) early,
        with the results so far; and the wait of hfsb_tools_call(), see there.
        (NULL: nothing does) */
@@ -2113,7 +2259,7 @@ typedef struct hfsb_call_opts {
    empty one). *result is always filled; the caller frees it.
    HFSB_OK         the tool ran; see result->success
    HFSB_ARG        invalid arguments
-   HFSB_NOT_FOUND  there is no such tool
+   HFSB_NOT_FOUND  there is no such tool; output lists the tools
    HFSB_LIMIT      too many commands wait already
    HFSB_REFUSED    the key belongs to another call, or its result is no longer
                    held
@@ -2259,6 +2405,23 @@ typedef struct hfsb_http_call {
     const hfsb_cancel *cancel; /* (NULL: cannot be cancelled) */
 } hfsb_http_call;
 
+/* A connection that passes bytes both ways, for a protocol other than HTTP.
+   One thread uses it at a time. */
+typedef struct hfsb_stream {
+    int fd; /* to be polled when nothing can be sent or received */
+    /* Send, or receive, as much as is possible without waiting, and set *n;
+       0: nothing now. Only then fd is to be waited for. HFSB_OK; HFSB_LOST:
+       the connection has ended; HFSB_IO. */
+    hfsb_status (*send)(void *user, hfsb_str bytes, size_t *n, hfsb_err *err);
+    hfsb_status (*receive)(void *user, char *ptr, size_t room, size_t *n,
+                           hfsb_err *err);
+    void (*close)(void *user);
+    void *user;
+} hfsb_stream;
+
+/* Closes the stream; its transport must still be open. */
+HFSB_API void hfsb_stream_close(hfsb_stream *stream);
+
 /* A way to send requests. hfsb_net_open() gives one for http,
    hfsb_http_curl.h one for https. To plug in another HTTP client, implement
    perform(): it sends one request and waits for its reply. It follows no
@@ -2283,6 +2446,12 @@ typedef struct hfsb_transport {
                            hfsb_err *err);
     void (*close)(void *user); /* (NULL: nothing to close) */
     void *user;
+    /* Opens a connection to the host of the call's URL, for https with TLS,
+       through the proxy if there is one: a tunnel. Of the call only url,
+       connect_ms and cancel count. Nothing of HTTP is sent to the host.
+       Returns as perform(). (NULL: WebSockets are not possible) */
+    hfsb_status (*connect)(void *user, const hfsb_http_call *call,
+                           hfsb_stream *out, hfsb_err *err);
 } hfsb_transport;
 
 /* Closes the transport and makes *transport all zero. No call may be in
@@ -2291,7 +2460,26 @@ HFSB_API void hfsb_transport_close(hfsb_transport *transport);
 
 /* ---- the built-in transport: http over sockets ---- */
 
+/* A connection that a program makes itself, see hfsb_net_opts.dial. */
+typedef struct hfsb_dial {
+    hfsb_str           host; /* of the URL */
+    unsigned           port;
+    long long          deadline; /* on hfsb_clock_ms() */
+    const hfsb_cancel *cancel;   /* may be NULL */
+} hfsb_dial;
+
 typedef struct hfsb_net_opts {
+    /* All requests go to this Unix socket, whatever their URL; copied. (NULL:
+       over TCP to the host of the URL) */
+    const char *unix_path;
+    /* Or makes each connection: sets *fd to the descriptor of a connected
+       stream socket, which the transport makes non-blocking and closes; calls
+       may come from any thread. Returns HFSB_OK, or HFSB_CONNECT, HFSB_TIMEOUT,
+       HFSB_CANCELLED, HFSB_BUSY, HFSB_NOMEM with *err. With either there is no
+       proxy. (NULL: none) */
+    hfsb_status (*dial)(void *user, const hfsb_dial *to, int *fd,
+                        hfsb_err *err);
+    void      *user;
     bool       no_proxy; /* ignore http_proxy, all_proxy and no_proxy of the
                             environment */
     size_t     max_kept; /* idle connections to keep (0: 8) */
@@ -2306,6 +2494,110 @@ typedef struct hfsb_net_opts {
    connect_ms and cancel cannot interrupt a lookup. HFSB_OK; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_net_open(const hfsb_net_opts *opts,
                                    hfsb_transport *out, hfsb_err *err);
+
+/* ---- a pipe: a server at the other end of any command ---- */
+
+/* A command (ssh, docker exec, kubectl exec, srun ...) whose standard input
+   and output lead to another machine or container, and hfsb-server there:
+
+       hfsb_pipe_open(&opts, &pipe, &err)
+       net.dial = hfsb_pipe_dial, net.user = pipe
+       hfsb_net_open(&net, &transport, &err)
+       sandbox.transport = &transport, sandbox.api_token = hfsb_pipe_token(pipe)
+       hfsb_sandbox_connect_url(HFSB_LIT("http://localhost"), &sandbox, ...)
+
+   Nothing listens on a port, and nobody needs to know a token: whoever may run
+   the command may use the sandbox. When the pipe breaks, the next connection
+   starts the command again; the server over there outlives that (linger_ms),
+   so a repeated call joins the first one, and runs once. */
+typedef struct hfsb_pipe hfsb_pipe;
+
+typedef struct hfsb_pipe_opts {
+    /* The command, NULL-terminated; copied. Over there it is a POSIX shell
+       that reads commands from its input (`ssh HOST sh`), or `hfsb-server
+       --stdio` itself. */
+    const char *const *argv;
+    /* Or its name, which is copied, without argv: ssh:HOST, docker:CONTAINER,
+       podman:CONTAINER, kubectl:POD, kubectl:NAMESPACE/POD,
+       kubectl:NAMESPACE/POD/CONTAINER, slurm:OPTIONS (of srun), exec:COMMAND;
+       the last two are lines for the shell here. */
+    const char *name;
+    /* Appends the bytes of a static hfsb-server for a machine as uname -s and
+       uname -m name it ("Linux", "x86_64"); the other side may lie, but only
+       with letters, digits and "._-?". Sent through the pipe where a shell
+       answers that does not have it yet in $XDG_DATA_HOME/hfsb
+       (~/.local/share/hfsb, or $TMPDIR/hfsb-UID, /tmp without TMPDIR); checked
+       there by its SHA-256.
+       (NULL: only `hfsb-server --stdio` is understood) */
+    hfsb_status (*server)(void *user, const char *system, const char *machine,
+                          hfsb_buf *out, hfsb_err *err);
+    void              *user;
+    long long          start_ms;  /* to connect, the sending included
+                                     (0: 60,000) */
+    long long          linger_ms; /* how long the server waits for another pipe
+                                     after this one broke; as long as that,
+                                     and as the deadline of a dial allows, the
+                                     command is started again (0: 60,000) */
+    long long          again_ms;  /* for each of these starts, then it is
+                                     given up for the next one (0: a third of
+                                     linger_ms, from 2,000 to 30,000) */
+    long long          close_ms;  /* how long hfsb_pipe_close() waits for its
+                                     end (0: 12,000) */
+    const hfsb_cancel *cancel;    /* of hfsb_pipe_open() (NULL: none) */
+    hfsb_alloc         alloc;     /* used by a thread of the pipe, too */
+} hfsb_pipe_opts;
+
+/* True for the start of a name as in hfsb_pipe_opts: "ssh:" ... */
+HFSB_API bool hfsb_pipe_is_name(hfsb_str name);
+
+/* Starts the command, and the server over there. Starts one thread. HFSB_OK;
+   HFSB_ARG: the name is not one; HFSB_CONNECT, with what the command printed on stderr; HFSB_TIMEOUT,
+   HFSB_CANCELLED, HFSB_NOT_FOUND: no such program here; HFSB_REFUSED or what
+   `server` returned: there is none for that machine; HFSB_NOMEM, HFSB_BUSY. */
+HFSB_API hfsb_status hfsb_pipe_open(const hfsb_pipe_opts *opts,
+                                    hfsb_pipe **out, hfsb_err *err);
+/* The token of the server over there, which the pipe has chosen: for
+   hfsb_sandbox_opts.api_token. Valid until close. */
+HFSB_API hfsb_str hfsb_pipe_token(const hfsb_pipe *pipe);
+/* For hfsb_net_opts.dial; user is the pipe. Any thread. */
+HFSB_API hfsb_status hfsb_pipe_dial(void *user, const hfsb_dial *to, int *fd,
+                                    hfsb_err *err);
+/* Ends the server over there with all that its commands left running, then the
+   command. Close the transport before. NULL is allowed. */
+HFSB_API void hfsb_pipe_close(hfsb_pipe *pipe);
+/* Runs the command once, to remove the server from the cache over there.
+   HFSB_OK also where there is none; HFSB_REFUSED: hfsb-server itself answers,
+   not a shell; else as hfsb_pipe_open(). */
+HFSB_API hfsb_status hfsb_pipe_forget(const hfsb_pipe_opts *opts,
+                                      hfsb_err             *err);
+
+/* The other side of a pipe. */
+typedef struct hfsb_pipe_serve_opts {
+    /* Connects to the server, once for each connection of the client: as
+       hfsb_net_opts.dial, but only the deadline of `to` is set, which is soon:
+       all connections wait for this one. HFSB_CONNECT means that the server
+       has gone, and ends the pipe; any other failure ends only that
+       connection. */
+    hfsb_status (*dial)(void *user, const hfsb_dial *to, int *fd,
+                        hfsb_err *err);
+    /* Tests that a new connection leads to the server, before a byte of the
+       client is sent there: called at once, and whenever there is something to
+       read, until it returns HFSB_OK. `room` has proof_room bytes for this
+       connection, which are zero at first. The socket does not block.
+       HFSB_BUSY: not known yet; else as dial. (NULL: no test) */
+    hfsb_status (*prove)(void *user, int fd, void *room);
+    size_t proof_room;
+    void  *user;
+    int    server; /* a socket that is connected to the server; what comes is
+                     dropped, its end ends the pipe; not closed (0: none) */
+} hfsb_pipe_serve_opts;
+
+/* Passes the connections of a client on to a server, until the pipe or the
+   server ends. *bye becomes true when the client needs the server no more.
+   Takes over in and out. HFSB_OK; HFSB_IO, HFSB_NOMEM, HFSB_BUSY. */
+HFSB_API hfsb_status hfsb_pipe_serve(int in, int out,
+                                     const hfsb_pipe_serve_opts *opts,
+                                     bool *bye, hfsb_err *err);
 
 /* ---- a call that follows redirects and keeps its reply ---- */
 
@@ -2347,10 +2639,19 @@ HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
 typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
 /* A sandbox: a machine that runs hfsb-server (or the Python server of
-   ml-intern, called the reference here, or HF's sbx-server: option v1) at any
+   ml-intern, called the reference here, or with `protocol` another) at any
    URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one
    handle; delete and close must come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
+
+/* What a server at a URL speaks, if not /api. A program links only the protocols
+   that it names. */
+typedef struct hfsb_protocol hfsb_protocol;
+
+/* HF's /v1, protocol 1 to 3 (HF's sbx-server). bash, kill, read, write, edit,
+   multi_edit, edit_lines, apply_patch and exists work; edits are made here, so
+   this links the local tools. See docs/remote.md for what is guaranteed. */
+HFSB_API const hfsb_protocol *hfsb_protocol_v1(void);
 
 /* Waits, all in milliseconds; 0 is the default in parentheses. Programs
    rarely need to set one, tests do. */
@@ -2362,7 +2663,9 @@ typedef struct hfsb_sandbox_times {
     long long wait_ms;     /* for a new Space to start (600,000) */
     long long poll_ms;     /* between two looks at its stage (5,000) */
     long long api_wait_ms; /* for the server to answer (180,000; in connect
-                              60,000) */
+                              60,000; in connect_url 3,000 as long as nothing
+                              accepts a connection there, unless it is a URL
+                              of the Hub, where a Space may wake up) */
     long long api_poll_ms; /* between two health checks (3,000) */
     long long health_ms;   /* for one health check (10,000) */
 } hfsb_sandbox_times;
@@ -2373,18 +2676,19 @@ typedef struct hfsb_sandbox_opts {
     const hfsb_transport *transport; /* to the sandbox; required for a URL (a
                            Space: that of hub if NULL) */
     hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
-                           private one (empty: not sent) */
+                           private one (empty: not sent). Its server gets the
+                           token: give it only for a Space that you trust
+                           with it; a public one does not need it */
     hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization, or
-                           with v1 as X-Sandbox-Token (empty: not sent; create
+                           with /v1 as X-Sandbox-Token (empty: not sent; create
                            generates one) */
-    bool     v1;        /* the server at the URL speaks HF's /v1, protocol 1 to
-                           3 (HF's sbx-server). bash, kill, read, write, edit,
-                           multi_edit, edit_lines, apply_patch and exists work;
-                           edits are made here, see docs/remote.md for what is
-                           guaranteed. Not for a Space */
+    const hfsb_protocol *protocol; /* of the server at a URL (NULL: /api); not
+                           for a Space */
     hfsb_str space_url; /* used instead of https://{...}.hf.space (empty:
                            HFSB_SPACE_URL if set) */
-    hfsb_str work_dir;  /* (empty: "/app"; for a URL none is sent) */
+    hfsb_str work_dir;  /* of commands; relative paths of files begin in the
+                           folder of the server (empty: there, too; "/app" in
+                           a Space with another server than hfsb-server) */
     double   timeout;   /* seconds a command may take (0: 240) */
     bool     session;   /* a file must be read before it is changed, and again
                            if others have changed it */
@@ -2401,8 +2705,12 @@ typedef struct hfsb_sandbox_opts {
 } hfsb_sandbox_opts;
 
 /* A server at any URL: "http://127.0.0.1:7860", with or without "/api"; with
-   the option v1 "https://host", with or without "/v1" or
-   "/v1/sandboxes/{id}". Waits until it answers. */
+   hfsb_protocol_v1() "https://host", with or without "/v1" or
+   "/v1/sandboxes/{id}". Waits until it answers, up to times.api_wait_ms: set
+   it for a server that you have just started. Then HFSB_TIMEOUT "Sandbox API
+   at {url} not responding after {n}s. ..."; at once HFSB_AUTH when the server
+   refuses the token. A wait that takes longer than one health check is
+   reported to opts->log. */
 HFSB_API hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
                                               const hfsb_sandbox_opts *opts,
                                               hfsb_sandbox           **out,
@@ -2444,10 +2752,63 @@ HFSB_API hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
                                        hfsb_tool_result      *result);
+/* The same with arguments as JSON text. */
+HFSB_API hfsb_status hfsb_sandbox_call_text(hfsb_sandbox *sandbox,
+                                            hfsb_str name, hfsb_str arguments,
+                                            const hfsb_call_opts *opts,
+                                            hfsb_tool_result     *result);
 /* Kills every command that runs there. Ignores the handle's cancel: it is
    what one calls after setting it. */
 HFSB_API hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
                                            hfsb_tool_result *result);
+
+/* Asks the server for api + `path`, such as "jobs" or "events?since=4": a GET
+   whose answer is JSON. HFSB_OK, or as hfsb_sandbox_call(). Not sent
+   again. */
+HFSB_API hfsb_status hfsb_sandbox_ask(hfsb_sandbox *sandbox, hfsb_str path,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_json_doc *out, hfsb_err *err);
+
+/* ---- programs, byte for byte ---- */
+
+typedef struct hfsb_exec_opts {
+    const char *const *argv;    /* NULL-terminated (NULL: `command`) */
+    hfsb_str           command; /* for the shell there (empty, and no argv: the
+                                   shell itself) */
+    hfsb_str           work_dir;
+    const char *const *env;     /* "NAME=value", or "NAME" to unset it;
+                               NULL-terminated (NULL: none) */
+    double             timeout; /* seconds (0: none) */
+    bool               merge_stderr;
+    int                in; /* descriptor of this machine, read to its end for
+                              standard input; below 0: there is none */
+    /* Gets output as it comes; false ends the program. */
+    bool (*on_output)(void *user, hfsb_proc_stream stream, hfsb_str bytes);
+    /* Writes the size of the window, for a program that runs in a terminal;
+       asked again every half a second and after a signal (NULL: it runs in no
+       terminal). */
+    void (*size)(void *user, unsigned *cols, unsigned *rows);
+    void *user; /* of both */
+    const hfsb_cancel
+        *cancel; /* ends the program (NULL: that of the handle) */
+} hfsb_exec_opts;
+
+typedef struct hfsb_exec_result {
+    int  exit_code; /* -1: see signal */
+    int  signal;
+    bool timed_out;
+} hfsb_exec_result;
+
+/* Runs a program on the sandbox and waits for its end, with input and output
+   as they are, of any length. It ends when the connection is lost, and nothing
+   is sent again. HFSB_OK however it ended; HFSB_NOT_FOUND, HFSB_DENIED: no such
+   program, or it may not be run; HFSB_ARG: no such work_dir; HFSB_REFUSED: the
+   server is not hfsb-server, or an older one; HFSB_IO: on_output was false;
+   HFSB_LOST, and as hfsb_sandbox_call(). */
+HFSB_API hfsb_status hfsb_sandbox_exec(hfsb_sandbox         *sandbox,
+                                       const hfsb_exec_opts *opts,
+                                       hfsb_exec_result     *result,
+                                       hfsb_err             *err);
 
 /* ---- files, byte for byte, of any size ---- */
 
@@ -2584,6 +2945,13 @@ HFSB_API hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
 /* Appends the name of the token's owner. The Hub is asked once per hub. */
 HFSB_API hfsb_status hfsb_hub_user(hfsb_hub *hub, const hfsb_cancel *cancel,
                                    hfsb_buf *out, hfsb_err *err);
+
+/* The hardware that Spaces, or jobs, can have: an array of objects with name,
+   prettyName, cpu, ram, accelerator, unitCostUSD and unitLabel. Needs no
+   token. */
+HFSB_API hfsb_status hfsb_hub_hardware(hfsb_hub *hub, bool jobs,
+                                       const hfsb_cancel *cancel,
+                                       hfsb_json_doc *out, hfsb_err *err);
 
 /* ---- Spaces ---- */
 
@@ -2884,6 +3252,13 @@ typedef struct hfsb_sandbox_spec {
                               huggingface_hub.Sandbox finds it (empty: none) */
     const hfsb_job_volume *volumes;
     size_t                 volume_count;
+    /* Called with each look at its stage, while it starts (NULL: none). */
+    void (*on_stage)(void *user, hfsb_str id, const char *stage);
+    /* Called when creation has failed, before the Space is deleted or the job
+       cancelled, so that its log can be read; not after a cancel. True: it is
+       kept (NULL: it is not). */
+    bool (*on_failure)(void *user, hfsb_str id);
+    void *user; /* of both */
 } hfsb_sandbox_spec;
 
 /* Creates a Space, then waits until it runs our commit on the requested
@@ -2893,7 +3268,7 @@ typedef struct hfsb_sandbox_spec {
    Space that is left. HFSB_CANCELLED "Sandbox creation cancelled: {id}";
    HFSB_REMOTE "Space failed to start: {stage}. Check {url}" with the end of
    the build log; HFSB_TIMEOUT "Space did not start within {n}s. Check {url}";
-   else as the HUB.
+   else as the HUB. Each message ends with what became of the Space.
 
    With spec->image it runs a job instead, waits until its server answers, and
    on any failure or cancel cancels the job; a job whose server stays silent
@@ -2916,7 +3291,8 @@ HFSB_API hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
    Hub is asked about the Space, and connect waits on only while the Space
    starts, runs or wakes up. At once: HFSB_NOT_FOUND when the Hub shows no such
    Space; HFSB_CONNECT when it is paused or stopped; HFSB_REMOTE when it failed
-   or is being deleted; HFSB_AUTH when the server refuses the token. After
+   or is being deleted; HFSB_AUTH when the server refuses the token, or with
+   err->key "hub_token" when the Hub does. After
    times.api_wait_ms: HFSB_TIMEOUT "Sandbox API at {url} not responding after
    {n}s. ...". */
 HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
@@ -2986,20 +3362,23 @@ hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
 /* ---- where the tools work ---- */
 
 typedef enum hfsb_runtime {
-    HFSB_RUNTIME_LOCAL,  /* on this machine, without sandbox_create, hf_jobs */
-    HFSB_RUNTIME_SANDBOX /* in a Space, with both */
+    HFSB_RUNTIME_LOCAL, /* on this machine, without sandbox_create, hf_jobs */
+    HFSB_RUNTIME_SANDBOX, /* in a Space or a job, with both */
+    HFSB_RUNTIME_REMOTE   /* in a sandbox that opts.connect opens, without
+                             them */
 } hfsb_runtime;
 
 /* Reads "local" or "sandbox"; else HFSB_ARG with a message that lists both. */
 HFSB_API hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
                                        hfsb_err *err);
-/* For a start-up line: "local filesystem" or "HF sandbox". */
+/* For a start-up line: "local filesystem", "HF sandbox", "remote sandbox". */
 HFSB_API const char *hfsb_runtime_text(hfsb_runtime runtime);
 
 /* True for an id that begins with ollama/, vllm/, lm_studio/ or llamacpp/,
    followed by at least one character, and contains no white space. */
 HFSB_API bool hfsb_model_is_local(hfsb_str model);
-/* True unless model and runtime are both local: a Hub token is needed. */
+/* True in the sandbox runtime, and for a model that is not local: a Hub token
+   is needed. */
 HFSB_API bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local);
 
 /* ---- a session ---- */
@@ -3023,18 +3402,30 @@ typedef struct hfsb_session_opts {
                                  NULL */
     const hfsb_sandbox_spec *spec;    /* of the preloaded sandbox (NULL:
                                  defaults), and of later ones except for
-                                 hardware and sleep_time; copied, but for the
-                                 files */
-    bool        no_preload; /* the first tool call creates the sandbox */
+                                 hardware and sleep_time; copied, but for
+                                 files, server and volumes. With an image the
+                                 sandboxes are jobs, which end after 45
+                                 minutes without use unless idle_timeout is
+                                 given */
+    /* Opens the sandbox of the remote runtime, for which it is required: in a
+       thread of the session, and again for the first call after it has failed.
+       The session closes the sandbox, and never deletes it. cancel ends it
+       early, and exists until the sandbox is closed. Set
+       hfsb_sandbox_opts.session, as the session does for its own. */
+    hfsb_status (*connect)(void *user, const hfsb_cancel *cancel,
+                           hfsb_sandbox **out, hfsb_err *err);
+    bool        no_preload; /* the first tool call creates the sandbox, or
+                               connects to it */
     long long   close_ms;   /* limit of close (0: 30,000) */
     hfsb_log_fn log;        /* also called from the maker thread */
-    void       *user;
-    hfsb_alloc  alloc; /* must be usable from all of these threads */
+    void       *user;       /* of connect and log */
+    hfsb_alloc  alloc;      /* must be usable from all of these threads */
 } hfsb_session_opts;
 
-/* In the sandbox runtime a thread starts to create a private cpu-basic Space.
-   HFSB_OK; HFSB_AUTH when a token is needed and missing; as
-   hfsb_tools_open(). */
+/* In the sandbox runtime a thread starts to create a private cpu-basic Space,
+   or a job if the spec has an image; in the remote runtime it connects.
+   HFSB_OK; HFSB_AUTH when a token is needed and missing; HFSB_ARG when connect
+   is; as hfsb_tools_open(). */
 HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
                                        hfsb_session **out, hfsb_err *err);
 
@@ -3042,7 +3433,10 @@ HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
    tries with 1 s and 2 s between (a third and two thirds of the sandbox's
    times.delay_ms), and frees the session in any case. All of it is aborted
    after close_ms. Spaces that could not be deleted are named in *err, and the
-   result is the status of the first failure. */
+   result is the status of the first failure.
+   In the remote runtime it kills the commands of bash that the session has
+   started and that may still run there; the result is the status of the first
+   kill that did not reach the sandbox. */
 HFSB_API hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err);
 
 HFSB_API hfsb_runtime hfsb_session_runtime(const hfsb_session *session);
@@ -3065,7 +3459,8 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
    sandbox_create replaces the preloaded sandbox by one with other hardware or
    with trackio's values. If that fails, the old one stays in use; otherwise
    it is deleted after the last call that uses it. A sandbox that
-   sandbox_create made is not replaced again.
+   sandbox_create made is not replaced again, unless it is a job that has
+   ended.
 
    hf_jobs runs jobs on the Hub and inspects them; they outlive the session.
    The model names secrets, the session knows their values (HF_TOKEN and those
@@ -3079,6 +3474,10 @@ HFSB_API hfsb_status hfsb_session_call_text(hfsb_session *session,
                                             hfsb_str name, hfsb_str arguments,
                                             const hfsb_call_opts *opts,
                                             hfsb_tool_result     *result);
+
+/* True for a tool that hfsb_session_call() knows: any other name is refused
+   with HFSB_NOT_FOUND. */
+HFSB_API bool hfsb_session_has(const hfsb_session *session, hfsb_str name);
 
 /* Appends the definitions of the session's tools as a JSON array. */
 HFSB_API hfsb_status hfsb_session_define(const hfsb_session *session,
@@ -3116,6 +3515,17 @@ HFSB_API bool hfsb_session_remind(hfsb_session *session, bool called_tools,
 #endif
 #endif /* HFSB_HUB_H */
 
+/* _FEATURES_H is of glibc and musl. */
+#if defined(_FEATURES_H) && defined(HFSB_IMPLEMENTATION) && \
+    !defined(HFSB_IMPLEMENTATION_DONE) && !defined(HFSB_PURE) && \
+    defined(__linux__) && !defined(_GNU_SOURCE)
+#error "a libc header came before hfsb.h: in the file that defines \
+HFSB_IMPLEMENTATION include hfsb.h first, or compile with -D_GNU_SOURCE"
+#define HFSB_IMPLEMENTATION_DONE
+#define HFSB_SERVER_IMPLEMENTATION_DONE
+#define HFSB_HTTP_CURL_IMPLEMENTATION_DONE
+#endif
+
 #if defined(HFSB_IMPLEMENTATION) && !defined(HFSB_IMPLEMENTATION_DONE)
 #define HFSB_IMPLEMENTATION_DONE
 
@@ -3127,14 +3537,10 @@ HFSB_API bool hfsb_session_remind(hfsb_session *session, bool called_tools,
    extern when the files are compiled one by one (the tests do both). The
    sections below are in the order of the files. */
 
-/* Feature macros must be set before the first libc header, which defines
-   _FEATURES_H in glibc and musl. */
+/* Feature macros must be set before the first libc header; hfsb.h gives advice
+   where one was included. */
 #ifndef HFSB_PURE
 #if defined(__linux__) && !defined(_GNU_SOURCE)
-#ifdef _FEATURES_H
-#error "a libc header came before hfsb.h: in the file that defines \
-HFSB_IMPLEMENTATION include hfsb.h first, or compile with -D_GNU_SOURCE"
-#endif
 #define _GNU_SOURCE 1
 #endif
 #ifndef _FILE_OFFSET_BITS
@@ -3521,6 +3927,10 @@ hfsbi_json_copy_run(const char *at, const char *end, char *out, bool high) {
 /* Appends text as a JSON string, in quotes. A failure is in out->status. */
 HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
 
+/* hfsb_json_printf() for a va_list. */
+HFSBI_FN hfsb_status hfsbi_json_vprintf(hfsb_buf *out, const char *format,
+                                        va_list ap);
+
 /* ---- json_build.c ---- */
 
 /* A document that is made value by value. key is NULL for the root and inside
@@ -3529,6 +3939,8 @@ typedef hfsb_json_tree hfsbi_build;
 
 HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_build_free(hfsbi_build *b);
+/* What was to be added could not be made: finish reports st. */
+HFSBI_FN void hfsbi_build_fail(hfsbi_build *b, hfsb_status st);
 HFSBI_FN void hfsbi_build_object(hfsbi_build *b, const char *key);
 HFSBI_FN void hfsbi_build_array(hfsbi_build *b, const char *key);
 HFSBI_FN void hfsbi_build_end(hfsbi_build *b);
@@ -3603,6 +4015,9 @@ typedef struct hfsbi_date {
 
 /* The UTC date of seconds since 1970, clamped to 1970..9999. */
 HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds);
+/* "2025-03-07T12:24:18.657Z" (up to 9 digits after the point, a zone) as
+   seconds since 1970; false if the text is no such date. */
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
 /* ---- secret.c ---- */
 
@@ -3640,6 +4055,10 @@ HFSBI_FN bool hfsbi_has_space(hfsb_str s);
        OK --append fails--> failed --truncate, free--> OK
 
    A failed buffer ignores appends, so a series of them needs one check. */
+const char *hfsb_version(void) {
+    return HFSB_VERSION;
+}
+
 /* ---- memory ---- */
 
 HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out) {
@@ -4083,7 +4502,7 @@ static void hfsbi_err_print(hfsb_err *err, const char *format, va_list ap) {
     if ((unsigned char)err->msg[last] >= 0x80) err->msg[last] = '\0';
 }
 
-static void hfsbi_err_set(hfsb_err *err, hfsb_status code, size_t pos) {
+static void hfsbi_err_begin(hfsb_err *err, hfsb_status code, size_t pos) {
     err->code = code;
     err->pos = pos;
     err->line = err->column = 0;
@@ -4094,7 +4513,18 @@ HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
                                 const char *format, ...) {
     va_list ap;
     if (!err) return code;
-    hfsbi_err_set(err, code, pos);
+    hfsbi_err_begin(err, code, pos);
+    va_start(ap, format);
+    hfsbi_err_print(err, format, ap);
+    va_end(ap);
+    return code;
+}
+
+hfsb_status hfsb_err_set(hfsb_err *err, hfsb_status code, const char *format,
+                         ...) {
+    va_list ap;
+    if (!err) return code;
+    hfsbi_err_begin(err, code, 0);
     va_start(ap, format);
     hfsbi_err_print(err, format, ap);
     va_end(ap);
@@ -4106,7 +4536,7 @@ HFSBI_FN hfsb_status hfsbi_fail_key(hfsb_err *err, hfsb_status code,
     va_list ap;
     size_t  n;
     if (!err) return code;
-    hfsbi_err_set(err, code, 0);
+    hfsbi_err_begin(err, code, 0);
     n = hfsbi_utf8_floor(hfsb_cstr(key), sizeof err->key - 1);
     memcpy(err->key, key, n);
     err->key[n] = '\0';
@@ -4135,7 +4565,7 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max) {
         unsigned long code;
         char          bytes[4];
         pos += hfsb_utf8_step(text, pos, &code, NULL);
-        if (code < ' ' || code == 0x7F) code = ' ';
+        if (code < ' ' || (code >= 0x7F && code <= 0x9F)) code = ' ';
         hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
     }
     if (pos < text.len) hfsbi_err_add(err, "...");
@@ -4146,7 +4576,7 @@ HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key) {
 }
 
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
-    if (err) hfsbi_err_set(err, HFSB_OK, 0);
+    if (err) hfsbi_err_begin(err, HFSB_OK, 0);
     return HFSB_OK;
 }
 
@@ -4154,6 +4584,10 @@ HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
 
 hfsb_str hfsb_buf_str(const hfsb_buf *b) {
     return hfsb_str_make(b->ptr ? b->ptr : "", b->len);
+}
+
+const char *hfsb_buf_cstr(const hfsb_buf *b) {
+    return b->ptr ? b->ptr : "";
 }
 
 hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) {
@@ -6934,6 +7368,129 @@ HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text) {
     hfsbi_json_terminate(out);
 }
 
+void hfsb_json_put_member_str(hfsb_json_writer *w, const char *key,
+                              hfsb_str value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_str(w, value);
+}
+
+void hfsb_json_put_member_int(hfsb_json_writer *w, const char *key,
+                              long long value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_int(w, value);
+}
+
+void hfsb_json_put_member_bool(hfsb_json_writer *w, const char *key,
+                               bool value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_bool(w, value);
+}
+
+/* ---- a format ---- */
+
+/* A va_list that functions can advance: the type itself may be an array. */
+typedef struct hfsbi_json_args {
+    va_list list;
+} hfsbi_json_args;
+
+/* Inside quotes: the text of a string; outside: as it is. */
+static void hfsbi_json_insert(hfsb_buf *b, hfsb_str s, bool quoted) {
+    if (!quoted) hfsb_buf_append(b, s.ptr ? s : HFSB_LIT("null"));
+    else if (b->status == HFSB_OK && s.len)
+        b->status = hfsbi_json_put_inside(b, s, false);
+    hfsbi_json_terminate(b);
+}
+
+static void hfsbi_json_insert_double(hfsb_buf *b, double value) {
+    char   digits[32];
+    size_t n = hfsbi_number_write_double(value, digits);
+    hfsb_buf_append(b, n ? hfsb_str_make(digits, n) : HFSB_LIT("null"));
+}
+
+/* Appends the integer of a conversion "d" or "u" after `longs` times "l", or
+   -1: "z". */
+static void hfsbi_json_insert_int(hfsb_buf *b, hfsbi_json_args *ap, int longs,
+                                  char kind) {
+    char   digits[32];
+    size_t n;
+    if (kind == 'd') {
+        long long i = longs > 1    ? va_arg(ap->list, long long)
+                      : longs == 1 ? va_arg(ap->list, long)
+                                   : va_arg(ap->list, int);
+        n = hfsbi_number_write_int(i, digits);
+    } else {
+        unsigned long long u = longs < 0 ? va_arg(ap->list, size_t)
+                               : longs > 1
+                                   ? va_arg(ap->list, unsigned long long)
+                               : longs == 1 ? va_arg(ap->list, unsigned long)
+                                            : va_arg(ap->list, unsigned);
+        n = hfsbi_number_write_uint(u, digits);
+    }
+    hfsb_buf_append(b, hfsb_str_make(digits, n));
+}
+
+/* Appends the argument for the conversion after a "%" and returns its end. */
+static const char *hfsbi_json_convert(hfsb_buf *b, const char *f, bool quoted,
+                                      hfsbi_json_args *ap) {
+    int longs = 0;
+    if (*f == '%') {
+        hfsb_buf_append_byte(b, '%');
+    } else if (*f == 's') {
+        const char *s = va_arg(ap->list, const char *);
+        hfsbi_json_insert(b, hfsb_str_make(s, s ? strlen(s) : 0), quoted);
+    } else if (strncmp(f, ".*s", 3) == 0) {
+        int         n = va_arg(ap->list, int);
+        const char *s = va_arg(ap->list, const char *);
+        hfsbi_json_insert(b, hfsb_str_make(s, s && n > 0 ? (size_t)n : 0),
+                          quoted);
+        f += 2;
+    } else if (*f == 'g') {
+        hfsbi_json_insert_double(b, va_arg(ap->list, double));
+    } else {
+        if (*f == 'z' && f[1] == 'u') longs = -1;
+        for (; *f == 'l' && longs < 2; f++) longs++;
+        if (longs < 0) f++;
+        if (*f == 'd' || *f == 'u') hfsbi_json_insert_int(b, ap, longs, *f);
+        else if (b->status == HFSB_OK) b->status = HFSB_ARG;
+    }
+    return *f ? f + 1 : f;
+}
+
+HFSBI_FN hfsb_status hfsbi_json_vprintf(hfsb_buf *out, const char *format,
+                                        va_list ap) {
+    hfsbi_json_args args;
+    size_t          mark = out->len;
+    bool            quoted = false;
+    va_copy(args.list, ap);
+    while (*format && out->status == HFSB_OK) {
+        size_t n = 0;
+        while (format[n] && format[n] != '%' && format[n] != '"' &&
+               format[n] != '\\')
+            n++;
+        hfsb_buf_append(out, hfsb_str_make(format, n));
+        format += n;
+        if (*format == '%') {
+            format = hfsbi_json_convert(out, format + 1, quoted, &args);
+        } else if (*format) {
+            n = *format == '\\' && format[1] ? 2 : 1;
+            if (*format == '"') quoted = !quoted;
+            hfsb_buf_append(out, hfsb_str_make(format, n));
+            format += n;
+        }
+    }
+    va_end(args.list);
+    return hfsb_buf_finish(out, mark);
+}
+
+hfsb_status hfsb_json_printf(hfsb_buf *out, const char *format, ...) {
+    va_list     ap;
+    hfsb_status st;
+    va_start(ap, format);
+    st = hfsbi_json_vprintf(out, format, ap);
+    va_end(ap);
+    return st;
+}
+
 /* ---- src/core/json_build.c ---- */
 /* json_build.c - a JSON document made value by value, without its text.
 
@@ -6958,6 +7515,10 @@ HFSBI_FN void hfsbi_build_free(hfsbi_build *b) {
     hfsb_buf_free(&b->nodes);
     hfsb_buf_free(&b->texts);
     b->open = 0;
+}
+
+HFSBI_FN void hfsbi_build_fail(hfsbi_build *b, hfsb_status st) {
+    if (b->nodes.status == HFSB_OK) b->nodes.status = st;
 }
 
 static hfsb_json_value *hfsbi_build_at(hfsbi_build *b, size_t index) {
@@ -7554,6 +8115,17 @@ hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
     size_t mark = out->len;
     hfsbi_cells_put(out, filter->cells, filter->line.len);
     return hfsb_buf_finish(out, mark);
+}
+
+hfsb_status hfsb_text_clean(hfsb_str text, hfsb_buf *out) {
+    hfsb_text_filter *f = hfsb_text_filter_open(&out->alloc);
+    size_t            mark = out->len;
+    hfsb_status       st = f ? HFSB_OK : HFSB_NOMEM;
+    if (st == HFSB_OK) st = hfsb_text_filter_write(f, text, out);
+    if (st == HFSB_OK) st = hfsb_text_filter_finish(f, out);
+    hfsb_text_filter_close(f);
+    if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
+    return st;
 }
 
 /* ---- truncation ---- */
@@ -8310,8 +8882,16 @@ HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
     hfsbi_sha1_hex(hfsb_str_make(head, (size_t)n + 1), content, hex);
 }
 
+bool hfsb_secret_equal(hfsb_str a, hfsb_str b) {
+    volatile unsigned diff = a.len != b.len;
+    size_t            i;
+    for (i = 0; i < a.len && b.len; i++)
+        diff = diff | (unsigned)(a.ptr[i] ^ b.ptr[i % b.len]);
+    return diff == 0;
+}
+
 /* ---- src/core/date.c ---- */
-/* date.c - seconds since 1970 to a UTC date, without libc.
+/* date.c - seconds since 1970 to a UTC date, and back, without libc.
 
    gmtime() needs a buffer or a reentrant variant that not every libc has, and
    localtime() reads the environment. The Gregorian calendar is a short
@@ -8343,6 +8923,68 @@ HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
     d.minute = (unsigned)(rest / 60 % 60) % 100;
     d.second = (unsigned)(rest % 60) % 100;
     return d;
+}
+
+/* Reads n digits at *at of text; false if there are others. */
+static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
+                              long long *out) {
+    long long value = 0;
+    for (; n; n--, ++*at) {
+        if (*at >= text.len || text.ptr[*at] < '0' || text.ptr[*at] > '9')
+            return false;
+        value = value * 10 + (text.ptr[*at] - '0');
+    }
+    *out = value;
+    return true;
+}
+
+static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
+    if (*at >= text.len || text.ptr[*at] != c) return false;
+    ++*at;
+    return true;
+}
+
+/* "Z", "+02:00" or "-0530" in seconds; false for anything else. */
+static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
+    bool      west;
+    long long h, m;
+    *out = 0;
+    if (hfsbi_date_byte(text, &at, 'Z')) return at == text.len;
+    west = hfsbi_date_byte(text, &at, '-');
+    if (!west && !hfsbi_date_byte(text, &at, '+')) return false;
+    if (!hfsbi_date_digits(text, &at, 2, &h)) return false;
+    (void)hfsbi_date_byte(text, &at, ':');
+    if (!hfsbi_date_digits(text, &at, 2, &m) || h > 23 || m > 59) return false;
+    *out = (h * 60 + m) * (west ? -60 : 60);
+    return at == text.len;
+}
+
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
+    static const char marks[] = "--T::";
+    long long         part[6], zone, days;
+    size_t            at = 0, i;
+    double            fraction = 0, scale = 0.1;
+    for (i = 0; i < 6; i++) {
+        if (!hfsbi_date_digits(text, &at, i ? 2 : 4, &part[i])) return false;
+        if (i < 5 && !hfsbi_date_byte(text, &at, marks[i])) return false;
+    }
+    if (hfsbi_date_byte(text, &at, '.')) {
+        size_t first = at;
+        for (; at < text.len && hfsbi_is_digit(text.ptr[at]);
+             at++, scale /= 10)
+            fraction += scale * (text.ptr[at] - '0');
+        if (at - first > 9) return false;
+    }
+    if (part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
+        part[3] > 23 || part[4] > 59 || part[5] > 60 ||
+        !hfsbi_date_zone(text, at, &zone))
+        return false;
+    days = hfsbi_date_march(part[0] - (part[1] < 3)) +
+           (153 * ((part[1] + 9) % 12) + 2) / 5 + part[2] - 1;
+    *out = (double)(days * 86400 + part[3] * 3600 + part[4] * 60 + part[5] -
+                    zone) +
+           fraction;
+    return true;
 }
 
 /* ---- src/core/secret.c ---- */
@@ -9581,6 +10223,16 @@ HFSBI_FN bool hfsbi_is_elision(hfsb_str line);
 
 /* ---- explain.c: reasons to refuse ---- */
 
+/* The arguments of an edit, as their sender knows them. */
+typedef struct hfsbi_edit_words {
+    const char *old_text, *new_text, *all, *exact, *line, *after;
+    const char *patch, *write;            /* the ways to do something else */
+    const char *see, *see_lines;          /* "{see} 3{see_lines} 5" */
+    const char *kept_line_end, *indented; /* notes */
+} hfsbi_edit_words;
+
+HFSBI_FN const hfsbi_edit_words *hfsbi_edit_words_of(hfsb_edit_names names);
+
 /* A text that was looked for, LF only, and the file. */
 typedef struct hfsbi_hint {
     const hfsb_alloc      *alloc;
@@ -9588,6 +10240,7 @@ typedef struct hfsbi_hint {
     hfsb_str               old_text, new_text;
     hfsb_err              *err;  /* may be NULL */
     bool                   hunk; /* of a patch: there is no old_str */
+    hfsb_edit_names        names;
 } hfsbi_hint;
 
 /* Append to the message why old_text was not found, or where it was found.
@@ -14382,6 +15035,7 @@ HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
 #define HFSBI_HINT_WIDTH 999  /* characters shown of a line */
 #define HFSBI_HINT_CUT   70   /* the same where there is little room */
 #define HFSBI_HINT_ITEMS 3    /* differences named */
+#define HFSBI_HINT_PROBE 8192 /* a NUL in these bytes means binary */
 #define HFSBI_HINT_LINES 16   /* old lines looked for one by one */
 
 /* ---- showing text ---- */
@@ -14470,17 +15124,35 @@ static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
     }
 }
 
-/* ---- names of the texts ---- */
+/* ---- names of the arguments ---- */
+
+HFSBI_FN const hfsbi_edit_words *hfsbi_edit_words_of(hfsb_edit_names names) {
+    static const hfsbi_edit_words list[] = {
+        {"old_str", "new_str", "replace_all=true", "exact=true", "line=N",
+         "mode append_after", "apply_patch", "write", "call read with offset=",
+         ", limit=", "(kept the line end after new_str)",
+         "(new_str re-indented as the file is)"},
+        {"--old", "--new", "--replace-all", "--exact", "--line N",
+         "--mode append_after", "`hfsb patch`", "`hfsb write`",
+         "run hfsb read --offset ", " --limit ",
+         "(kept the line end after --new)",
+         "(--new re-indented as the file is)"}};
+    return &list[names == HFSB_EDIT_NAMES_FLAGS ? 1 : 0];
+}
+
+static const hfsbi_edit_words *hfsbi_hint_words(const hfsbi_hint *h) {
+    return hfsbi_edit_words_of(h->names);
+}
 
 /* The old text, as the sender calls it, at the start of a sentence or not. */
 static const char *hfsbi_old_name(const hfsbi_hint *h, bool starts) {
-    if (!h->hunk) return "old_str";
+    if (!h->hunk) return hfsbi_hint_words(h)->old_text;
     return starts ? "The hunk" : "the hunk";
 }
 
 /* The same where its lines are counted, which added lines are not. */
 static const char *hfsbi_old_lines(const hfsbi_hint *h) {
-    return h->hunk ? "the hunk's old lines" : "old_str";
+    return h->hunk ? "the hunk's old lines" : hfsbi_hint_words(h)->old_text;
 }
 
 /* ---- lines of the file ---- */
@@ -14586,10 +15258,10 @@ static void hfsbi_show_place(hfsbi_explain *x) {
     all = hfsbi_list_lines(x, used + room, all, width);
     hfsbi_err_add(x->err, "%s", x->items.msg);
     if (!all)
-        hfsbi_err_add(x->err,
-                      "\nTo see the place call read with offset=%zu, "
-                      "limit=%zu.",
-                      from > 2 ? from - 2 : 1, x->last - x->first + 5);
+        hfsbi_err_add(x->err, "\nTo see the place %s%zu%s%zu.",
+                      hfsbi_hint_words(x->hint)->see, from > 2 ? from - 2 : 1,
+                      hfsbi_hint_words(x->hint)->see_lines,
+                      x->last - x->first + 5);
 }
 
 /* ---- what differs ---- */
@@ -14683,8 +15355,10 @@ static void hfsbi_item_pair(hfsbi_explain *x, const hfsbi_row *row) {
     hfsbi_show_around(&x->items, "sent", o, o_pos);
     hfsbi_show_around(&x->items, "file", f, f_pos);
     if (hfsbi_hidden_at(f, f_pos) && !x->hint->hunk)
-        hfsbi_err_add(&x->items, "\nold_str need not be whole lines: send "
-                                 "only text before or after that character.");
+        hfsbi_err_add(&x->items,
+                      "\n%s need not be whole lines: send only text before "
+                      "or after that character.",
+                      hfsbi_hint_words(x->hint)->old_text);
     if (at && at != hfsbi_file_number(x, row->file_line))
         hfsbi_err_add(&x->items, "\nLine %zu of %s is at line %zu.",
                       hfsbi_old_number(x, row->old_line),
@@ -14884,7 +15558,8 @@ static void hfsbi_hint_numbers(const hfsbi_hint *h) {
         hfsbi_err_add(h->err,
                       "\nSome lines of %s begin with a line number as read "
                       "shows it: leave the numbers out.",
-                      h->hunk ? "the new text" : "new_str");
+                      h->hunk ? "the new text"
+                              : hfsbi_hint_words(h)->new_text);
 }
 
 /* Puts old_str without such marks into *copy and reports them, if fewer of its
@@ -14905,17 +15580,20 @@ static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
         if (i == 1)
             hfsbi_err_add(h->err,
                           "\n%s is in a code fence (```): leave the "
-                          "fence out%s.",
-                          hfsbi_old_name(h, true),
-                          h->hunk ? "" : " of old_str and new_str");
+                          "fence out%s%s%s%s.",
+                          hfsbi_old_name(h, true), h->hunk ? "" : " of ",
+                          h->hunk ? "" : hfsbi_hint_words(h)->old_text,
+                          h->hunk ? "" : " and ",
+                          h->hunk ? "" : hfsbi_hint_words(h)->new_text);
         if (i == 2)
             hfsbi_err_add(h->err,
                           "\nThe lines of %s begin with the marks of a "
                           "diff (+, -, blank): send the file's lines without "
-                          "them%s.",
-                          hfsbi_old_lines(h),
-                          h->hunk ? ""
-                                  : ", in new_str too, or use apply_patch");
+                          "them%s%s%s%s.",
+                          hfsbi_old_lines(h), h->hunk ? "" : ", in ",
+                          h->hunk ? "" : hfsbi_hint_words(h)->new_text,
+                          h->hunk ? "" : " too, or use ",
+                          h->hunk ? "" : hfsbi_hint_words(h)->patch);
         return hfsb_buf_str(copy);
     }
     return h->old_text;
@@ -14979,8 +15657,10 @@ static bool hfsbi_hint_applied(const hfsbi_explain *x, bool found) {
     size_t at = hfsbi_find_new_text(x->hint);
     size_t to = at + hfsb_str_count_byte(x->hint->new_text, '\n');
     if (!at || hfsbi_is_cut(x)) return false;
-    hfsbi_err_add(x->err, "\n%s already at line %zu: was this %s before?",
-                  x->hint->hunk ? "Its new lines are" : "new_str is", at,
+    hfsbi_err_add(x->err, "\n%s %s already at line %zu: was this %s before?",
+                  x->hint->hunk ? "Its new lines"
+                                : hfsbi_hint_words(x->hint)->new_text,
+                  x->hint->hunk ? "are" : "is", at,
                   x->hint->hunk ? "hunk applied" : "edit made");
     return !found || (at <= hfsbi_file_number(x, x->last) &&
                       to >= hfsbi_file_number(x, x->first));
@@ -14994,7 +15674,8 @@ static void hfsbi_show_misread(const hfsbi_explain *x, const hfsbi_misread *m,
                   m->after ? m->after : "", from);
     if (m->of == HFSBI_READ_OLD)
         hfsbi_err_add(x->err, " Check %s, too.",
-                      x->hint->hunk ? "the new lines" : "new_str");
+                      x->hint->hunk ? "the new lines"
+                                    : hfsbi_hint_words(x->hint)->new_text);
 }
 
 /* Adds the closest place: what differs, its lines. */
@@ -15036,17 +15717,30 @@ static void hfsbi_hint_explain(hfsbi_explain *x) {
             hfsbi_err_add(x->err,
                           "\nNo line of the file looks like it. Read the "
                           "file and copy %s from it.",
-                          x->hint->hunk ? "the old lines" : "old_str");
+                          x->hint->hunk ? "the old lines"
+                                        : hfsbi_hint_words(x->hint)->old_text);
     }
     hfsbi_closest_free(&x->closest);
     hfsb_buf_free(&copy);
 }
 
+/* In a binary file no line is like another: it is named, as by read, and not
+   searched. */
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
+    hfsb_str      text = hint->file->text;
     hfsbi_explain x;
     if (!hint->err) return;
-    if (!hint->file->text.len) {
+    if (!text.len) {
         hfsbi_err_add(hint->err, " The file is empty.");
+        return;
+    }
+    if (hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_HINT_PROBE), '\0') !=
+        HFSB_NPOS) {
+        hfsbi_err_add(hint->err,
+                      "\nThe file is binary (%zu bytes, a NUL byte near the "
+                      "start). To see its bytes use a command such as xxd, od "
+                      "-c or base64.",
+                      text.len);
         return;
     }
     memset(&x, 0, sizeof x);
@@ -15103,13 +15797,14 @@ HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
     to = hfsbi_show_lines(hint, from, end, number, HFSBI_HINT_WIDTH,
                           HFSBI_HINT_SIZE - 150);
     if (to < end)
-        hfsbi_err_add(hint->err,
-                      "\n... To see the place call read with offset=%zu.",
-                      number);
+        hfsbi_err_add(hint->err, "\n... To see the place %s%zu.",
+                      hfsbi_hint_words(hint)->see, number);
     hfsbi_err_add(hint->err,
-                  "\nSend %s with the indentation and the blank lines of "
+                  "\nSend %s%s%s with the indentation and the blank lines of "
                   "these. Nothing was changed.",
-                  hint->hunk ? "the hunk" : "old_str and new_str");
+                  hint->hunk ? "the hunk" : hfsbi_hint_words(hint)->old_text,
+                  hint->hunk ? "" : " and ",
+                  hint->hunk ? "" : hfsbi_hint_words(hint)->new_text);
 }
 
 /* ---- several places ---- */
@@ -15224,6 +15919,7 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
     hfsbi_place_lines list[HFSBI_HINT_PLACES];
     size_t            i, count, shown = 0;
     int               away;
+    bool              one = matches->rung <= HFSBI_RUNG_EOF;
     if (!hint->err) return;
     count = hfsbi_list_places(hint, matches, list);
     away = hfsbi_telling_line(hint->file, list, count);
@@ -15247,11 +15943,12 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
         return;
     }
     hfsbi_err_add(hint->err,
-                  "\nAdd a neighbouring line to old_str%s, or set "
-                  "replace_all=true to change all of them.",
-                  matches->rung <= HFSBI_RUNG_EOF
-                      ? ", or give line=N for the one that starts there"
-                      : "");
+                  "\nAdd a neighbouring line to %s%s%s%s, or set %s to "
+                  "change all of them.",
+                  hfsbi_hint_words(hint)->old_text, one ? ", or give " : "",
+                  one ? hfsbi_hint_words(hint)->line : "",
+                  one ? " for the one that starts there" : "",
+                  hfsbi_hint_words(hint)->all);
 }
 
 /* ---- src/edit/edit.c ---- */
@@ -15343,6 +16040,14 @@ static hfsb_status hfsbi_refuse(const hfsbi_edit_item *item, hfsb_status code,
     return code;
 }
 
+static hfsb_edit_names hfsbi_plan_names(const hfsbi_edit_plan *plan) {
+    return plan->opts ? plan->opts->names : HFSB_EDIT_NAMES_KEYS;
+}
+
+static const hfsbi_edit_words *hfsbi_item_words(const hfsbi_edit_item *item) {
+    return hfsbi_edit_words_of(hfsbi_plan_names(item->plan));
+}
+
 static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     hfsbi_hint hint;
     hint.alloc = &item->plan->alloc;
@@ -15351,6 +16056,7 @@ static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     hint.new_text = item->texts.new_text;
     hint.err = item->plan->err;
     hint.hunk = false;
+    hint.names = hfsbi_plan_names(item->plan);
     return hint;
 }
 
@@ -15361,45 +16067,50 @@ HFSBI_FN bool hfsbi_is_prose(hfsb_str path) {
 }
 
 static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {
-    const hfsb_edit_opts *opts = item->plan->opts;
-    hfsb_err             *err = item->plan->err;
-    hfsb_str              line;
-    hfsb_status           st;
+    const hfsb_edit_opts   *opts = item->plan->opts;
+    const hfsbi_edit_words *words = hfsbi_item_words(item);
+    hfsb_err               *err = item->plan->err;
+    hfsb_str                line;
+    hfsb_status             st;
     if (item->edit->exact || (opts && hfsbi_is_prose(opts->path)))
         return HFSB_OK;
     line = hfsbi_find_omission(item->texts.new_text, item->texts.old_text,
                                item->file.text);
     if (!line.len) return HFSB_OK;
     st = hfsbi_refuse(item, HFSB_REFUSED,
-                      "new_str has a line that stands for code left out: \"");
+                      "%s has a line that stands for code left out: \"",
+                      words->new_text);
     hfsbi_err_quote(err, line, 120);
     hfsbi_err_add(err,
                   "\". It would be written into the file as it is. Send the "
-                  "code itself, or a smaller old_str and new_str; exact=true "
-                  "writes the line. Nothing was changed.");
+                  "code itself, or a smaller %s and %s; %s writes the line. "
+                  "Nothing was changed.",
+                  words->old_text, words->new_text, words->exact);
     return st;
 }
 
 static hfsb_status hfsbi_check_diff(const hfsbi_edit_item *item) {
+    const hfsbi_edit_words *words = hfsbi_item_words(item);
     if (item->edit->exact ||
         !hfsbi_is_diff(item->texts.new_text, item->texts.old_text))
         return HFSB_OK;
     return hfsbi_refuse(item, HFSB_REFUSED,
-                        "new_str looks like a diff: its lines begin with a "
-                        "blank, + or -, and these would be written into the "
-                        "file. Send the new lines without the marks, or use "
-                        "apply_patch; exact=true writes them as they are. "
-                        "Nothing was changed.");
+                        "%s looks like a diff: its lines begin with a blank, "
+                        "+ or -, and these would be written into the file. "
+                        "Send the new lines without the marks, or use %s; %s "
+                        "writes them as they are. Nothing was changed.",
+                        words->new_text, words->patch, words->exact);
 }
 
 /* Refuses what needs no search. */
 static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
-    const hfsb_edit *edit = item->edit;
+    const hfsb_edit        *edit = item->edit;
+    const hfsbi_edit_words *words = hfsbi_item_words(item);
     if (edit->mode == HFSB_EDIT_REPLACE &&
         hfsb_str_equal(item->texts.old_text, item->texts.new_text))
         return hfsbi_refuse(item, HFSB_REFUSED,
-                            "old_str and new_str must differ.%s Nothing was "
-                            "changed.",
+                            "%s and %s must differ.%s Nothing was changed.",
+                            words->old_text, words->new_text,
                             hfsb_str_equal(edit->old_str, edit->new_str)
                                 ? ""
                                 : " They differ in line endings only, and "
@@ -15407,9 +16118,10 @@ static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
     if (!item->texts.old_text.len && item->file.text.len)
         return hfsbi_refuse(
             item, HFSB_REFUSED,
-            "old_str is empty but the file is not. To replace the whole file "
-            "use write; to insert text give the text before it as old_str "
-            "and mode append_after. Nothing was changed.");
+            "%s is empty but the file is not. To replace the whole file "
+            "use %s; to insert text give the text before it as %s and %s. "
+            "Nothing was changed.",
+            words->old_text, words->write, words->old_text, words->after);
     if (hfsbi_check_diff(item) != HFSB_OK) return HFSB_REFUSED;
     return hfsbi_check_omission(item);
 }
@@ -15419,15 +16131,16 @@ static hfsb_status hfsbi_refuse_not_found(const hfsbi_edit_item *item) {
     hfsbi_hint             hint = hfsbi_item_hint(item);
     size_t                 i;
     hfsbi_refuse(item, HFSB_NOT_FOUND,
-                 "old_str not found in file. Nothing was changed.");
+                 "%s not found in file. Nothing was changed.",
+                 hfsbi_item_words(item)->old_text);
     for (i = 0; i < item->index; i++)
         if (hfsb_str_find(plan->edits[i].new_str, item->edit->old_str) !=
             HFSB_NPOS) {
             hfsbi_err_add(plan->err,
-                          " It is in new_str of edit %zu, but every edit is "
+                          " It is in %s of edit %zu, but every edit is "
                           "looked for in the file as it was before: join the "
                           "two edits into one.",
-                          i + 1);
+                          hfsbi_item_words(item)->new_text, i + 1);
             return HFSB_NOT_FOUND;
         }
     hfsbi_hint_not_found(&hint);
@@ -15438,9 +16151,17 @@ static hfsb_status hfsbi_refuse_ambiguous(const hfsbi_edit_item *item) {
     hfsbi_hint hint = hfsbi_item_hint(item);
     size_t     n = item->matches.count;
     hfsbi_refuse(item, HFSB_AMBIGUOUS,
-                 "old_str appears %zu times. Use replace_all=true or provide "
-                 "more context. Nothing was changed.",
-                 n > 1 ? n : 2);
+                 "%s appears %zu times. Use %s or provide more context. "
+                 "Nothing was changed.",
+                 hfsbi_item_words(item)->old_text, n > 1 ? n : 2,
+                 hfsbi_item_words(item)->all);
+    if (item->edit->line)
+        hfsbi_err_add(item->plan->err, " Line %zu does not tell which: %s.",
+                      item->edit->line,
+                      item->matches.rung <= HFSBI_RUNG_EOF
+                          ? "one must start there, or only one within 3 "
+                            "lines of it"
+                          : "only exact matches can be picked so");
     hfsbi_hint_ambiguous(&hint, &item->matches);
     return HFSB_AMBIGUOUS;
 }
@@ -15453,15 +16174,16 @@ static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
     hfsb_str           text = item->file.text;
     size_t             last = m->end > m->start ? m->end - 1 : m->end;
     hfsbi_refuse(item, HFSB_REFUSED,
-                 "old_str not found in file. Lines %zu-%zu are the same but "
-                 "for %s line %zu of new_str.",
+                 "%s not found in file. Lines %zu-%zu are the same but for "
+                 "%s line %zu of %s.",
+                 hfsbi_item_words(item)->old_text,
                  hfsb_text_line_number(text, m->start),
                  hfsb_text_line_number(text, last),
                  result->blank_lines
                      ? "blank lines, and the change touches one of those: it "
                        "is not clear how many belong before"
                      : "their indentation, and it is not clear where to put",
-                 result->line + 1);
+                 result->line + 1, hfsbi_item_words(item)->new_text);
     hfsbi_hint_indent(&hint, m->start, m->end);
     return HFSB_REFUSED;
 }
@@ -15527,9 +16249,10 @@ static hfsb_status hfsbi_check_applied(const hfsbi_edit_item *item) {
     if (at == HFSB_NPOS) return st;
     return hfsbi_refuse(
         item, HFSB_REFUSED,
-        "The change is already applied at line %zu: the file reads new_str "
+        "The change is already applied at line %zu: the file reads %s "
         "there. Nothing was changed.",
-        hfsb_text_line_number(item->file.text, at));
+        hfsb_text_line_number(item->file.text, at),
+        hfsbi_item_words(item)->new_text);
 }
 
 /* ---- finding one edit ---- */
@@ -15940,12 +16663,13 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
-    static const char *const meant[] = {
-        "(kept the line end after new_str)",
-        "(kept the rest of the last line, once)",
-        "(kept the indentation of the first line)"};
-    const char *parts[HFSBI_RUNGS + 6];
-    size_t      count = 0, i, n = 0;
+    const hfsbi_edit_words *words =
+        hfsbi_edit_words_of(hfsbi_plan_names(plan));
+    const char *const meant[] = {words->kept_line_end,
+                                 "(kept the rest of the last line, once)",
+                                 "(kept the indentation of the first line)"};
+    const char       *parts[HFSBI_RUNGS + 6];
+    size_t            count = 0, i, n = 0;
     for (i = 0; i < HFSBI_RUNGS; i++) {
         const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
         if ((plan->rungs >> i & 1u) && note &&
@@ -15957,7 +16681,7 @@ static void hfsbi_write_note(const hfsbi_edit_plan *plan,
     for (i = 0; i < sizeof meant / sizeof *meant; i++)
         if (plan->meant >> i & 1u) parts[count++] = meant[i];
     if (plan->reindented || (plan->meant & HFSBI_MEANT_REINDENT))
-        parts[count++] = "(new_str re-indented as the file is)";
+        parts[count++] = words->indented;
     for (i = 0; i < count && n < sizeof r->note; i++)
         n += (size_t)snprintf(r->note + n, sizeof r->note - n, "%s%s",
                               i ? " " : "", parts[i]);
@@ -17274,6 +17998,7 @@ static hfsbi_hint hfsbi_hunk_hint(const hfsbi_update *u) {
     hint.new_text = hfsb_buf_str(&u->hunk.new_text);
     hint.err = u->err;
     hint.hunk = true;
+    hint.names = HFSB_EDIT_NAMES_KEYS;
     return hint;
 }
 
@@ -21134,6 +21859,8 @@ HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit);
 
 /* ---- head.c: names and lists ---- */
 
+/* True for a method that RFC 9110 defines, except CONNECT, and for PATCH. */
+HFSBI_FN bool hfsbi_http_method_known(hfsb_str method);
 /* True when s is name, but for the case of ASCII letters. */
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name);
 
@@ -21222,6 +21949,14 @@ typedef struct hfsbi_ws_upgrade {
 HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
                                    const char *const    *protocols,
                                    hfsbi_ws_upgrade *upgrade, hfsb_err *err);
+
+/* Appends the fields of a client's handshake, with their CRLF. key: 16 random
+   bytes in base64. HFSB_OK; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_ws_request_write(hfsb_str key, hfsb_buf *out);
+/* Judges the head of the reply to it. HFSB_OK; HFSB_REMOTE: another status, or
+   a reply that does not fit. */
+HFSBI_FN hfsb_status hfsbi_ws_reply_check(const hfsb_http_head *head,
+                                          hfsb_str key, hfsb_err *err);
 
 typedef enum hfsbi_ws_opcode {
     HFSBI_WS_CONTINUE = 0,
@@ -21447,6 +22182,56 @@ HFSBI_FN hfsbi_connect_event hfsbi_connect_next(hfsbi_connect_reader *reader,
 HFSBI_FN bool hfsbi_connect_write_head(unsigned flags, size_t length,
                                        char out[HFSBI_CONNECT_HEAD]);
 
+/* ---- mux.c: several connections in one pipe ---- */
+
+enum {
+    HFSBI_MUX_HEAD = 8,
+    HFSBI_MUX_WINDOW = 262144 /* bytes that may be on their way in a stream */
+};
+
+typedef enum hfsbi_mux_kind {
+    HFSBI_MUX_OPEN = 'O',
+    HFSBI_MUX_DATA = 'D',
+    HFSBI_MUX_CREDIT = 'C',
+    HFSBI_MUX_END = 'E',
+    HFSBI_MUX_BYE = 'B'
+} hfsbi_mux_kind;
+
+typedef struct hfsbi_mux_frame {
+    hfsbi_mux_kind kind;
+    unsigned long  stream; /* from 1 on, below 2^32; 0 for BYE */
+    unsigned long  n;      /* CREDIT: bytes; DATA: length of data */
+    hfsb_str       data;   /* DATA: a piece, not empty, of the bytes given */
+} hfsbi_mux_frame;
+
+/* Reads frames. All-zero is ready to use. */
+typedef struct hfsbi_mux_reader { /* private */
+    unsigned char      state;
+    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head[HFSBI_MUX_HEAD];
+    unsigned long      stream; /* of the data */
+    size_t             left;   /* bytes left of it */
+    unsigned long long at;     /* offset in the pipe */
+} hfsbi_mux_reader;
+
+typedef enum hfsbi_mux_event {
+    HFSBI_MUX_MORE, /* all bytes are used, more are needed */
+    HFSBI_MUX_FRAME,
+    HFSBI_MUX_BAD /* refused; final */
+} hfsbi_mux_event;
+
+/* Returns the next event in `in`, which follows the bytes used by the last
+   call; *used bytes of it are done with. err (may be NULL) is filled by BAD:
+   HFSB_SYNTAX; err->pos is an offset in the pipe. */
+HFSBI_FN hfsbi_mux_event hfsbi_mux_next(hfsbi_mux_reader *r, hfsb_str in,
+                                        hfsbi_mux_frame *frame, size_t *used,
+                                        hfsb_err *err);
+
+/* Writes the head of a frame; n and stream fit their fields. */
+HFSBI_FN void hfsbi_mux_write_head(hfsbi_mux_kind kind, unsigned long n,
+                                   unsigned long stream,
+                                   char          out[HFSBI_MUX_HEAD]);
+
 /* ---- src/http/url.c ---- */
 /* url.c - classes of bytes, hosts, URLs of http and https, percent-encoding
    and queries.
@@ -21644,11 +22429,12 @@ static hfsb_status hfsbi_url_split_authority(hfsb_str text, hfsb_url *url,
     return hfsbi_ok(err);
 }
 
-hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
+/* Fills *url, which is empty; after a failure in part. */
+static hfsb_status hfsbi_url_fill(hfsb_str text, hfsb_url *url,
+                                  hfsb_err *err) {
     const char *bad = hfsbi_url_bad_byte(text);
     hfsb_str    rest;
     size_t      colon = hfsb_str_find_byte(text, ':'), at;
-    memset(url, 0, sizeof *url);
     if (!text.ptr) text.ptr = "";
     if (bad)
         return hfsbi_url_fail(err, text, bad,
@@ -21682,6 +22468,14 @@ hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
             hfsb_str_slice(url->authority, at + 1, url->authority.len);
     }
     return hfsbi_url_split_authority(text, url, err);
+}
+
+hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
+    hfsb_status st;
+    memset(url, 0, sizeof *url);
+    st = hfsbi_url_fill(text, url, err);
+    if (st != HFSB_OK) memset(url, 0, sizeof *url);
+    return st;
 }
 
 /* ---- references ---- */
@@ -22437,7 +23231,7 @@ static bool hfsbi_http_request_coding(const hfsbi_http_reader *r,
                              "\"chunked\" is supported.");
 }
 
-static bool hfsbi_http_method_known(hfsb_str method) {
+HFSBI_FN bool hfsbi_http_method_known(hfsb_str method) {
     static const char *const known[] = {"GET",    "HEAD",    "POST",  "PUT",
                                         "DELETE", "OPTIONS", "PATCH", "TRACE"};
     size_t                   i;
@@ -22456,7 +23250,9 @@ static bool hfsbi_http_request_read(hfsbi_http_reader      *r,
     } else if (f->length) {
         head->body = HFSB_HTTP_LENGTH;
     }
-    if (!hfsbi_http_method_known(head->method))
+    if (!hfsbi_http_method_known(head->method) &&
+        (!r->parser->limits || !r->parser->limits->any_method ||
+         hfsb_str_equal(head->method, HFSB_LIT("CONNECT"))))
         return hfsbi_http_refuse(r, 501, head->method.ptr,
                                  "Unknown request method.");
     if (!head->minor || head->body == HFSB_HTTP_NO_BODY)
@@ -23342,6 +24138,41 @@ HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
                                "names.");
     hfsbi_ok(err);
     return 101;
+}
+
+/* ---- the handshake of a client ---- */
+
+HFSBI_FN hfsb_status hfsbi_ws_request_write(hfsb_str key, hfsb_buf *out) {
+    hfsb_buf_append(out, HFSB_LIT("Connection: Upgrade\r\n"
+                                  "Upgrade: websocket\r\n"
+                                  "Sec-WebSocket-Version: 13\r\n"));
+    return hfsb_http_put_field(out, HFSB_LIT("Sec-WebSocket-Key"), key);
+}
+
+HFSBI_FN hfsb_status hfsbi_ws_reply_check(const hfsb_http_head *head,
+                                          hfsb_str key, hfsb_err *err) {
+    char        accept[HFSBI_WS_ACCEPT];
+    const char *why = NULL;
+    hfsbi_ws_accept(key, accept);
+    if (head->status != 101)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The server opens no WebSocket: its answer has the "
+                          "status %d.",
+                          head->status);
+    if (!hfsb_http_field_lists(head, "Upgrade", "websocket") ||
+        !hfsb_http_field_lists(head, "Connection", "upgrade"))
+        why = "it switches to another protocol";
+    else if (!hfsb_str_equal(hfsbi_ws_single(head, "Sec-WebSocket-Accept"),
+                             hfsb_cstr(accept)))
+        why = "its Sec-WebSocket-Accept is not for this request";
+    else if (hfsb_http_field_count(head, "Sec-WebSocket-Extensions") ||
+             hfsb_http_field_count(head, "Sec-WebSocket-Protocol"))
+        why = "it uses an extension or a subprotocol that was not asked for";
+    if (!why) return hfsbi_ok(err);
+    return hfsbi_fail(err, HFSB_REMOTE, 0,
+                      "Invalid answer to the WebSocket "
+                      "handshake: %s.",
+                      why);
 }
 
 /* ---- masking ---- */
@@ -24525,6 +25356,122 @@ HFSBI_FN bool hfsbi_connect_write_head(unsigned flags, size_t length,
     return true;
 }
 
+/* ---- src/http/mux.c ---- */
+/* mux.c - frames that carry several connections through one pipe.
+
+   A pipe (the standard input and output of ssh, docker exec, srun ...) is one
+   stream of bytes in each direction. Frames divide it among connections, each
+   with a number that the client chose:
+
+       0        1        2        3        4                 8
+       +--------+--------+--------+--------+--------+-- --+--------+-- - --+
+       | kind   |      n, big-endian       |  stream, big-endian   | data  |
+       +--------+--------+--------+--------+--------+-- --+--------+-- - --+
+
+       O  open     n 0        the client opens the stream
+       D  data     n 1..      n bytes of the stream follow
+       C  credit   n 1..      so many bytes more may be sent on the stream
+       E  end      n 0        nothing more comes from the sender on the stream
+       B  bye      n 0        stream 0: the client needs the server no more
+       \n          this byte alone: nothing. Relays that wait for the end of a
+                   line before they pass bytes on get one after each burst;
+                   after a silence it is a sign of life
+
+   Each direction of a stream begins with a credit of HFSBI_MUX_WINDOW bytes,
+   so a stream that nobody reads holds up no other, and memory is bounded. The
+   reader needs no memory: it passes data on in pieces as they come, and
+   refuses a head at its first wrong byte. */
+enum { /* hfsbi_mux_reader.state: what comes next */
+       HFSBI_MUX_IN_HEAD,
+       HFSBI_MUX_IN_DATA,
+       HFSBI_MUX_REFUSED /* nothing, for good */
+};
+
+static unsigned long hfsbi_mux_number(const unsigned char *p, size_t n) {
+    unsigned long v = 0;
+    while (n--) v = v << 8 | *p++;
+    return v;
+}
+
+static hfsbi_mux_event hfsbi_mux_bad(hfsbi_mux_reader *r, hfsb_err *err,
+                                     const char *what) {
+    r->state = HFSBI_MUX_REFUSED;
+    (void)hfsbi_fail(err, HFSB_SYNTAX, (size_t)r->at,
+                     "Invalid frame in the pipe: %s.", what);
+    return HFSBI_MUX_BAD;
+}
+
+/* A complete head. */
+static hfsbi_mux_event hfsbi_mux_head(hfsbi_mux_reader *r,
+                                      hfsbi_mux_frame *frame, hfsb_err *err) {
+    unsigned char kind = r->head[0];
+    unsigned long n = hfsbi_mux_number(r->head + 1, 3);
+    unsigned long stream = hfsbi_mux_number(r->head + 4, 4);
+    bool          counts = kind == HFSBI_MUX_DATA || kind == HFSBI_MUX_CREDIT;
+    r->head_len = 0;
+    if (counts != (n > 0)) return hfsbi_mux_bad(r, err, "wrong length");
+    if ((kind == HFSBI_MUX_BYE) != (stream == 0))
+        return hfsbi_mux_bad(r, err, "wrong stream");
+    if (n > HFSBI_MUX_WINDOW)
+        return hfsbi_mux_bad(r, err, "longer than the window");
+    frame->kind = (hfsbi_mux_kind)kind;
+    frame->n = n;
+    frame->stream = r->stream = stream;
+    if (kind != HFSBI_MUX_DATA) return HFSBI_MUX_FRAME;
+    r->left = n;
+    r->state = HFSBI_MUX_IN_DATA;
+    return HFSBI_MUX_MORE;
+}
+
+HFSBI_FN hfsbi_mux_event hfsbi_mux_next(hfsbi_mux_reader *r, hfsb_str in,
+                                        hfsbi_mux_frame *frame, size_t *used,
+                                        hfsb_err *err) {
+    hfsbi_mux_event event = HFSBI_MUX_MORE;
+    *used = 0;
+    memset(frame, 0, sizeof *frame);
+    if (r->state == HFSBI_MUX_REFUSED)
+        return hfsbi_mux_bad(r, err, "an earlier one");
+    while (*used < in.len && r->state == HFSBI_MUX_IN_HEAD) {
+        unsigned char byte = (unsigned char)in.ptr[*used];
+        if (!r->head_len && byte != '\n' && byte != HFSBI_MUX_OPEN &&
+            byte != HFSBI_MUX_DATA && byte != HFSBI_MUX_CREDIT &&
+            byte != HFSBI_MUX_END && byte != HFSBI_MUX_BYE)
+            return hfsbi_mux_bad(r, err, "unknown kind");
+        ++*used;
+        ++r->at;
+        if (!r->head_len && byte == '\n') continue;
+        r->head[r->head_len++] = byte;
+        if (r->head_len < HFSBI_MUX_HEAD) continue;
+        event = hfsbi_mux_head(r, frame, err);
+        if (event != HFSBI_MUX_MORE) return event;
+    }
+    if (*used == in.len) return HFSBI_MUX_MORE;
+    frame->kind = HFSBI_MUX_DATA;
+    frame->stream = r->stream;
+    frame->data = hfsb_str_slice(in, *used, in.len);
+    if (frame->data.len > r->left) frame->data.len = r->left;
+    frame->n = (unsigned long)frame->data.len;
+    r->left -= frame->data.len;
+    *used += frame->data.len;
+    r->at += frame->data.len;
+    if (!r->left) r->state = HFSBI_MUX_IN_HEAD;
+    return HFSBI_MUX_FRAME;
+}
+
+HFSBI_FN void hfsbi_mux_write_head(hfsbi_mux_kind kind, unsigned long n,
+                                   unsigned long stream,
+                                   char          out[HFSBI_MUX_HEAD]) {
+    unsigned char *p = (unsigned char *)out;
+    p[0] = (unsigned char)kind;
+    p[1] = (unsigned char)(n >> 16 & 0xFF);
+    p[2] = (unsigned char)(n >> 8 & 0xFF);
+    p[3] = (unsigned char)(n & 0xFF);
+    p[4] = (unsigned char)(stream >> 24 & 0xFF);
+    p[5] = (unsigned char)(stream >> 16 & 0xFF);
+    p[6] = (unsigned char)(stream >> 8 & 0xFF);
+    p[7] = (unsigned char)(stream & 0xFF);
+}
+
 #ifndef HFSB_PURE
 
 /* ---- src/os/os_private.h ---- */
@@ -24554,6 +25501,10 @@ HFSBI_FN bool hfsbi_connect_write_head(unsigned flags, size_t length,
 
 #ifdef __linux__
 #include <sys/vfs.h>
+#elif defined(__APPLE__)
+#include <crt_externs.h>
+#else
+extern char **environ; /* POSIX leaves it out of its headers */
 #endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
@@ -24627,6 +25578,9 @@ HFSBI_FN bool hfsbi_sync(int fd);
 HFSBI_FN void hfsbi_sync_dir(int dir);
 
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
+
+/* The environment of this process. */
+HFSBI_FN char **hfsbi_environ(void);
 
 /* A pipe that wakes a poll() of end 0; neither end blocks. False with errno;
    the caller closes the ends that are not -1. */
@@ -24703,12 +25657,15 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
 #define HFSBI_TRIES 110
 HFSBI_FN void hfsbi_pause(unsigned tries);
 
+/* Lets this thread alone work on files with the rights of another user, whose
+   gid is the same number; 0: with those of this process again. Needs root.
+   False when it is not so now. */
+HFSBI_FN bool hfsbi_thread_set_uid(unsigned uid);
+/* Takes the supplementary groups from this thread alone; false with errno. */
+HFSBI_FN bool hfsbi_thread_drop_groups(void);
+
 /* The earlier of two deadlines; below 0 means never. */
 HFSBI_FN long long hfsbi_earlier(long long a, long long b);
-
-/* Fills the n entries of fds from a list of hfsb_watch. */
-HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
-                              struct pollfd *fds);
 
 /* ---- threads ---- */
 
@@ -24803,7 +25760,19 @@ struct hfsb_root {
     hfsbi_sweeps *sweeps;    /* all that changes after open; has its lock */
     hfsb_alloc    alloc;
     const hfsbi_far *far;    /* its files are elsewhere (NULL: here) */
+    hfsb_root       *outer;  /* see hfsbi_root_nest(); NULL: none */
+    hfsb_root       *nested; /* the first root that lies in this one, */
+    hfsb_root       *nested_next; /* and the next of the same outer root;
+                                     the lock of the outer's sweeps */
 };
+
+/* The root inner lies somewhere in outer, which outlives it: trees that are
+   removed through outer keep it, until inner is closed or nested in NULL. Any
+   thread. */
+HFSBI_FN void hfsbi_root_nest(hfsb_root *outer, hfsb_root *inner);
+/* True if that is the top of a root nested in root (may be NULL). */
+HFSBI_FN bool hfsbi_root_has_nested(const hfsb_root   *root,
+                                    const struct stat *st);
 
 /* Opens the root of the files that far leads to, which must outlive it.
    work_dir: where relative paths begin there (empty: the other machine
@@ -24874,6 +25843,11 @@ HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
 /* True if the root, which may be NULL, has a deny list. */
 HFSBI_FN bool hfsbi_root_has_deny(const hfsb_root *root);
+/* True when an absolute path without symlinks lies beneath a root. */
+HFSBI_FN bool hfsbi_root_contains(const hfsb_root *root, hfsb_str real);
+/* Adds such a path to the deny list if a root contains it. HFSB_OK or
+   HFSB_NOMEM. No thread may use the root meanwhile. */
+HFSBI_FN hfsb_status hfsbi_root_hide(hfsb_root *root, hfsb_str real);
 /* Changes the working directory, which on failure stays as it was; statuses of
    hfsb_root_open(). No thread may use the root meanwhile. */
 HFSBI_FN hfsb_status hfsbi_root_move(hfsb_root *root, hfsb_str work_dir,
@@ -25263,7 +26237,7 @@ typedef struct hfsbi_listed {
 /* Lists a folder in the order of the bytes of its names, all of them but those
    on the deny list; holds the names of one folder of each level at a time.
    File systems of the kernel, such as /proc, are only listed by their own
-   path. */
+   path. listed may be NULL. */
 HFSBI_FN hfsb_status hfsbi_path_list(const hfsb_root *root, hfsb_str path,
                                      const hfsbi_list_opts *opts,
                                      hfsbi_listed *listed, hfsb_err *err);
@@ -25308,7 +26282,7 @@ HFSBI_FN hfsb_status hfsbi_path_set_marks(const hfsb_root *root, hfsb_str path,
 
 /* Removes slashes at the end of a path, and "/." too. */
 HFSBI_FN hfsb_str hfsbi_path_trim(hfsb_str path);
-/* Fails with HFSB_ARG "Is not a folder". */
+/* Fails with HFSB_ARG "Not a folder". */
 HFSBI_FN hfsb_status hfsbi_fail_not_folder(hfsb_str path, hfsb_err *err);
 
 /* ---- tree.c: remove and copy whole trees ---- */
@@ -25331,7 +26305,7 @@ typedef struct hfsbi_remove_opts {
    HFSB_NOT_FOUND  nothing is there
    HFSB_EXISTS     a folder is not empty, or others keep filling it
    HFSB_REFUSED    a root without `tree`, or a path that ends in dots
-   HFSB_BUSY       also a mount point
+   HFSB_BUSY       also a mount point, or a root nested in this one
    HFSB_CANCELLED, HFSB_TIMEOUT
    removed (may be NULL) counts the entries. opts may be NULL. */
 HFSBI_FN hfsb_status hfsbi_path_remove_all(const hfsb_root *root,
@@ -25423,15 +26397,30 @@ HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 #include <sys/un.h>
 
 #ifdef HFSBI_LINUX
-#define HFSBI_EPOLL 1
-#include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/sendfile.h>
-#elif !defined(HFSBI_PORTABLE) &&                                         \
+#endif
+/* HFSBI_KQUEUE may be defined from outside, so that the code for it can be
+   tested on Linux, where <sys/event.h> is that of a stand-in. */
+#if defined(HFSBI_LINUX) && !defined(HFSBI_KQUEUE)
+#define HFSBI_EPOLL 1
+#include <sys/epoll.h>
+#elif !defined(HFSBI_PORTABLE) && !defined(HFSBI_KQUEUE) &&               \
     (defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || \
      defined(__OpenBSD__) || defined(__DragonFly__))
 #define HFSBI_KQUEUE 1
+#endif
+#ifdef HFSBI_KQUEUE
 #include <sys/event.h>
+#endif
+
+/* A flag of send(): a closed peer is an error, not a SIGPIPE. Where it is
+   missing the socket has SO_NOSIGPIPE, or hfsbi_signal_guard protects the
+   send. */
+#ifdef MSG_NOSIGNAL
+#define HFSBI_MSG_NOSIGNAL MSG_NOSIGNAL
+#else
+#define HFSBI_MSG_NOSIGNAL 0
 #endif
 
 /* ---- loop.c: the event loop ---- */
@@ -25512,14 +26501,21 @@ HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer);
 
 /* task: work in a thread, with an answer later. Part of its owner. */
 
+/* With which rights a task works on files. */
+typedef struct hfsbi_rights {
+    bool     walled; /* in a thread that has entered the wall of the loop, if
+                        it has one */
+    unsigned uid; /* those of this user, whose gid is the same number; new
+                     files belong to it (0: those of this process). Linux */
+} hfsbi_rights;
+
 typedef struct hfsbi_task {
     struct hfsbi_task *next;               /* private */
     void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
     bool urgent; /* does not wait for threads that are busy: one is kept for
                     such tasks */
-    bool walled; /* runs in a thread that has entered the wall of the loop, if
-                    it has one */
+    hfsbi_rights rights;
 } hfsbi_task;
 
 /* Calls task->run in a thread, then task->done in the loop. Without threads
@@ -25640,7 +26636,7 @@ typedef struct hfsbi_folder_watch hfsbi_folder_watch;
 typedef struct hfsbi_folder_watch_opts {
     bool   recursive;   /* also folders in it, those made later too; to a
                            depth of HFSBI_FINDER_DEPTH */
-    bool   walled;      /* read in threads that are */
+    hfsbi_rights rights; /* of the threads that read */
     size_t max_folders; /* watched at a time (0: 8192) */
     size_t max_changes; /* held until they are taken (0: 4096), with at most
                            4 MiB of paths */
@@ -25670,7 +26666,7 @@ typedef struct hfsbi_folder_watch_opts {
    HFSB_BUSY     no descriptor, or too many watches of this user
    HFSB_TIMEOUT  looking at all folders takes longer than HFSBI_FINDER_MS
    HFSB_REFUSED  the system has no inotify
-   HFSB_ARG      "Is not a folder"; else as listed in file.h */
+   HFSB_ARG      "Not a folder"; else as listed in file.h */
 HFSBI_FN hfsb_status
 hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
                         const hfsbi_folder_watch_opts *opts,
@@ -25725,6 +26721,10 @@ HFSBI_FN const char *hfsbi_os_text(int code) {
                  {ENOEXEC, "not an executable format"},
                  {EINVAL, "invalid argument"},
                  {EPIPE, "the reader is gone"},
+                 {ECONNREFUSED, "nobody listens there"},
+                 {ECONNRESET, "the connection was reset"},
+                 {ENETUNREACH, "the network is unreachable"},
+                 {ETIMEDOUT, "no answer in time"},
                  {EBADF, "bad file descriptor"},
                  {ENODEV, "no such device"},
                  {ENXIO, "no such device or address"},
@@ -25893,6 +26893,14 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]) {
 HFSBI_FN bool hfsbi_set_nonblocking(int fd) {
     int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+HFSBI_FN char **hfsbi_environ(void) {
+#ifdef __APPLE__
+    return *_NSGetEnviron(); /* a dylib cannot link with environ */
+#else
+    return environ;
+#endif
 }
 
 HFSBI_FN bool hfsbi_wake_open(int fds[2]) {
@@ -26210,6 +27218,45 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
     }
 }
 
+#ifdef HFSBI_LINUX
+/* Machines of 32 bits have older calls for ids of 16 bits. */
+#ifdef SYS_setfsuid32
+enum { HFSBI_SETFSUID = SYS_setfsuid32, HFSBI_SETFSGID = SYS_setfsgid32 };
+#else
+enum { HFSBI_SETFSUID = SYS_setfsuid, HFSBI_SETFSGID = SYS_setfsgid };
+#endif
+
+/* The system call, because libc's function changes all threads. It returns the
+   id of before in any case, so an id that does not exist asks for the result.
+   A kernel that lacks the call (gVisor) returns an error each time. */
+static bool hfsbi_thread_set_id(long call, unsigned id) {
+    (void)syscall(call, id);
+    return (unsigned)syscall(call, ~0u) == id;
+}
+#endif
+
+HFSBI_FN bool hfsbi_thread_set_uid(unsigned uid) {
+#ifdef HFSBI_LINUX
+    bool group =
+        hfsbi_thread_set_id(HFSBI_SETFSGID, uid ? uid : (unsigned)getegid());
+    return hfsbi_thread_set_id(HFSBI_SETFSUID,
+                               uid ? uid : (unsigned)geteuid()) &&
+           group;
+#else
+    return uid == 0;
+#endif
+}
+
+HFSBI_FN bool hfsbi_thread_drop_groups(void) {
+#if defined(HFSBI_LINUX) && defined(SYS_setgroups32)
+    return syscall(SYS_setgroups32, (size_t)0, NULL) == 0;
+#elif defined(HFSBI_LINUX)
+    return syscall(SYS_setgroups, (size_t)0, NULL) == 0;
+#else
+    return false;
+#endif
+}
+
 HFSBI_FN void hfsbi_pause(unsigned tries) {
     (void)poll(NULL, 0, tries < 20 ? (int)tries + 1 : 20);
 }
@@ -26218,8 +27265,7 @@ HFSBI_FN long long hfsbi_earlier(long long a, long long b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
-                              struct pollfd *fds) {
+void hfsb_poll_fill(const hfsb_watch *list, size_t n, struct pollfd *fds) {
     size_t i;
     for (i = 0; i < n; i++) {
         fds[i].fd = list[i].fd;
@@ -26227,6 +27273,12 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
                                 (list[i].writable ? POLLOUT : 0));
         fds[i].revents = 0;
     }
+}
+
+int hfsb_wait_ms(long long deadline) {
+    long long left = deadline - hfsb_clock_ms();
+    if (deadline < 0) return -1;
+    return left <= 0 ? 0 : left < INT_MAX ? (int)left : INT_MAX;
 }
 
 /* ---- threads ---- */
@@ -27022,7 +28074,7 @@ static void hfsbi_loop_give(hfsbi_loop *loop, hfsbi_pool *pool,
 
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_loop_give(
-        loop, task->walled && loop->walled ? loop->walled : loop->pool, task);
+        loop, task->rights.walled && loop->walled ? loop->walled : loop->pool, task);
 }
 
 HFSBI_FN bool hfsbi_loop_set_wall(hfsbi_loop *loop, hfsbi_wall *wall) {
@@ -27404,6 +28456,18 @@ static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
     return task;
 }
 
+/* Runs a task with its rights. A thread of the pool loses the groups of this
+   process for good: as root it does not need them, as another user it must not
+   have them. hfsbi_uids_take() has tried that the rights of a uid can be had,
+   which depends on the process alone. */
+static void hfsbi_pool_run(hfsbi_task *task, bool own_thread) {
+    unsigned uid = task->rights.uid;
+    if (uid && own_thread) (void)hfsbi_thread_drop_groups();
+    if (uid) (void)hfsbi_thread_set_uid(uid);
+    task->run(task);
+    if (uid) (void)hfsbi_thread_set_uid(0);
+}
+
 static void *hfsbi_pool_thread(void *arg) {
     hfsbi_worker *self = (hfsbi_worker *)arg;
     hfsbi_pool   *pool = self->pool;
@@ -27414,7 +28478,7 @@ static void *hfsbi_pool_thread(void *arg) {
         if (task) {
             if (!task->urgent) self->began = hfsb_clock_ms();
             pthread_mutex_unlock(&pool->lock);
-            task->run(task);
+            hfsbi_pool_run(task, true);
             pthread_mutex_lock(&pool->lock);
             self->began = -1;
             hfsbi_loop_deliver(pool->loop, task);
@@ -27521,7 +28585,7 @@ HFSBI_FN void hfsbi_pool_add(hfsbi_pool *pool, hfsbi_task *task,
     pthread_mutex_unlock(&pool->lock);
     hfsbi_loop_unlock(pool->loop);
     if (given) return;
-    task->run(task);
+    hfsbi_pool_run(task, false);
     hfsbi_loop_post(pool->loop, task);
 }
 
@@ -28520,6 +29584,51 @@ hfsbi_root_set_deny(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
     return HFSB_OK;
 }
 
+/* Appends a pattern that matches only this path from the top. */
+static void hfsbi_put_pattern(hfsb_str path, hfsb_buf *out) {
+    size_t i;
+    hfsb_buf_append_byte(out, '/');
+    for (i = 0; i < path.len; i++) {
+        char c = path.ptr[i];
+        if (strchr("*?[\\!# ", c)) hfsb_buf_append_byte(out, '\\');
+        hfsb_buf_append_byte(out, c == '\n' ? '?' : c);
+    }
+}
+
+HFSBI_FN bool hfsbi_root_contains(const hfsb_root *root, hfsb_str real) {
+    hfsb_str rest;
+    for (; root; root = root->next)
+        if (root->root_fd >= 0 &&
+            hfsbi_cut_prefix(hfsb_buf_str(&root->real_root), real, &rest) &&
+            rest.len)
+            return true;
+    return false;
+}
+
+HFSBI_FN hfsb_status hfsbi_root_hide(hfsb_root *root, hfsb_str real) {
+    const hfsb_root *r;
+    hfsb_buf         pattern = HFSB_INIT;
+    hfsb_str         rest;
+    hfsb_status      st = HFSB_OK;
+    pattern.alloc = root->alloc;
+    for (r = root; r && st == HFSB_OK; r = r->next) {
+        if (r->root_fd < 0 ||
+            !hfsbi_cut_prefix(hfsb_buf_str(&r->real_root), real, &rest) ||
+            !rest.len)
+            continue;
+        hfsb_buf_truncate(&pattern, 0);
+        hfsbi_put_pattern(rest, &pattern);
+        st = pattern.status;
+        if (st == HFSB_OK && !root->deny->rules)
+            st = hfsbi_ignore_open(&root->alloc, &root->deny->rules);
+        if (st == HFSB_OK)
+            st = hfsbi_ignore_push(root->deny->rules, HFSB_LIT(""),
+                                   hfsb_buf_str(&pattern));
+    }
+    hfsb_buf_free(&pattern);
+    return st;
+}
+
 /* Adds the roots after the first. */
 static hfsb_status
 hfsbi_root_add_more(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
@@ -28579,7 +29688,39 @@ HFSBI_FN hfsb_status hfsbi_root_open_far(const hfsbi_far  *far,
     return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
 }
 
+HFSBI_FN void hfsbi_root_nest(hfsb_root *outer, hfsb_root *inner) {
+    hfsb_root *old = inner->outer, **link;
+    if (old) {
+        (void)pthread_mutex_lock(&old->sweeps->lock);
+        for (link = &old->nested; *link != inner;)
+            link = &(*link)->nested_next;
+        *link = inner->nested_next;
+        (void)pthread_mutex_unlock(&old->sweeps->lock);
+    }
+    inner->outer = outer;
+    if (!outer) return;
+    (void)pthread_mutex_lock(&outer->sweeps->lock);
+    inner->nested_next = outer->nested;
+    outer->nested = inner;
+    (void)pthread_mutex_unlock(&outer->sweeps->lock);
+}
+
+HFSBI_FN bool hfsbi_root_has_nested(const hfsb_root   *root,
+                                    const struct stat *st) {
+    const hfsb_root *inner;
+    struct stat      at;
+    bool             found = false;
+    if (!root) return false;
+    (void)pthread_mutex_lock(&root->sweeps->lock);
+    for (inner = root->nested; inner && !found; inner = inner->nested_next)
+        found = fstat(inner->root_fd, &at) == 0 && at.st_dev == st->st_dev &&
+                at.st_ino == st->st_ino;
+    (void)pthread_mutex_unlock(&root->sweeps->lock);
+    return found;
+}
+
 void hfsb_root_close(hfsb_root *root) {
+    if (root && root->outer) hfsbi_root_nest(NULL, root);
     while (root) {
         hfsbi_root_block *block = (hfsbi_root_block *)(void *)root;
         hfsb_root        *next = root->next;
@@ -30077,8 +31218,8 @@ static int hfsbi_put_hard_link(hfsbi_putting *p) {
     hfsbi_target other;
     hfsb_err     err;
     int          code;
-    if (hfsbi_resolve(p->root, p->put->link_to, HFSBI_PUT_HOW,
-                      "link", &other, &err) != HFSB_OK)
+    if (hfsbi_resolve(p->root, p->put->link_to, HFSBI_PUT_HOW, "link", &other,
+                      &err) != HFSB_OK)
         return err.code == HFSB_NOMEM ? ENOMEM : ENOENT;
     code = hfsbi_put_name(p);
     if (code == 0 &&
@@ -30148,8 +31289,7 @@ HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
     p.path = path;
     p.put = put;
     p.fd = -1;
-    st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "restore",
-                       &p.target, err);
+    st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "restore", &p.target, err);
     if (st != HFSB_OK) return st;
     swept = hfsbi_sweep_begin(root, p.target.dir);
     st = hfsbi_putting_run(&p, err);
@@ -30164,8 +31304,8 @@ HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
                                            hfsb_str path, hfsb_err *err) {
     hfsbi_target target;
     int          code = 0;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_PUT_HOW,
-                                    "restore", &target, err);
+    hfsb_status  st =
+        hfsbi_resolve(root, path, HFSBI_PUT_HOW, "restore", &target, err);
     if (st != HFSB_OK) return st;
     if (!target.exists) code = hfsbi_mkdirat(target.dir, target.name, 0700);
     else if (!S_ISDIR(target.st.st_mode)) code = EEXIST;
@@ -30221,14 +31361,56 @@ HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
                                        hfsb_err *err) {
     hfsbi_target target;
     int          code;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "remove",
-                                    &target, err);
+    hfsb_status  st =
+        hfsbi_resolve(root, path, HFSBI_PUT_HOW, "remove", &target, err);
     if (st == HFSB_NOT_FOUND) return hfsbi_ok(err);
     if (st != HFSB_OK) return st;
     code = hfsbi_target_remove(&target, folder, expect);
     hfsbi_target_close(&target);
     if (code == 0 || code == ENOENT) return hfsbi_ok(err);
     return hfsbi_remove_fail(root, path, code, err);
+}
+
+/* ---- editing ---- */
+
+/* One try. HFSB_STALE: the file was changed between reading and writing. */
+static hfsb_status hfsbi_edit_once(const hfsb_root *root, hfsb_str path,
+                                   const hfsb_edit *edits, size_t count,
+                                   const hfsb_edit_opts *opts,
+                                   hfsb_edit_result *result, hfsb_err *err) {
+    hfsb_file_write_opts how = HFSB_INIT;
+    hfsb_buf             before = HFSB_INIT, after = HFSB_INIT;
+    hfsb_status          st;
+    before.alloc = after.alloc = hfsbi_root_alloc(root);
+    st = hfsb_file_read(root, path, 0, &before, NULL, err);
+    if (st == HFSB_OK)
+        st = hfsb_edit_apply(hfsb_buf_str(&before), edits, count, opts, &after,
+                             result, err);
+    how.if_content = hfsb_str_make(hfsb_buf_cstr(&before), before.len);
+    if (st == HFSB_OK)
+        st =
+            hfsb_file_write(root, path, hfsb_buf_str(&after), &how, NULL, err);
+    if (st != HFSB_OK && result) hfsb_edit_result_free(result);
+    hfsb_buf_free(&before);
+    hfsb_buf_free(&after);
+    return st;
+}
+
+hfsb_status hfsb_edit_file(const hfsb_root *root, hfsb_str path,
+                           const hfsb_edit *edits, size_t count,
+                           const hfsb_edit_opts *opts,
+                           hfsb_edit_result *result, hfsb_err *err) {
+    hfsb_edit_opts how = HFSB_INIT;
+    unsigned       tries = 0;
+    hfsb_status    st;
+    if (opts) how = *opts;
+    if (!how.path.len) how.path = path;
+    if (result) memset(result, 0, sizeof *result);
+    while ((st = hfsbi_edit_once(root, path, edits, count, &how, result,
+                                 err)) == HFSB_STALE &&
+           tries < HFSBI_TRIES)
+        hfsbi_pause(tries++);
+    return st;
 }
 
 /* ---- src/os/walk.c ---- */
@@ -30954,7 +32136,7 @@ HFSBI_FN hfsb_str hfsbi_path_trim(hfsb_str path) {
 }
 
 HFSBI_FN hfsb_status hfsbi_fail_not_folder(hfsb_str path, hfsb_err *err) {
-    return hfsbi_file_fail(err, HFSB_ARG, "Is not a folder", path);
+    return hfsbi_file_fail(err, HFSB_ARG, "Not a folder", path);
 }
 
 HFSBI_FN int hfsbi_read_link(int dir, const char *name, hfsb_buf *out) {
@@ -31073,7 +32255,9 @@ HFSBI_FN hfsb_status hfsbi_path_list(const hfsb_root *root, hfsb_str path,
                                      const hfsbi_list_opts *opts,
                                      hfsbi_listed *listed, hfsb_err *err) {
     hfsbi_path_listing l;
+    hfsbi_listed       own;
     hfsb_status        st;
+    if (!listed) listed = &own;
     memset(&l, 0, sizeof l);
     memset(listed, 0, sizeof *listed);
     l.opts = opts;
@@ -31411,6 +32595,9 @@ enum {
     HFSBI_REMOVE_PASSES = 100 /* over one folder that others fill */
 };
 
+#define HFSBI_REMOVE_BUSY \
+    "Is a mount point, the root of a running sandbox, or in use"
+
 /* A folder whose entries are being removed. */
 typedef struct hfsbi_remove_level {
     DIR     *dir;
@@ -31465,7 +32652,7 @@ static void hfsbi_removal_fail(hfsbi_removal *r, const char *name, int code) {
     else if (code == HFSBI_REMOVE_DEEP)
         hfsbi_file_fail(&r->err, HFSB_LIMIT, "Lies too deep", path);
     else if (code == EXDEV || code == EBUSY)
-        hfsbi_file_fail(&r->err, HFSB_BUSY, "Is a mount point or in use",
+        hfsbi_file_fail(&r->err, HFSB_BUSY, HFSBI_REMOVE_BUSY,
                         path);
     else (void)hfsbi_remove_fail(r->root, path, code, &r->err);
     hfsb_buf_free(&full);
@@ -31531,9 +32718,13 @@ static int hfsbi_removal_open(const hfsbi_removal *r, int dir,
             fd = hfsbi_open_folder(dir, name, true);
         else errno = EACCES;
     }
-    if (fd >= 0 && r->opts.force && fstat(fd, &st) == 0 &&
-        (st.st_mode & 0700) != 0700)
+    if (fd < 0 || fstat(fd, &st) != 0) return fd;
+    if (hfsbi_root_has_nested(r->root, &st)) {
+        hfsbi_close(&fd);
+        errno = EBUSY;
+    } else if (r->opts.force && (st.st_mode & 0700) != 0700) {
         (void)fchmod(fd, 0700);
+    }
     return fd;
 }
 
@@ -31562,7 +32753,7 @@ static int hfsbi_removal_enter(hfsbi_removal *r, const char *name) {
     }
     if (code == ELOOP) code = ENOTDIR;
     if (code == 0 || code == ENOTDIR) return code;
-    if (code != ENOENT && code != EXDEV) {
+    if (code != ENOENT && code != EXDEV && code != EBUSY) {
         int left = hfsbi_unlinkat(dir, name, AT_REMOVEDIR);
         if (left == 0) code = ENOENT;
         if (left == 0) r->removed++;
@@ -31693,7 +32884,7 @@ static void hfsbi_removal_tree(hfsbi_removal *r, bool top) {
     }
     if (code == 0 || r->err.code != HFSB_OK) return;
     if (code == EXDEV || code == EBUSY)
-        hfsbi_file_fail(&r->err, HFSB_BUSY, "Is a mount point or in use",
+        hfsbi_file_fail(&r->err, HFSB_BUSY, HFSBI_REMOVE_BUSY,
                         r->path);
     else (void)hfsbi_remove_fail(r->root, r->path, code, &r->err);
 }
@@ -32202,7 +33393,7 @@ HFSBI_FN void hfsbi_range_writer_close(hfsbi_range_writer *w) {
    events that were due at that time have passed, and then reported once.
 
    Where events were lost, or contradict what a scan has found, all watches
-   are set anew, and the caller gets an OVERFLOW.
+   are set again, and the caller gets an OVERFLOW.
 
    State of the descriptor in the loop; reading may block, so threads do it:
 
@@ -32280,7 +33471,7 @@ struct hfsbi_folder_watch {
     size_t             at;    /* ... the next of them, */
     unsigned long long pos;   /* ... and its position since the beginning */
     size_t             seen;  /* bytes of names in nodes */
-    bool               lost;  /* set all watches anew */
+    bool               lost;  /* set all watches again */
 };
 
 /* ---- the queue ---- */
@@ -32735,7 +33926,7 @@ static int hfsbi_watch_set(hfsbi_folder_watch *w) {
     return code;
 }
 
-/* Sets all watches anew, after events were lost. */
+/* Sets all watches again, after events were lost. */
 static void hfsbi_watch_reset(hfsbi_folder_watch *w) {
     w->lost = false;
     hfsbi_watch_drop(w, w->top); /* all of them */
@@ -33143,7 +34334,7 @@ hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
     w->root = root;
     w->alloc = w->path.alloc = w->place.alloc = w->input.alloc = alloc;
     w->opts = *opts;
-    w->task.walled = opts->walled;
+    w->task.rights = opts->rights;
     if (!w->opts.max_folders) w->opts.max_folders = HFSBI_WATCH_FOLDERS;
     if (!w->opts.max_changes) w->opts.max_changes = HFSBI_WATCH_CHANGES;
     st = hfsbi_watch_begin(w, path, err);
@@ -33218,6 +34409,7 @@ enum {
     HFSBI_PLACE_READ = 'r',
     HFSBI_PLACE_WRITE = 'w',
     HFSBI_PLACE_DEVICE = 'd',      /* read, write, ioctl; nothing is created */
+    HFSBI_PLACE_PINNED = 'p',      /* may be written, not renamed or removed */
     HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath one to write */
     HFSBI_PLACE_HIDDEN_FILE = 'f', /* empty, or refuses connections */
     HFSBI_PLACE_HIDDEN_DIR = 'e'   /* empty */
@@ -33334,10 +34526,11 @@ typedef struct hfsbi_namespaces {
 } hfsbi_namespaces;
 
 /* Makes a mount namespace, where only places to write can be written, and if
-   `network` a network namespace with loopback. False with errno; then all are
-   -1. */
+   `network` a network namespace with loopback; unless `no_user`, in a user
+   namespace where that is needed. False with errno; then all are -1. */
 HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
-                                    const hfsb_buf *places, bool network);
+                                    const hfsb_buf *places, bool network,
+                                    bool no_user);
 HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces);
 HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces);
 
@@ -33374,7 +34567,7 @@ enum { HFSBI_BASES = 32 };
 struct hfsb_confine {
     hfsb_alloc         alloc;
     hfsb_confine_level level;
-    bool               if_possible;
+    bool               if_possible, other_users; /* as in the options */
     hfsb_buf           options; /* see hfsbi_confine_is_like() */
     size_t             users;   /* hfsb_confine_close() counts them down */
     int                abi;     /* of Landlock; 0: not used */
@@ -33394,6 +34587,14 @@ struct hfsb_confine {
 HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
                                         const hfsbi_confine_how *how,
                                         hfsb_confine **out, hfsb_err *err);
+/* True when confined commands, not those of level NONE, cannot write a path,
+   which is absolute and without symlinks. */
+HFSBI_FN bool hfsbi_confine_keeps(const hfsb_confine *confine,
+                                  const char         *path);
+/* True when commands share the network of this machine and may connect to that
+   port of it. NULL: they are not confined. */
+HFSBI_FN bool hfsbi_confine_reaches(const hfsb_confine *confine,
+                                    unsigned            port);
 /* True when a confinement was opened with the same options. A host that uses
    it instead of another one, so that limits count the commands of both, adds
    itself to `users`. */
@@ -33406,9 +34607,10 @@ HFSBI_FN bool hfsbi_confine_is_like(const hfsb_confine      *confine,
 HFSBI_FN hfsb_status hfsbi_confine_refresh(hfsb_confine *confine,
                                            hfsb_err     *err);
 /* Confines the calling process, a child before its exec. leaf is the folder of
-   its cgroup, -1: none; inside: it was born there. False with errno. */
+   its cgroup, -1: none; inside: it was born there; uid as in hfsb_proc_opts.
+   False with errno. */
 HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine, int leaf,
-                                  bool inside);
+                                  bool inside, unsigned uid);
 /* Appends what commands may do, for a model: sentences, with a blank before
    each. */
 HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
@@ -33456,6 +34658,44 @@ HFSBI_FN long hfsbi_terminal_group(int master);
    this signal. */
 HFSBI_FN bool hfsbi_terminal_signal(int master, int number);
 
+/* ---- uids.c: a uid of its own for each sandbox of a host ---- */
+
+enum { HFSBI_UID_FIRST = 20000, HFSBI_UID_COUNT = 45000 };
+
+/* Where sandboxes get their uids from; a table that all hosts of the machine
+   share. */
+typedef struct hfsbi_uids {
+    bool       on;          /* false: sandboxes run as this process does */
+    char       table[4200]; /* its path */
+    hfsb_alloc alloc;       /* usable from threads */
+} hfsbi_uids;
+
+/* Looks whether sandboxes beneath `dir`, which must exist, can have uids. Those
+   that own something there are not given to others. Setting "0": they shall
+   not; "1": it is an error if they cannot; "": they do where they can. HFSB_OK;
+   HFSB_REFUSED, HFSB_ARG with *err. */
+HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
+                                     hfsb_str          setting,
+                                     const hfsb_alloc *alloc, hfsb_err *err);
+/* Takes a uid that no sandbox, process or account has; for threads outside of
+   walls, as hfsbi_uid_end() and hfsbi_uids_put(). With uids->on false *uid is 0. HFSB_OK; HFSB_LIMIT:
+   none is left; HFSB_NOMEM, HFSB_IO and others of the system. */
+HFSBI_FN hfsb_status hfsbi_uids_take(const hfsbi_uids *uids, unsigned *uid,
+                                     hfsb_err *err);
+/* Makes a folder that of the user; 0: does nothing. HFSB_OK, or why it fails.
+   */
+HFSBI_FN hfsb_status hfsbi_uid_give(const char *dir, unsigned uid,
+                                    hfsb_err *err);
+/* Ends all processes of a uid, whatever they have left. True when none is
+   left. May take two seconds. */
+HFSBI_FN bool hfsbi_uid_end(unsigned uid);
+/* Gives a uid back, of which no process and no file is left; 0: does
+   nothing. */
+HFSBI_FN void hfsbi_uids_put(const hfsbi_uids *uids, unsigned uid);
+/* In a child: becomes that user for good; false with errno. System calls
+   alone. */
+HFSBI_FN bool hfsbi_uid_enter(unsigned uid);
+
 /* ---- spawn.c: starts a program ---- */
 
 /* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
@@ -33474,10 +34714,10 @@ typedef struct hfsbi_ends {
    is left. */
 HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
                                  pid_t *pid, hfsbi_ends *ends, hfsb_err *err);
-/* fork() into a cgroup, given by its folder, which returns in the parent once
-   the child has executed or ended. -1 with errno where the kernel has none
-   (before 5.7) or refuses it. The child may only use system calls. */
-HFSBI_FN pid_t hfsbi_fork_into(int cgroup);
+/* fork() into a cgroup, given by its folder, which with `wait` returns in the
+   parent once the child has executed or ended. -1 with errno where the kernel
+   has none (before 5.7) or refuses it. The child may only use system calls. */
+HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait);
 
 /* HFSB_ARG for a terminal of this size. */
 HFSBI_FN hfsb_status hfsbi_fail_size(hfsb_err *err, unsigned cols,
@@ -33569,6 +34809,10 @@ typedef struct hfsbi_family {
    that are running. Returns how many members run. Needs no memory. */
 HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
                                       const hfsbi_family *family, bool gently);
+/* Lists the pids of the members that ran when it was last matched; returns how
+   many there are, which may be more than max. */
+HFSBI_FN size_t hfsbi_snapshot_members(const hfsbi_snapshot *snap, long *list,
+                                       size_t max);
 
 /* The processes of one command. */
 typedef struct hfsbi_tree {
@@ -33699,6 +34943,10 @@ HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc);
 /* Ends that, also before the command is done; quiet when not attached. */
 HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
 
+/* False while hfsb_proc_input() returns HFSB_LIMIT. It becomes true before a
+   call of on_change. */
+HFSBI_FN bool hfsbi_proc_has_room(const hfsb_proc *proc);
+
 /* Stops or goes on reading output. A command that prints more than its pipes
    hold then waits. Its exit is still noticed, timeouts and kills work, but it
    is not done before its output was read. May be called in on_output. */
@@ -33789,6 +35037,8 @@ typedef struct hfsbi_record {
     long long          last_at;      /* hfsb_clock_ms() of the last stdout */
     hfsbi_spills      *spills;
     void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
+    void (*on_line)(void *user, hfsb_proc_stream stream, hfsb_str text);
+    bool       lined[2]; /* on_line has text that is not in on_text yet */
     void      *user;
     hfsb_alloc alloc;
 } hfsbi_record;
@@ -33902,7 +35152,7 @@ typedef struct hfsbi_feed_reader {
     unsigned long long        seq;  /* of the event that is next */
     unsigned long long        at;   /* where that is */
     size_t                    done; /* bytes of it that were taken */
-    unsigned long long        gone_events, gone_bytes; /* to be told */
+    unsigned long long        gone_events, gone_bytes; /* to be reported */
     bool                      told, news;
     hfsbi_feed_tail           tail[3]; /* of each kind of output */
 } hfsbi_feed_reader;
@@ -34045,7 +35295,7 @@ static bool hfsbi_landlock_allow(int ruleset, const char *path,
     unsigned long long wide = rights;
     struct stat        st;
     bool               ok;
-    int                fd = open(path, O_PATH | O_CLOEXEC);
+    int                fd = hfsbi_openat(AT_FDCWD, path, O_PATH, 0);
     if (fd < 0) return errno == ENOENT || errno == EACCES;
     if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode)) wide &= HFSBI_LL_OF_FILE;
     memcpy(rule, &wide, 8);
@@ -34498,7 +35748,7 @@ static bool hfsbi_cgroup_try(const hfsbi_quota *l, int dir) {
     int              status = 0;
     pid_t            pid;
     hfsbi_fork_guard_begin(&guard);
-    pid = hfsbi_fork_into(dir);
+    pid = hfsbi_fork_into(dir, true);
     if (pid == 0) _exit(0);
     if (pid < 0 && (l->memory || l->processes)) {
         pid = fork();
@@ -34810,7 +36060,8 @@ HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid) {
    not know chmod() and chown(). A mount namespace can: everything is mounted
    read-only, the places to write are mounted again as they were, what lies
    beneath these and must not change is mounted read-only on top, and empty
-   files and folders cover what must not be seen.
+   files and folders cover what must not be seen. A folder that must stay where
+   it is is mounted on itself: nobody can rename a mount point.
 
    The namespaces are made once, by a helper process that then ends:
 
@@ -34851,7 +36102,7 @@ enum { HFSBI_TREES = 64 }; /* places to write */
 /* What the helper needs, prepared before the fork. */
 typedef struct hfsbi_ns_plan {
     const hfsb_buf *places;
-    bool            network;
+    bool            network, no_user;
     char            uid_map[48], gid_map[48];
     int             report, end; /* its ends of the pipes */
 } hfsbi_ns_plan;
@@ -34872,7 +36123,8 @@ static bool hfsbi_put_text(const char *path, const char *text) {
 static bool hfsbi_ns_unshare(const hfsbi_ns_plan *plan) {
     long flags = HFSBI_NEW_MOUNTS | (plan->network ? HFSBI_NEW_NET : 0);
     if (syscall(SYS_unshare, flags) == 0) return true;
-    if (syscall(SYS_unshare, flags | HFSBI_NEW_USER) != 0) return false;
+    if (plan->no_user || syscall(SYS_unshare, flags | HFSBI_NEW_USER) != 0)
+        return false;
     (void)prctl(PR_SET_DUMPABLE, 1L); /* so that its files in /proc open */
     (void)hfsbi_put_text("/proc/self/setgroups", "deny");
     return hfsbi_put_text("/proc/self/uid_map", plan->uid_map) &&
@@ -34902,17 +36154,17 @@ static bool hfsbi_tree_protect(int tree, const char *path) {
 }
 
 static bool hfsbi_ns_cover(char use, const char *path) {
+    bool        shown = use == HFSBI_PLACE_KEPT || use == HFSBI_PLACE_PINNED;
     struct stat st;
     int         tree;
     if (stat(path, &st) != 0) return false;
-    if (use != HFSBI_PLACE_KEPT &&
-        (use == HFSBI_PLACE_HIDDEN_DIR) != S_ISDIR(st.st_mode))
+    if (!shown && (use == HFSBI_PLACE_HIDDEN_DIR) != S_ISDIR(st.st_mode))
         return true; /* another file has its name now */
     if (use == HFSBI_PLACE_HIDDEN_DIR)
         return syscall(SYS_mount, "none", path, "tmpfs", 15ul, /* ro, nosuid,
                        nodev, noexec */
                        "size=4k,mode=555") == 0;
-    tree = hfsbi_tree_clone(use == HFSBI_PLACE_KEPT ? path : "/dev/null");
+    tree = hfsbi_tree_clone(shown ? path : "/dev/null");
     if (tree < 0) return false;
     if (use == HFSBI_PLACE_KEPT && !hfsbi_tree_protect(tree, "")) return false;
     return hfsbi_tree_attach(tree, path);
@@ -34947,7 +36199,7 @@ static bool hfsbi_ns_mount(const hfsb_buf *places) {
     }
     for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
         const char *path = places->ptr + at + 1;
-        bool        cover = strchr("kfe", path[-1]) != NULL;
+        bool        cover = strchr("pkfe", path[-1]) != NULL;
         if (cover && !hfsbi_ns_cover(path[-1], path) && errno != ENOENT)
             return false;
     }
@@ -35018,7 +36270,8 @@ static bool hfsbi_ns_take(hfsbi_namespaces *spaces, pid_t helper, int report) {
 }
 
 HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
-                                    const hfsb_buf *places, bool network) {
+                                    const hfsb_buf *places, bool network,
+                                    bool no_user) {
     hfsbi_ns_plan    plan = HFSB_INIT;
     hfsbi_fork_guard guard;
     int              report[2] = {-1, -1}, end[2] = {-1, -1}, keep;
@@ -35027,6 +36280,7 @@ HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
     spaces->user = spaces->mounts = spaces->net = -1;
     plan.places = places;
     plan.network = network;
+    plan.no_user = no_user;
     (void)snprintf(plan.uid_map, sizeof plan.uid_map, "%lu %lu 1",
                    (unsigned long)geteuid(), (unsigned long)geteuid());
     (void)snprintf(plan.gid_map, sizeof plan.gid_map, "%lu %lu 1",
@@ -35100,8 +36354,9 @@ HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
 #else
 
 HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
-                                    const hfsb_buf *places, bool network) {
-    (void)places, (void)network;
+                                    const hfsb_buf *places, bool network,
+                                    bool no_user) {
+    (void)places, (void)network, (void)no_user;
     spaces->user = spaces->mounts = spaces->net = -1;
     errno = ENOSYS;
     return false;
@@ -35418,9 +36673,9 @@ HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
                       +--> limits.c     limits, a cgroup
 
    and entered by each command between its fork and its exec, in this order:
-   limits, namespaces, no new privileges, Landlock, seccomp. Each step is a
-   few system calls on what was prepared; the later ones would refuse the
-   earlier ones.
+   limits, namespaces, another user, no new privileges, Landlock, seccomp. Each
+   step is a few system calls on what was prepared; the later ones would refuse
+   the earlier ones.
 
    What a kernel lacks is left out and named in the text. Without Landlock
    WRITE is refused unless `if_possible`, and STRICT always. */
@@ -35587,6 +36842,60 @@ static void hfsbi_places_services(hfsb_buf *places) {
                        (unsigned long)geteuid(), own[i][1]);
         hfsbi_place_hide(places, path);
     }
+}
+
+/* True when a path is in a place that is kept. */
+static bool hfsbi_place_is_kept(const hfsb_buf *places, const char *path) {
+    size_t at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *kept = places->ptr + at + 1;
+        size_t      len = strlen(kept);
+        if (kept[-1] == HFSBI_PLACE_KEPT && strncmp(kept, path, len) == 0 &&
+            (path[len] == '/' || path[len] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* Keeps the folder dir/name if commands could write it, and the folders above
+   it in their places. Anyone may have put something else there, in /tmp for
+   example: name may be no symlink. */
+static void hfsbi_place_keep(hfsb_buf *places, const char *dir,
+                             const char *name) {
+    char        path[PATH_MAX], real[PATH_MAX];
+    struct stat st;
+    size_t      i;
+    int         len;
+    if (!dir || *dir != '/') return;
+    len = snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (len <= 0 || (size_t)len >= sizeof path || lstat(path, &st) != 0 ||
+        !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+        !realpath(path, real) || !hfsbi_place_is_inner(places, real) ||
+        hfsbi_place_is_kept(places, real))
+        return;
+    for (i = 1; real[i]; i++) {
+        if (real[i] != '/') continue;
+        real[i] = '\0';
+        if (hfsbi_place_is_inner(places, real))
+            (void)hfsbi_place_add(places, HFSBI_PLACE_PINNED, real);
+        real[i] = '/';
+    }
+    (void)hfsbi_place_add(places, HFSBI_PLACE_KEPT, real);
+}
+
+/* The folders of hfsb itself: the copies of hfsb-server that `hfsb --on` has
+   sent here, which run later as the person (the script in net/pipe.c), and the
+   checkpoints of all roots, which take back what commands do; and `keep`. */
+static void hfsbi_places_own(hfsb_buf *places, const char *keep) {
+    const char *temp = getenv("TMPDIR");
+    char        name[32];
+    (void)snprintf(name, sizeof name, "hfsb-%lu", (unsigned long)geteuid());
+    hfsbi_place_keep(places, getenv("XDG_STATE_HOME"), "hfsb");
+    hfsbi_place_keep(places, getenv("HOME"), ".local/state/hfsb");
+    hfsbi_place_keep(places, getenv("XDG_DATA_HOME"), "hfsb");
+    hfsbi_place_keep(places, getenv("HOME"), ".local/share/hfsb");
+    hfsbi_place_keep(places, temp && *temp ? temp : "/tmp", name);
+    hfsbi_place_keep(places, keep, ".");
 }
 
 /* ---- secrets, for STRICT ---- */
@@ -35832,6 +37141,7 @@ static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
             hfsbi_place_add_in(places, HFSBI_PLACE_KEPT, c->bases.ptr + at,
                                hfsbi_guard_name(n));
     }
+    hfsbi_places_own(places, o->keep);
     hfsbi_places_services(places);
     if (st == HFSB_OK && (places->status || c->bases.status))
         st = hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
@@ -35928,7 +37238,7 @@ HFSBI_FN hfsb_status hfsbi_confine_refresh(hfsb_confine *confine,
     covered = hfsbi_confine_covered(confine);
     if (covered == confine->covered) return HFSB_OK;
     if (!hfsbi_namespaces_open(&fresh, &confine->places,
-                               confine->spaces.net >= 0))
+                               confine->spaces.net >= 0, confine->other_users))
         return confine->if_possible
                    ? HFSB_OK
                    : hfsbi_fail_os(err, errno,
@@ -35960,7 +37270,8 @@ static bool hfsbi_confine_mechanisms(hfsb_confine            *c,
         c->filter.count = 0;
     if (how->bare || how->no_spaces) return true;
     c->covered = hfsbi_confine_covered(c);
-    (void)hfsbi_namespaces_open(&c->spaces, &c->places, network);
+    (void)hfsbi_namespaces_open(&c->spaces, &c->places, network,
+                                c->other_users);
     return true;
 }
 
@@ -36006,13 +37317,14 @@ static void hfsbi_confine_put_list(const char *const *list, size_t count,
 /* Writes all options but the allocator into one text. */
 static hfsb_status hfsbi_confine_put_options(const hfsb_confine_opts *o,
                                              hfsb_buf                *out) {
-    hfsb_buf_printf(out, "%d %d %d %llu %llu %llu %llu %s%c", (int)o->level,
-                    o->if_possible ? 1 : 0, o->no_temp ? 1 : 0, o->max_memory,
-                    o->max_processes,
+    hfsb_buf_printf(out, "%d %d %d %d %llu %llu %llu %llu %s%c", (int)o->level,
+                    o->if_possible ? 1 : 0, o->no_temp ? 1 : 0,
+                    o->other_users ? 1 : 0, o->max_memory, o->max_processes,
                     o->max_file_size, o->max_cpu, o->net ? o->net : "", 0);
     hfsbi_confine_put_list(o->dirs, o->dir_count, out);
     hfsbi_confine_put_list(o->allow_write, o->allow_write_count, out);
     hfsbi_confine_put_list(o->allow_read, o->allow_read_count, out);
+    hfsbi_confine_put_list(&o->keep, o->keep ? 1 : 0, out);
     return out->status;
 }
 
@@ -36070,6 +37382,7 @@ HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
     c->users = 1;
     c->level = opts->level;
     c->if_possible = opts->if_possible;
+    c->other_users = opts->other_users;
     c->ruleset = c->limits.join = c->limits.above = -1;
     c->spaces.user = c->spaces.mounts = c->spaces.net = -1;
     st = hfsbi_confine_fill(c, opts, how, err);
@@ -36107,6 +37420,23 @@ void hfsb_confine_close(hfsb_confine *confine) {
 
 hfsb_confine_level hfsb_confine_level_of(const hfsb_confine *confine) {
     return confine ? confine->level : HFSB_CONFINE_NONE;
+}
+
+HFSBI_FN bool hfsbi_confine_keeps(const hfsb_confine *confine,
+                                  const char         *path) {
+    return !hfsbi_place_is_inner(&confine->places, path) ||
+           (confine->spaces.mounts >= 0 &&
+            hfsbi_place_is_kept(&confine->places, path));
+}
+
+HFSBI_FN bool hfsbi_confine_reaches(const hfsb_confine *confine,
+                                    unsigned            port) {
+    const hfsbi_reach *net = confine ? &confine->net : NULL;
+    size_t             i;
+    if (!net || net->mode == HFSBI_REACH_ON) return true;
+    for (i = 0; net->mode == HFSBI_REACH_PORTS && i < net->port_count; i++)
+        if (net->ports[i] == port) return true;
+    return false;
 }
 
 const char *hfsb_confine_text(const hfsb_confine *confine) {
@@ -36156,10 +37486,12 @@ HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
 /* ---- in the child ---- */
 
 HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine, int leaf,
-                                  bool inside) {
+                                  bool inside, unsigned uid) {
+    bool none = confine->level == HFSB_CONFINE_NONE;
     if (!hfsbi_quota_enter(&confine->limits, leaf, inside)) return false;
-    if (confine->level == HFSB_CONFINE_NONE) return true;
-    if (!hfsbi_namespaces_enter(&confine->spaces)) return false;
+    if (!none && !hfsbi_namespaces_enter(&confine->spaces)) return false;
+    if (uid && !hfsbi_uid_enter(uid)) return false;
+    if (none) return true;
 #ifdef HFSBI_LINUX
     if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0) return false;
 #endif
@@ -36479,6 +37811,11 @@ static void hfsbi_process_signal(const hfsbi_process *p, int number) {
 
 static unsigned long long hfsbi_ticks_now(void) {
     return 0;
+}
+
+static int hfsbi_proc_file(long pid, const char *name) {
+    (void)pid, (void)name;
+    return -1;
 }
 
 static bool hfsbi_process_read(long pid, hfsbi_process *p) {
@@ -36882,12 +38219,63 @@ HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
     return count;
 }
 
+HFSBI_FN size_t hfsbi_snapshot_members(const hfsbi_snapshot *snap, long *list,
+                                       size_t max) {
+    size_t i, n = 0;
+    for (i = 0; i < snap->count; i++) {
+        if (!hfsbi_process_is_kin(&snap->list[i])) continue;
+        if (n < max) list[n] = snap->list[i].pid;
+        n++;
+    }
+    return n;
+}
+
+/* Adds the processes whose pids a file of /proc lists, separated by blanks.
+   False when it cannot be opened. */
+static bool hfsbi_snapshot_add_listed(hfsbi_snapshot *snap, const char *name) {
+    char          buf[512];
+    hfsbi_process p;
+    long          pid = 0;
+    ssize_t       n, i;
+    int           fd = hfsbi_proc_file((long)getpid(), name);
+    if (fd < 0) return false;
+    while ((n = hfsbi_read(fd, buf, sizeof buf)) > 0)
+        for (i = 0; i < n; i++)
+            if (hfsbi_is_digit(buf[i]) && pid < LONG_MAX / 10 - 1) {
+                pid = pid * 10 + (buf[i] - '0');
+            } else {
+                if (pid && hfsbi_process_read(pid, &p))
+                    hfsbi_snapshot_add(snap, &p);
+                pid = 0;
+            }
+    hfsbi_close(&fd);
+    return true;
+}
+
+/* Reads the children of this process, which the kernel lists for each of its
+   threads; all of /proc would take long on a machine with many processes.
+   False where the kernel has no such lists. */
+static bool hfsbi_snapshot_read_children(hfsbi_snapshot *snap) {
+    bool           listed = false;
+    struct dirent *entry;
+    DIR           *dir = opendir("/proc/self/task");
+    while (dir && (entry = readdir(dir)) != NULL) {
+        long thread = hfsbi_pid_of_name(entry->d_name);
+        char name[64];
+        if (!thread) continue;
+        (void)snprintf(name, sizeof name, "task/%ld/children", thread);
+        if (hfsbi_snapshot_add_listed(snap, name)) listed = true;
+    }
+    if (dir) (void)closedir(dir);
+    return listed;
+}
+
 size_t hfsb_proc_children(bool ended, long *list, size_t max) {
     hfsb_alloc     alloc = HFSB_INIT;
     hfsbi_snapshot snap;
     size_t         i, n = 0;
     hfsbi_snapshot_init(&snap, &alloc);
-    hfsbi_snapshot_read(&snap, 1);
+    if (!hfsbi_snapshot_read_children(&snap)) hfsbi_snapshot_read(&snap, 1);
     for (i = 0; i < snap.count && n < max; i++)
         if (snap.list[i].parent == (long)getpid() &&
             hfsbi_process_ended(&snap.list[i]) == ended)
@@ -37205,6 +38593,442 @@ HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
 #endif
 }
 
+/* ---- src/proc/uids.c ---- */
+/* uids.c - a uid of its own for each sandbox of a host.
+
+   Where the host is root, the kernel keeps sandboxes apart as it keeps users
+   apart: the files of one cannot be read, nor its processes be signalled, by
+   another. A uid is taken, used, and given back:
+
+       take --> commands, files --> end: its processes are killed
+                                      |
+       put  <--- its files are removed
+
+   A table says which uids are taken; all hosts of the machine share it, under
+   a lock. A host that was killed leaves its uids taken until the machine
+   restarts: files and processes of theirs may be left. So does a sandbox that
+   could not be removed. The table is
+
+       the uid to try next, 4 bytes | a byte for each uid: 0 or 1
+
+   To end a sandbox, a helper becomes its user and signals every process that
+   it may: the kernel does that at one stroke, so nothing escapes by forking.
+   The helper makes sure first that it cannot signal its own parent.
+
+   uids of 16 bits are used, because containers map these. */
+#ifdef HFSBI_LINUX
+
+enum {
+    HFSBI_UIDS_TRIES = 100,     /* at ending the processes of one */
+    HFSBI_UIDS_HELPER_MS = 200, /* until a helper has ended */
+    HFSBI_UIDS_CAPS = 0xEB,     /* CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID,
+                                    SETUID */
+    HFSBI_UIDS_HEAD = sizeof(unsigned)
+};
+
+/* Exit codes of a helper. */
+enum { HFSBI_HELPER_OK, HFSBI_HELPER_NO_USER, HFSBI_HELPER_NO_DIR };
+
+/* ---- in a child ---- */
+
+/* The system calls, because libc's functions would signal other threads, of
+   which a child has none. */
+static bool hfsbi_uid_set(unsigned uid) {
+#ifdef SYS_setresuid32
+    return syscall(SYS_setresgid32, uid, uid, uid) == 0 &&
+           syscall(SYS_setresuid32, uid, uid, uid) == 0;
+#else
+    return syscall(SYS_setresgid, uid, uid, uid) == 0 &&
+           syscall(SYS_setresuid, uid, uid, uid) == 0;
+#endif
+}
+
+/* The kernel takes all capabilities from who is no longer root, unless a flag
+   of the parent (SECBIT_NO_SETUID_FIXUP) says otherwise: so they are dropped.
+   And it makes the child undumpable, unless a setting says otherwise: the
+   child has a copy of our memory until its exec. */
+HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
+    unsigned head[2] = {0x20080522u /* version 3 */, 0};
+    unsigned caps[6] = {0, 0, 0, 0, 0, 0};
+    if (!hfsbi_thread_drop_groups() || !hfsbi_uid_set(uid)) return false;
+    (void)prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L);
+    return syscall(SYS_capset, head, caps) == 0 &&
+           prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0;
+}
+
+/* Becomes that user. True only if it has no power over others, such as our own
+   process: to be sure before all processes are signalled. */
+static bool hfsbi_helper_enter(unsigned uid, pid_t host) {
+    return hfsbi_uid_enter(uid) && geteuid() == (uid_t)uid &&
+           kill(host, 0) != 0 && errno == EPERM;
+}
+
+/* dir: only looks whether the user can reach it (NULL: kills all its
+   processes). */
+static void hfsbi_helper_main(unsigned uid, const char *dir, pid_t host) {
+    if (!hfsbi_helper_enter(uid, host)) _exit(HFSBI_HELPER_NO_USER);
+    if (dir) _exit(chdir(dir) == 0 ? HFSBI_HELPER_OK : HFSBI_HELPER_NO_DIR);
+    (void)kill(-1, SIGKILL);
+    _exit(HFSBI_HELPER_OK);
+}
+
+/* ---- helpers ---- */
+
+/* Waits for a helper, which its user may have stopped. Returns its exit code,
+   or below 0. */
+static int hfsbi_helper_wait(pid_t pid) {
+    long long until = hfsb_clock_ms() + HFSBI_UIDS_HELPER_MS;
+    int       status = 0;
+    unsigned  tries = 0;
+    pid_t     rc = 0;
+    while (rc == 0 || (rc < 0 && errno == EINTR)) {
+        rc = waitpid(pid, &status, WNOHANG);
+        if (rc == 0 && hfsb_clock_ms() >= until) (void)kill(pid, SIGKILL);
+        if (rc == 0) hfsbi_pause(tries++);
+    }
+    return rc == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int hfsbi_helper_run(unsigned uid, const char *dir) {
+    hfsbi_fork_guard guard;
+    pid_t            host = getpid(), pid;
+    hfsbi_fork_guard_begin(&guard);
+    pid = fork();
+    if (pid == 0) hfsbi_helper_main(uid, dir, host);
+    hfsbi_fork_guard_end(&guard);
+    return pid < 0 ? -1 : hfsbi_helper_wait(pid);
+}
+
+/* ---- who has a uid ---- */
+
+static void hfsbi_uids_mark(char *used, unsigned long long uid) {
+    if (uid >= HFSBI_UID_FIRST && uid < HFSBI_UID_FIRST + HFSBI_UID_COUNT)
+        used[uid - HFSBI_UID_FIRST] = 1;
+}
+
+/* Marks the uids of a process: "State:\tS ...", "Uid:\t0\t0\t0\t0". A zombie
+   has nothing any more. */
+static void hfsbi_uids_mark_process(char *used, const char *pid) {
+    char        path[300], text[1024];
+    const char *state, *at;
+    ssize_t     n;
+    int         i, fd;
+    (void)snprintf(path, sizeof path, "/proc/%s/status", pid);
+    do fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) return;
+    n = hfsbi_read(fd, text, sizeof text - 1);
+    hfsbi_close(&fd);
+    text[n > 0 ? n : 0] = '\0';
+    state = strstr(text, "\nState:\t");
+    at = strstr(text, "\nUid:\t");
+    if (!state || !at || state[8] == 'Z' || state[8] == 'X') return;
+    for (i = 0, at += 6; i < 4; i++) {
+        char *end;
+        hfsbi_uids_mark(used, strtoull(at, &end, 10));
+        at = end;
+    }
+}
+
+/* Marks the uids of all processes, in HFSBI_UID_COUNT bytes; false when they
+   cannot be listed. */
+static bool hfsbi_uids_mark_processes(char *used) {
+    DIR           *list = opendir("/proc");
+    struct dirent *entry;
+    if (!list) return false;
+    while ((entry = readdir(list)) != NULL)
+        if (hfsbi_is_digit(entry->d_name[0]))
+            hfsbi_uids_mark_process(used, entry->d_name);
+    (void)closedir(list);
+    return true;
+}
+
+/* Marks those of the accounts of this machine: "name:x:1000:...". */
+static hfsb_status
+hfsbi_uids_mark_accounts(char *used, const hfsb_alloc *alloc, hfsb_err *err) {
+    hfsb_buf           all = HFSB_INIT;
+    hfsb_str           rest, line, field;
+    unsigned long long uid;
+    hfsb_status        st;
+    all.alloc = *alloc;
+    st = hfsb_file_read(NULL, HFSB_LIT("/etc/passwd"), 16 << 20, &all, NULL,
+                        err);
+    rest = hfsb_buf_str(&all);
+    while (hfsbi_list_next(&rest, '\n', &line))
+        if (hfsbi_list_next(&line, ':', &field) &&
+            hfsbi_list_next(&line, ':', &field) &&
+            hfsbi_list_next(&line, ':', &field) &&
+            hfsbi_read_decimal(field, UINT_MAX, &uid) == field.len)
+            hfsbi_uids_mark(used, uid);
+    hfsb_buf_free(&all);
+    return st == HFSB_NOT_FOUND ? HFSB_OK : st;
+}
+
+/* Marks the owners of what is in a folder. */
+static void hfsbi_uids_mark_owners(char *used, const char *dir) {
+    DIR           *list = opendir(dir);
+    struct dirent *entry;
+    struct stat    st;
+    while (list && (entry = readdir(list)) != NULL)
+        if (fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            hfsbi_uids_mark(used, st.st_uid);
+    if (list) (void)closedir(list);
+}
+
+/* ---- the table ---- */
+
+/* Opens the table under its lock, which ends with the descriptor; -1 with
+   errno. Nobody else may write to it. */
+static int hfsbi_uids_lock(const char *table) {
+    struct stat st;
+    int         fd, rc;
+    do fd = open(table, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) return -1;
+    rc = fstat(fd, &st);
+    if (rc == 0 && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+                    (st.st_mode & 022))) {
+        rc = -1;
+        errno = EPERM;
+    }
+    if (rc == 0) {
+        do rc = flock(fd, LOCK_EX);
+        while (rc != 0 && errno == EINTR);
+    }
+    if (rc == 0) return fd;
+    rc = errno;
+    hfsbi_close(&fd);
+    errno = rc;
+    return -1;
+}
+
+static bool hfsbi_uids_set(int fd, unsigned uid, char taken) {
+    off_t at = (off_t)(HFSBI_UIDS_HEAD + uid - HFSBI_UID_FIRST);
+    return hfsbi_pwrite_all(fd, hfsb_str_make(&taken, 1), at);
+}
+
+/* Reads up to n bytes at a position; what is after the end of the file stays as
+   it is. */
+static bool hfsbi_uids_pread(int fd, void *out, size_t n, off_t at) {
+    char   *to = (char *)out;
+    ssize_t got = 1;
+    while (n > 0 && got != 0) {
+        got = pread(fd, to, n, at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return false;
+        to += got;
+        n -= (size_t)got;
+        at += (off_t)got;
+    }
+    return true;
+}
+
+/* Reads which uids are taken, and the one to try next. */
+static bool hfsbi_uids_read(int fd, char *used, unsigned *next) {
+    *next = 0;
+    memset(used, 0, HFSBI_UID_COUNT);
+    if (!hfsbi_uids_pread(fd, next, sizeof *next, 0) ||
+        !hfsbi_uids_pread(fd, used, HFSBI_UID_COUNT, HFSBI_UIDS_HEAD))
+        return false;
+    if (*next < HFSBI_UID_FIRST || *next >= HFSBI_UID_FIRST + HFSBI_UID_COUNT)
+        *next = HFSBI_UID_FIRST;
+    return true;
+}
+
+static hfsb_status hfsbi_uids_take_from(int fd, const hfsb_alloc *alloc,
+                                        unsigned *uid, hfsb_err *err) {
+    char        used[HFSBI_UID_COUNT];
+    unsigned    at, n;
+    hfsb_status st;
+    if (!hfsbi_uids_read(fd, used, &at))
+        return hfsbi_fail_os(err, errno, "The table of uids cannot be read");
+    if (!hfsbi_uids_mark_processes(used))
+        return hfsbi_fail_os(err, errno, "Processes cannot be listed");
+    st = hfsbi_uids_mark_accounts(used, alloc, err);
+    if (st != HFSB_OK) return st;
+    for (n = 0; n < HFSBI_UID_COUNT && used[at - HFSBI_UID_FIRST]; n++)
+        if (++at == HFSBI_UID_FIRST + HFSBI_UID_COUNT) at = HFSBI_UID_FIRST;
+    if (n == HFSBI_UID_COUNT)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "No uid is left for a sandbox. If no other server "
+                          "runs, end what runs with uids of %d and above, "
+                          "remove its files, and remove the table of taken "
+                          "uids.",
+                          HFSBI_UID_FIRST);
+    *uid = at++;
+    if (at == HFSBI_UID_FIRST + HFSBI_UID_COUNT) at = HFSBI_UID_FIRST;
+    if (hfsbi_pwrite_all(fd, hfsb_str_make((const char *)&at, sizeof at), 0) &&
+        hfsbi_uids_set(fd, *uid, 1))
+        return hfsbi_ok(err);
+    *uid = 0;
+    return hfsbi_fail_os(err, errno, "A uid cannot be taken");
+}
+
+/* True if a thread can work on files as that user. If it could not, it would
+   go on as root. */
+static bool hfsbi_uid_is_possible(unsigned uid) {
+    bool became = hfsbi_thread_set_uid(uid);
+    return hfsbi_thread_set_uid(0) && became;
+}
+
+HFSBI_FN hfsb_status hfsbi_uids_take(const hfsbi_uids *uids, unsigned *uid,
+                                     hfsb_err *err) {
+    hfsb_status st;
+    int         fd;
+    *uid = 0;
+    if (!uids->on) return hfsbi_ok(err);
+    fd = hfsbi_uids_lock(uids->table);
+    st = fd < 0 ? hfsbi_fail_os(err, errno, "A uid cannot be taken")
+                : hfsbi_uids_take_from(fd, &uids->alloc, uid, err);
+    hfsbi_close(&fd);
+    if (st != HFSB_OK || hfsbi_uid_is_possible(*uid)) return st;
+    *uid = 0; /* it stays taken: the next try has another one */
+    return hfsbi_fail(err, HFSB_REFUSED, 0,
+                      "This system does not let a thread work on files as "
+                      "another user.");
+}
+
+HFSBI_FN void hfsbi_uids_put(const hfsbi_uids *uids, unsigned uid) {
+    int fd = uid ? hfsbi_uids_lock(uids->table) : -1;
+    if (fd >= 0) (void)hfsbi_uids_set(fd, uid, 0);
+    hfsbi_close(&fd);
+}
+
+HFSBI_FN hfsb_status hfsbi_uid_give(const char *dir, unsigned uid,
+                                    hfsb_err *err) {
+    int fd, code = 0;
+    if (!uid) return hfsbi_ok(err);
+    do fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0 || fchown(fd, (uid_t)uid, (gid_t)uid) != 0) code = errno;
+    hfsbi_close(&fd);
+    if (code == 0) return hfsbi_ok(err);
+    return hfsbi_fail_os(err, code, "A folder cannot be given to its user");
+}
+
+/* ---- the end of a sandbox ---- */
+
+/* True when a process has the uid, or that is unknown. */
+static bool hfsbi_uid_is_used(unsigned uid) {
+    char used[HFSBI_UID_COUNT];
+    memset(used, 0, sizeof used);
+    return !hfsbi_uids_mark_processes(used) || used[uid - HFSBI_UID_FIRST];
+}
+
+HFSBI_FN bool hfsbi_uid_end(unsigned uid) {
+    unsigned tries;
+    if (!uid) return true;
+    for (tries = 0; tries < HFSBI_UIDS_TRIES; tries++) {
+        (void)hfsbi_helper_run(uid, NULL);
+        if (!hfsbi_uid_is_used(uid)) return true;
+        hfsbi_pause(tries);
+    }
+    return false;
+}
+
+/* ---- open ---- */
+
+/* Why sandboxes cannot have uids; NULL: they can. */
+static const char *hfsbi_uids_lack(const char *dir) {
+    unsigned head[2] = {0x20080522u, 0}, caps[6] = {0, 0, 0, 0, 0, 0};
+    int      rc;
+    if (geteuid() != 0 || syscall(SYS_capget, head, caps) != 0 ||
+        (caps[0] & HFSBI_UIDS_CAPS) != HFSBI_UIDS_CAPS)
+        return "the server must be root, and may do what root does with users "
+               "and files";
+    rc = hfsbi_helper_run(HFSBI_UID_FIRST + HFSBI_UID_COUNT - 1, "/");
+    if (rc == HFSBI_HELPER_OK) rc = hfsbi_helper_run(HFSBI_UID_FIRST, dir);
+    if (rc == HFSBI_HELPER_OK && hfsbi_uid_is_possible(HFSBI_UID_FIRST))
+        return NULL;
+    return rc == HFSBI_HELPER_NO_DIR
+               ? "other users cannot reach the folder of the sandboxes: let "
+                 "them search it and all above it (chmod o+x)"
+               : "this system does not let it run programs, or work on "
+                 "files, as other users";
+}
+
+/* Finds a place for the table, and marks what is in the folder. */
+static bool hfsbi_uids_prepare(hfsbi_uids *uids, const char *dir) {
+    char     used[HFSBI_UID_COUNT];
+    unsigned i;
+    int      fd, len;
+    memset(used, 0, sizeof used);
+    (void)snprintf(uids->table, sizeof uids->table, "/run/hfsb.uids");
+    fd = hfsbi_uids_lock(uids->table);
+    if (fd < 0) {
+        len = snprintf(uids->table, sizeof uids->table, "%s/.hfsb.uids", dir);
+        if (len > 0 && (size_t)len < sizeof uids->table)
+            fd = hfsbi_uids_lock(uids->table);
+    }
+    if (fd >= 0) hfsbi_uids_mark_owners(used, dir);
+    for (i = 0; fd >= 0 && i < HFSBI_UID_COUNT; i++)
+        if (used[i] && !hfsbi_uids_set(fd, HFSBI_UID_FIRST + i, 1))
+            hfsbi_close(&fd);
+    uids->on = fd >= 0;
+    hfsbi_close(&fd);
+    return uids->on;
+}
+
+HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
+                                     hfsb_str setting, const hfsb_alloc *alloc,
+                                     hfsb_err *err) {
+    const char *lack = NULL;
+    memset(uids, 0, sizeof *uids);
+    uids->alloc = *alloc;
+    if (setting.len && !hfsb_str_equal(setting, HFSB_LIT("0")) &&
+        !hfsb_str_equal(setting, HFSB_LIT("1")))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "HFSB_SANDBOX_UIDS must be 0 or 1.");
+    if (hfsb_str_equal(setting, HFSB_LIT("0"))) return hfsbi_ok(err);
+    lack = hfsbi_uids_lack(dir);
+    if (!lack && !hfsbi_uids_prepare(uids, dir))
+        lack = "the table of uids, /run/hfsb.uids, cannot be written";
+    if (!lack || !setting.len) return hfsbi_ok(err);
+    return hfsbi_fail(err, HFSB_REFUSED, 0,
+                      "Sandboxes cannot have a uid of their own: %s.", lack);
+}
+
+#else
+
+HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
+    (void)uid;
+    errno = ENOSYS;
+    return false;
+}
+
+HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
+                                     hfsb_str setting, const hfsb_alloc *alloc,
+                                     hfsb_err *err) {
+    (void)dir, (void)alloc;
+    memset(uids, 0, sizeof *uids);
+    if (!hfsb_str_equal(setting, HFSB_LIT("1"))) return hfsbi_ok(err);
+    return hfsbi_fail(err, HFSB_REFUSED, 0,
+                      "Sandboxes have a uid of their own on Linux only.");
+}
+
+HFSBI_FN hfsb_status hfsbi_uids_take(const hfsbi_uids *uids, unsigned *uid,
+                                     hfsb_err *err) {
+    (void)uids;
+    *uid = 0;
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN void hfsbi_uids_put(const hfsbi_uids *uids, unsigned uid) {
+    (void)uids, (void)uid;
+}
+
+HFSBI_FN hfsb_status hfsbi_uid_give(const char *dir, unsigned uid,
+                                    hfsb_err *err) {
+    (void)dir, (void)uid;
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN bool hfsbi_uid_end(unsigned uid) {
+    return uid == 0;
+}
+
+#endif
+
 /* ---- src/proc/spawn.c ---- */
 /* spawn.c - starts a program: all that happens from fork to exec.
 
@@ -37213,8 +39037,8 @@ HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
    child has only to
 
        move its descriptors to 0, 1 and 2
-       begin a session, adopt orphans, confine itself; with a terminal, make
-       it the controlling one of the session
+       begin a session, adopt orphans, confine itself, become another user;
+       with a terminal, make it the controlling one of the session
        close all other descriptors, reset all signals, change the directory
        execve()
 
@@ -37228,6 +39052,11 @@ HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
 /* Longer commands are given to the shell as a file: Linux allows 128 KiB for
    one argument. */
 #define HFSBI_COMMAND_MAX 120000u
+
+enum { /* until the exec of another user; between looks whether it is stopped */
+       HFSBI_USER_START_MS = 5000,
+       HFSBI_USER_LOOK_MS = 50
+};
 
 #ifdef NSIG
 #define HFSBI_SIGNALS NSIG
@@ -37255,6 +39084,7 @@ typedef struct hfsbi_child {
     char *const        *envp;
     const char         *work_dir;
     const hfsb_confine *confine;     /* NULL: none */
+    unsigned            uid;         /* 0: that of this process */
     int                 standard[3]; /* at 3 or above, as the next two */
     bool                terminal;    /* these are the slave of one */
     int                 script;      /* a long command, becomes 3; -1: none */
@@ -37388,6 +39218,17 @@ static void hfsbi_child_adopt_orphans(void) {
 #endif
 }
 
+/* Programs open their terminal by its name: it must be the user's. */
+static bool hfsbi_child_confine(const hfsbi_child *child) {
+    if (child->uid && child->terminal &&
+        fchown(0, (uid_t)child->uid, (gid_t)-1) != 0)
+        return false;
+    if (child->confine)
+        return hfsbi_confine_enter(child->confine, child->leaf, child->inside,
+                                   child->uid);
+    return !child->uid || hfsbi_uid_enter(child->uid);
+}
+
 static void hfsbi_child_main(hfsbi_child *child) {
     int report = child->report;
     child->waited = true;
@@ -37395,8 +39236,7 @@ static void hfsbi_child_main(hfsbi_child *child) {
     if (setsid() < 0 || (child->terminal && !hfsbi_terminal_enter(0)))
         hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
     hfsbi_child_adopt_orphans();
-    if (child->confine &&
-        !hfsbi_confine_enter(child->confine, child->leaf, child->inside))
+    if (!hfsbi_child_confine(child))
         hfsbi_child_fail(report, HFSBI_STAGE_CONFINE);
     hfsbi_child_close(report + 1);
     hfsbi_child_signals();
@@ -37439,19 +39279,20 @@ enum { HFSBI_CLONE_ARGS = 11 };
 
 static void hfsbi_clone_args(unsigned long long *args, int cgroup) {
     memset(args, 0, HFSBI_CLONE_ARGS * sizeof *args);
-    args[0] = 0x200000000ull | 0x4000u; /* CLONE_INTO_CGROUP, CLONE_VFORK */
+    args[0] = 0x200000000ull; /* CLONE_INTO_CGROUP */
     args[4] = SIGCHLD;
     args[10] = (unsigned)cgroup;
 }
 #endif
 
-HFSBI_FN pid_t hfsbi_fork_into(int cgroup) {
+HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait) {
 #if defined(HFSBI_LINUX) && defined(SYS_clone3)
     unsigned long long args[HFSBI_CLONE_ARGS];
     hfsbi_clone_args(args, cgroup);
+    if (wait) args[0] |= 0x4000u; /* CLONE_VFORK */
     return (pid_t)syscall(SYS_clone3, args, sizeof args);
 #else
-    (void)cgroup;
+    (void)cgroup, (void)wait;
     errno = ENOSYS;
     return -1;
 #endif
@@ -37469,7 +39310,7 @@ HFSBI_FN pid_t hfsbi_fork_into(int cgroup) {
 #endif
 #endif
 
-#if defined(HFSBI_LINUX) && defined(SYS_clone3) && defined(__x86_64__) &&     \
+#if defined(HFSBI_LINUX) && defined(SYS_clone3) && defined(__x86_64__) && \
     defined(__LP64__) && !defined(HFSBI_SANITIZED)
 /* The same without a copy of the memory, as vfork(). The child goes on in the
    parent's stack frame while the parent waits, so the call must stand here
@@ -37479,7 +39320,7 @@ static __attribute__((noinline)) pid_t hfsbi_vfork_into(hfsbi_child *child) {
     unsigned long long args[HFSBI_CLONE_ARGS];
     long               rc;
     hfsbi_clone_args(args, child->leaf);
-    args[0] |= 0x100u; /* CLONE_VM */
+    args[0] |= 0x4000u | 0x100u; /* CLONE_VFORK, CLONE_VM */
     __asm__ __volatile__("syscall"
                          : "=a"(rc)
                          : "0"((long)SYS_clone3), "D"(args), "S"(sizeof args)
@@ -37489,17 +39330,33 @@ static __attribute__((noinline)) pid_t hfsbi_vfork_into(hfsbi_child *child) {
 }
 #else
 static pid_t hfsbi_vfork_into(hfsbi_child *child) {
-    pid_t pid = hfsbi_fork_into(child->leaf);
+    pid_t pid = hfsbi_fork_into(child->leaf, true);
     child->waited = pid > 0;
     if (pid == 0) hfsbi_child_main(child);
     return pid;
 }
 #endif
 
+/* Forks a child that becomes another user, whose processes can then signal it
+   before its exec. So the parent shares no memory with it, and does not wait
+   for it without a limit. */
+static pid_t hfsbi_fork_user(hfsbi_child *child) {
+    pid_t pid = -1;
+    child->inside = true;
+    if (child->leaf >= 0) pid = hfsbi_fork_into(child->leaf, false);
+    if (pid < 0) {
+        child->inside = false;
+        pid = fork();
+    }
+    if (pid == 0) hfsbi_child_main(child);
+    return pid;
+}
+
 /* vfork() is fast in a big program, because it copies no page tables, and it
    runs no handlers of pthread_atfork(). */
 static pid_t hfsbi_fork(hfsbi_child *child) {
     pid_t pid = -1;
+    if (child->uid) return hfsbi_fork_user(child);
     if (child->leaf >= 0) {
         child->inside = true;
         pid = hfsbi_vfork_into(child);
@@ -37515,19 +39372,44 @@ static pid_t hfsbi_fork(hfsbi_child *child) {
     return pid;
 }
 
+/* Waits for the report of a child of another user. False: that user has
+   stopped it, or it takes too long. */
+static bool hfsbi_fork_user_wait(pid_t pid, struct pollfd *ready) {
+    long long until = hfsb_clock_ms() + HFSBI_USER_START_MS;
+    for (;;) {
+        siginfo_t info;
+        int       rc = poll(ready, 1, HFSBI_USER_LOOK_MS);
+        if (rc > 0) return true;
+        memset(&info, 0, sizeof info);
+        if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) ==
+                0 &&
+            info.si_pid == pid)
+            return false;
+        if (hfsb_clock_ms() >= until) return false;
+    }
+}
+
 /* True, with the reason, when the program was not started. Where the fork
    waited the exec has happened or failed already, so this does not wait: a
    process that another thread forked at the same time may hold a copy of the
    child's end of the pipe for ever. */
-static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
+static bool hfsbi_fork_failed(const hfsbi_child *child, pid_t pid, int report,
                               hfsbi_failure *failure) {
     struct pollfd ready;
-    int           rc;
+    int           rc = 1;
     ready.fd = report;
     ready.events = POLLIN;
     ready.revents = 0;
-    do rc = poll(&ready, 1, child->waited ? 0 : -1);
-    while (rc < 0 && errno == EINTR);
+    if (child->uid && !hfsbi_fork_user_wait(pid, &ready)) {
+        (void)kill(pid, SIGKILL);
+        failure->stage = HFSBI_STAGE_EXEC;
+        failure->code = EAGAIN;
+        return true;
+    }
+    if (!child->uid) {
+        do rc = poll(&ready, 1, child->waited ? 0 : -1);
+        while (rc < 0 && errno == EINTR);
+    }
     return rc > 0 && hfsbi_read(report, failure, sizeof *failure) ==
                          (ssize_t)sizeof *failure;
 }
@@ -37694,7 +39576,7 @@ static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
 /* Sets HFSB_JOB to the job's id, instead of one that the host itself has. */
 static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
     const hfsb_proc_opts *o = l->opts;
-    char *const          *from = environ;
+    char *const          *from = hfsbi_environ();
     size_t                n = 0, i, to = 0;
     if (o->env) from = (char *const *)(uintptr_t)o->env;
     l->child.envp = from;
@@ -37829,24 +39711,26 @@ static bool hfsbi_make_terminal(hfsbi_launch *l) {
     return e->input >= 0;
 }
 
-static bool hfsbi_make_pipes(hfsbi_launch *l) {
+/* What it could not do, or NULL; see errno. */
+static const char *hfsbi_make_pipes(hfsbi_launch *l) {
+    static const char     failed[] = "Cannot open pipes for the command";
     const hfsb_proc_opts *o = l->opts;
     hfsbi_child          *c = &l->child;
     if (o->input.len || o->keep_input) {
-        if (!hfsbi_make_pipe(1, &l->ends.input, &c->standard[0])) return false;
+        if (!hfsbi_make_pipe(1, &l->ends.input, &c->standard[0]))
+            return failed;
     } else {
-        c->standard[0] =
-            hfsbi_fd_above_2(open("/dev/null", O_RDONLY | O_CLOEXEC));
-        if (c->standard[0] < 0) return false;
+        c->standard[0] = hfsbi_openat(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+        if (c->standard[0] < 0) return "Cannot open /dev/null for the command";
     }
-    if (!hfsbi_make_pipe(0, &l->ends.output[0], &c->standard[1])) return false;
+    if (!hfsbi_make_pipe(0, &l->ends.output[0], &c->standard[1]))
+        return failed;
     if (o->merge_stderr) {
         c->standard[2] = fcntl(c->standard[1], F_DUPFD_CLOEXEC, 3);
-        if (c->standard[2] < 0) return false;
-    } else if (!hfsbi_make_pipe(0, &l->ends.output[1], &c->standard[2])) {
-        return false;
+        return c->standard[2] < 0 ? failed : NULL;
     }
-    return true;
+    return hfsbi_make_pipe(0, &l->ends.output[1], &c->standard[2]) ? NULL
+                                                                   : failed;
 }
 
 /* ---- errors of the child ---- */
@@ -37902,16 +39786,18 @@ static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
 
 static hfsb_status hfsbi_launch_prepare(hfsbi_launch *l, hfsb_err *err) {
     hfsb_status st = hfsbi_check_opts(l->opts, err);
+    const char *failed;
     if (st == HFSB_OK) st = hfsbi_make_argv(l, err);
     if (st == HFSB_OK) st = hfsbi_make_env(l, err);
     if (st == HFSB_OK) st = hfsbi_find_program(l, err);
-    if (st == HFSB_OK && l->opts->cols && !hfsbi_make_terminal(l))
-        st = hfsbi_fail_os(err, hfsbi_terminal_errno(errno),
-                           "Cannot open a terminal");
-    else if (st == HFSB_OK && ((!l->opts->cols && !hfsbi_make_pipes(l)) ||
-                               !hfsbi_make_report(l)))
-        st = hfsbi_fail_os(err, errno, "Cannot open pipes for the command");
-    return st;
+    if (st != HFSB_OK) return st;
+    if (l->opts->cols && !hfsbi_make_terminal(l))
+        return hfsbi_fail_os(err, hfsbi_terminal_errno(errno),
+                             "Cannot open a terminal");
+    failed = l->opts->cols ? NULL : hfsbi_make_pipes(l);
+    if (!failed && !hfsbi_make_report(l))
+        failed = "Cannot open pipes for the command";
+    return failed ? hfsbi_fail_os(err, errno, "%s", failed) : HFSB_OK;
 }
 
 static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
@@ -37923,7 +39809,7 @@ static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
     hfsbi_fork_guard_end(&guard);
     if (*pid < 0) return hfsbi_fail_os(err, errno, "Cannot start a process");
     hfsbi_close(&l->child.report);
-    if (!hfsbi_fork_failed(&l->child, l->report, &failure)) {
+    if (!hfsbi_fork_failed(&l->child, *pid, l->report, &failure)) {
         if (l->child.confine)
             hfsbi_quota_follow(&l->child.confine->limits, (long)*pid);
         return hfsbi_ok(err);
@@ -37940,6 +39826,7 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
     l.job.alloc = l.path.alloc = opts->alloc;
     l.child.work_dir = opts->work_dir;
     l.child.confine = opts->confine;
+    l.child.uid = opts->uid;
     l.child.leaf = leaf;
     l.child.standard[0] = l.child.standard[1] = l.child.standard[2] = -1;
     l.child.script = l.child.report = l.report = -1;
@@ -38314,7 +40201,7 @@ HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
                                      hfsb_buf *input, hfsb_proc **out,
                                      hfsb_err *err) {
     hfsb_proc  *proc;
-    hfsbi_ends  ends;
+    hfsbi_ends  ends = HFSB_INIT;
     pid_t       pid = -1;
     hfsb_status st;
     *out = NULL;
@@ -38576,6 +40463,7 @@ static void hfsbi_proc_send_signals(hfsb_proc *proc) {
 /* ---- input and output ---- */
 
 static void hfsbi_proc_end_input(hfsb_proc *proc) {
+    if (proc->io[HFSBI_SLOT_IN].io.fd >= 0) proc->changes++;
     hfsbi_proc_close_io(proc, HFSBI_SLOT_IN);
     hfsb_buf_free(&proc->input.bytes);
     proc->input.at = 0;
@@ -38817,6 +40705,10 @@ hfsb_status hfsb_proc_resize(hfsb_proc *proc, unsigned cols, unsigned rows,
     return hfsbi_ok(err);
 }
 
+HFSBI_FN bool hfsbi_proc_has_room(const hfsb_proc *proc) {
+    return proc->input.bytes.len - proc->input.at <= HFSBI_PROC_INPUT;
+}
+
 hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
                             hfsb_err *err) {
     hfsbi_proc_input *in = &proc->input;
@@ -38825,7 +40717,7 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The command's standard input is closed: by an "
                           "earlier call or by the command itself.");
-    if (waiting > HFSBI_PROC_INPUT)
+    if (!hfsbi_proc_has_room(proc))
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "The command has not read its input yet: %zu "
                           "bytes wait. Send more when it has read them.",
@@ -39044,7 +40936,7 @@ static void hfsbi_proc_wait(const hfsb_proc *proc, const hfsb_cancel *cancel) {
     struct pollfd list[HFSB_PROC_WATCHES + 1];
     size_t        n = hfsb_proc_watch(proc, watch);
     long long     left = hfsb_proc_deadline(proc);
-    hfsbi_poll_fill(watch, n, list);
+    hfsb_poll_fill(watch, n, list);
     if (left >= 0) {
         left -= hfsb_clock_ms();
         if (left < 0) left = 0;
@@ -39062,6 +40954,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     hfsb_proc         *proc;
     const hfsb_cancel *cancel = opts->cancel;
     hfsb_status        st;
+    if (result) memset(result, 0, sizeof *result);
     if (hfsb_cancel_is_set(cancel))
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
                           "Cancelled before the command was started.");
@@ -39165,17 +41058,23 @@ static void hfsbi_children_signal(int number) {
     while (n) (void)kill((pid_t)list[--n], number);
 }
 
+/* Reaps all that have ended; false when no children are left. */
+static bool hfsbi_children_reap(void) {
+    pid_t pid;
+    do pid = waitpid(-1, NULL, WNOHANG);
+    while (pid > 0 || (pid < 0 && errno == EINTR));
+    return pid == 0;
+}
+
 void hfsb_orphans_kill(long long grace_ms, long long limit_ms) {
     long long begin = hfsb_clock_ms(), now = begin;
+    if (!hfsbi_children_reap()) return;
     if (grace_ms > 0) {
         hfsbi_children_signal(SIGTERM);
         hfsbi_children_signal(SIGCONT);
     }
     for (; now - begin <= grace_ms + limit_ms; now = hfsb_clock_ms()) {
-        pid_t pid;
-        do pid = waitpid(-1, NULL, WNOHANG);
-        while (pid > 0 || (pid < 0 && errno == EINTR));
-        if (pid < 0) return; /* no children left */
+        if (!hfsbi_children_reap()) return;
         if (now - begin >= grace_ms) hfsbi_children_signal(SIGKILL);
         (void)poll(NULL, 0, HFSBI_ORPHANS_NAP);
     }
@@ -39213,6 +41112,7 @@ enum {
     HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096,
     HFSBI_RECORD_BLOCK = 32 * 1024, /* bytes cleaned at a time: more than the
                                       tail of a reply, for speed */
+    HFSBI_LINE_CHARS = 500, /* of an unfinished line, for on_line */
     HFSBI_SPILLS_SHARE = 8,     /* spill files of full size that may exist */
     HFSBI_SPILLS_NAMES = 10000, /* of a directory that are looked at */
     HFSBI_SPILLS_SWEEP = 1024,  /* files that others left, looked at */
@@ -39633,7 +41533,24 @@ static void hfsbi_record_append(hfsbi_record *r, hfsb_proc_stream stream) {
     if (hfsb_text_window_write(r->window[i], text) != HFSB_OK) r->lost = true;
     if (i == 1) hfsbi_stash_append(r, text);
     else hfsbi_log_append(r, text);
+    r->lined[i] = false;
     if (r->on_text) r->on_text(r->user, stream, text);
+}
+
+/* Reports how the unfinished line looks now to on_line. */
+static void hfsbi_record_report_line(hfsbi_record    *r,
+                                     hfsb_proc_stream stream) {
+    int i = stream == HFSB_PROC_STDERR;
+    hfsb_buf_truncate(&r->piece, 0);
+    if (!r->on_line ||
+        hfsb_text_filter_peek(r->filter[i], &r->piece) != HFSB_OK ||
+        (!r->piece.len && !r->lined[i]))
+        return;
+    r->lined[i] = r->piece.len > 0;
+    r->on_line(r->user, stream,
+               hfsb_str_slice(hfsb_buf_str(&r->piece), 0,
+                              hfsb_utf8_offset(hfsb_buf_str(&r->piece),
+                                               HFSBI_LINE_CHARS)));
 }
 
 HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
@@ -39654,6 +41571,7 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
             hfsbi_record_append(r, stream);
         else r->lost = true;
     }
+    hfsbi_record_report_line(r, stream);
 }
 
 /* Handles a stash with only `done` bytes of stderr: skips log offsets up to
@@ -39877,7 +41795,7 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
    way when the owner is asked. Without readers the oldest events are dropped.
 
    Only an owner that does not hold the process, or a lack of memory, makes an
-   attached reader lose events; like one that attaches too late, it is told. */
+   attached reader lose events; like one that attaches too late, it gets a GAP. */
 enum {
     HFSBI_FEED_HEAD = 4,         /* bytes of a header */
     HFSBI_FEED_LEAST = 256,      /* bytes that a feed keeps at least */
@@ -39986,7 +41904,7 @@ static bool hfsbi_feed_make_room(hfsbi_feed *feed, size_t size) {
     return size <= feed->cap;
 }
 
-/* ---- what the owner and the readers are told ---- */
+/* ---- calling the owner and the readers ---- */
 
 /* Bytes that the slowest reader has not taken. */
 static size_t hfsbi_feed_unread(const hfsbi_feed *feed) {
@@ -40585,7 +42503,7 @@ static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
 HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
                                hfsbi_outer_program *program) {
     const char *const *env =
-        checker->env ? checker->env : (const char *const *)environ;
+        checker->env ? checker->env : (const char *const *)hfsbi_environ();
     memset(program, 0, sizeof *program);
     program->alloc = program->search.alloc = checker->alloc;
     program->count = 2; /* PATH and the end */
@@ -40718,7 +42636,7 @@ static bool hfsbi_shell_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
                             hfsb_buf *out) {
     hfsbi_outer_program shell;
     hfsb_proc_opts      opts = HFSB_INIT;
-    hfsb_proc_result    result;
+    hfsb_proc_result    result = HFSB_INIT;
     const char         *argv[6];
     size_t              n = 0;
     bool                ended;
@@ -41747,10 +43665,11 @@ typedef struct hfsbi_store {
 } hfsbi_store;
 
 /* Opens, or makes, the store of a root: a folder in `base`, or if that is
-   empty in $XDG_STATE_HOME/hfsb/undo or ~/.local/state/hfsb/undo. Close it in
-   either case. */
+   empty in $XDG_STATE_HOME/hfsb/undo or ~/.local/state/hfsb/undo. Without
+   `create` ENOENT when there is none. Close it in any case. */
 HFSBI_FN int  hfsbi_store_open(hfsbi_store *store, const char *base,
-                               hfsb_str root, const hfsb_alloc *alloc);
+                               hfsb_str root, bool create,
+                               const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_store_close(hfsbi_store *store);
 
 /* One process or object works in the store at a time. EWOULDBLOCK when
@@ -41995,6 +43914,7 @@ HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r);
 typedef struct hfsbi_history {
     const hfsb_root   *place;
     bool               ignored; /* include what .gitignore names, and .git */
+    bool               no_create; /* take no first checkpoint */
     size_t             max_files;
     unsigned long long max_bytes;
     hfsb_alloc         alloc;
@@ -42020,11 +43940,12 @@ typedef struct hfsbi_history {
     char            stopped[256]; /* why no more are taken; "": they are */
 } hfsbi_history;
 
-/* Opens the checkpoints of the first root, as opts say. A failure that is not
-   the caller's leaves them stopped. HFSB_OK; HFSB_ARG, HFSB_IO, HFSB_NOMEM
-   with *err. */
+/* Opens the checkpoints of the first root, as opts say, and hides their store
+   from it. A failure that is not the caller's leaves them stopped. HFSB_OK,
+   where *out is NULL if there are none and opts->no_create; HFSB_ARG, HFSB_IO,
+   HFSB_NOMEM with *err. */
 HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
-                                        const hfsb_root            *place,
+                                        hfsb_root                  *place,
                                         const hfsb_alloc           *alloc,
                                         hfsbi_history **out, hfsb_err *err);
 HFSBI_FN void        hfsbi_history_close(hfsbi_history *history);
@@ -42079,8 +44000,10 @@ HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
 /* The largest number of a checkpoint that is kept and at most `number`, or
    0. */
 HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number);
-/* The state before the last step that a tool made, or 0. */
-HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history *h);
+/* The state before the last step that a tool made, or 0; *step is then what
+   that step made. */
+HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history    *h,
+                                     hfsbi_checkpoint *step);
 /* Calls fn for each step from `at` back to the checkpoint, or to where both
    branch off, that a tool did not make, the newest first. 0 or an errno. */
 typedef void (*hfsbi_trace_fn)(void *user, const hfsbi_root_scan *before,
@@ -42094,6 +44017,7 @@ HFSBI_FN int hfsbi_history_trace(hfsbi_history *h, uint64_t to,
 
        lock                  locked by whoever works in the store
        root                  the path of the root, for people
+       .gitignore            so that searches leave the store out
        state                 hfsbi_store_state
        checkpoints/00000007  a state of the root: its paths, and which object
                              has the content of each file
@@ -42109,8 +44033,9 @@ HFSBI_FN int hfsbi_history_trace(hfsbi_history *h, uint64_t to,
    this process, not always a crash of the machine. An object that such a crash
    has damaged is noticed by its digest before it is used.
 
-   The store is outside the root, or else left out of its checkpoints, and only
-   its owner can read it. Functions that return int return 0 or an errno. */
+   Only its owner can read the store. Where it is in the root, the deny list
+   has it (history.c), and confined commands cannot write it where the kernel
+   can see to that. Functions that return int return 0 or an errno. */
 enum {
     HFSBI_STORE_SMALL = 256 * 1024, /* bytes: hashed before it is written */
     HFSBI_STORE_FILE = 1 << 30,     /* longest file that is read whole */
@@ -42169,8 +44094,16 @@ static int hfsbi_store_mkdir(const hfsbi_store *store, const char *name) {
     return mkdirat(store->dir, name, 0700) == 0 || errno == EEXIST ? 0 : errno;
 }
 
+/* Writes a file of the store unless there is one. */
+static int hfsbi_store_begin(hfsbi_store *store, const char *name,
+                             hfsb_str text) {
+    if (faccessat(store->dir, name, F_OK, 0) == 0) return 0;
+    return hfsbi_store_write(store, name, &text, 1);
+}
+
 HFSBI_FN int hfsbi_store_open(hfsbi_store *store, const char *base,
-                              hfsb_str root, const hfsb_alloc *alloc) {
+                              hfsb_str root, bool create,
+                              const hfsb_alloc *alloc) {
     char hex[HFSB_SHA256_HEX];
     int  code;
     memset(store, 0, sizeof *store);
@@ -42180,6 +44113,8 @@ HFSBI_FN int hfsbi_store_open(hfsbi_store *store, const char *base,
     hfsb_sha256_hex(root, hex);
     if (code == 0 && hfsb_buf_printf(&store->path, "/%.24s", hex) != HFSB_OK)
         code = ENOMEM;
+    if (code == 0 && !create && access(store->path.ptr, F_OK) != 0)
+        code = errno;
     if (code == 0) code = hfsbi_store_make(store->path.ptr, &store->dir);
     if (code == 0) code = hfsbi_store_check(store->dir);
     if (code == 0) code = hfsbi_store_mkdir(store, "objects");
@@ -42187,8 +44122,8 @@ HFSBI_FN int hfsbi_store_open(hfsbi_store *store, const char *base,
     if (code != 0) return code;
     store->lock = hfsbi_openat(store->dir, "lock", O_RDWR | O_CREAT, 0600);
     if (store->lock < 0) return errno;
-    if (faccessat(store->dir, "root", F_OK, 0) == 0) return 0;
-    return hfsbi_store_write(store, "root", &root, 1);
+    code = hfsbi_store_begin(store, ".gitignore", HFSB_LIT("*\n"));
+    return code == 0 ? hfsbi_store_begin(store, "root", root) : code;
 }
 
 HFSBI_FN void hfsbi_store_close(hfsbi_store *store) {
@@ -42727,7 +44662,6 @@ typedef struct hfsbi_root_scanner {
     unsigned long long    bytes;  /* of files that are to be stored */
     bool                  dry;    /* store nothing */
     bool                  missed; /* a path is there, but not in the scan */
-    hfsb_str              store;  /* path of the store in the root, or "" */
     hfsb_str         from, to; /* from <= path < to: its part; "": no limit */
     pthread_mutex_t *lock;     /* of the store (NULL: no other thread) */
     hfsb_err        *err;
@@ -42913,7 +44847,6 @@ static hfsb_status hfsbi_root_scanner_visit(void              *user,
     hfsbi_root_scanner_look(s);
     if (!s->how->ignored && strcmp(entry->name, ".git") == 0) left_out = true;
     if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
-    if (hfsb_str_equal(entry->path, s->store)) left_out = true;
     if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
         return errno == ENOENT ? HFSB_OK
                                : hfsbi_root_scanner_miss(s, entry->path);
@@ -42936,30 +44869,12 @@ static bool hfsbi_root_scanner_covers(const hfsbi_root_scanner *s,
             hfsb_str_starts(s->from, path));
 }
 
-/* Leaves out other parts, the temporaries of writes, and what is in the
-   store. */
+/* Leaves out other parts and the temporaries of writes. */
 static bool hfsbi_root_scanner_wants(void *user, const hfsbi_entry *entry) {
     const hfsbi_root_scanner *s = (const hfsbi_root_scanner *)user;
-    size_t                    n = s->store.len;
     if (entry->name[0] == '.' && hfsbi_temp_pid(hfsb_cstr(entry->name)))
         return false;
-    if (n && entry->path.len > n && entry->path.ptr[n] == '/' &&
-        hfsb_str_starts(entry->path, s->store))
-        return false;
     return hfsbi_root_scanner_covers(s, entry->path);
-}
-
-/* Sets s->store if the store is in the root. */
-static void hfsbi_root_scanner_find_store(hfsbi_root_scanner *s,
-                                          char                real[PATH_MAX]) {
-    hfsb_str root = hfsb_buf_str(&s->how->place->real_root), path;
-    s->store = hfsb_str_make("", 0);
-    if (!realpath(s->how->store->path.ptr, real)) return;
-    path = hfsb_cstr(real);
-    if (root.len == 1) root.len = 0; /* "/" */
-    if (hfsb_str_starts(path, root) && path.len > root.len &&
-        path.ptr[root.len] == '/')
-        s->store = hfsb_str_slice(path, root.len + 1, path.len);
 }
 
 /* Makes room for `count` items of the last scan. Without memory the scan makes
@@ -43131,13 +45046,11 @@ static size_t hfsbi_scan_count_parts(const hfsbi_root_scanner *s) {
 HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
                                     hfsbi_root_scan *out, hfsb_err *err) {
     hfsbi_root_scanner s;
-    char               real[PATH_MAX];
     hfsb_status        st = HFSB_OK;
     memset(&s, 0, sizeof s);
     s.how = how;
     s.out = out;
     s.err = err;
-    hfsbi_root_scanner_find_store(&s, real);
     if (how->last->count == 0) st = hfsbi_root_scanner_run_all(&s, true);
     if (st == HFSB_OK) {
         size_t n = hfsbi_scan_count_parts(&s);
@@ -44070,8 +45983,21 @@ HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes) {
 
 /* ---- open and close ---- */
 
+/* Puts the store on the deny list of the root: the tools neither see nor
+   change it, and it is no part of a checkpoint. In the folder for all roots,
+   those of the others too. */
+static int hfsbi_history_hide(const hfsbi_history *h, hfsb_root *place,
+                              bool all) {
+    char     real[PATH_MAX];
+    hfsb_str path;
+    if (!realpath(h->store.path.ptr, real)) return errno;
+    path = hfsb_cstr(real);
+    if (all) path.len -= hfsb_path_base(path).len + 1;
+    return hfsbi_root_hide(place, path) == HFSB_OK ? 0 : ENOMEM;
+}
+
 HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
-                                        const hfsb_root            *place,
+                                        hfsb_root                  *place,
                                         const hfsb_alloc           *alloc,
                                         hfsbi_history **out, hfsb_err *err) {
     const char    *dir = opts->dir;
@@ -44088,6 +46014,7 @@ HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
     h->place = place;
     h->alloc = *alloc;
     h->ignored = opts->ignored;
+    h->no_create = opts->no_create;
     h->max_files =
         opts->max_files ? opts->max_files : (size_t)HFSBI_HISTORY_FILES;
     h->max_bytes = opts->max_bytes ? opts->max_bytes : HFSBI_HISTORY_BYTES;
@@ -44096,8 +46023,14 @@ HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
     (void)pthread_mutex_init(&h->brief, NULL);
     hfsbi_scan_init(&h->last, alloc);
     code = hfsbi_store_open(&h->store, dir, hfsb_buf_str(&place->real_root),
-                            alloc);
+                            !opts->no_create, alloc);
+    if (code == 0) code = hfsbi_history_hide(h, place, !*dir);
     if (code == 0) return HFSB_OK;
+    if (code == ENOENT && opts->no_create) {
+        hfsbi_history_close(h);
+        *out = NULL;
+        return HFSB_OK;
+    }
     hfsbi_fail_os(&why, code, "Checkpoints cannot be stored in %s",
                   h->store.path.len ? h->store.path.ptr : dir);
     if (*dir && err) *err = why;
@@ -44201,15 +46134,15 @@ static void hfsbi_history_head(const hfsbi_history *h, uint64_t number,
     if (head->parent >= number) head->parent = 0;
 }
 
-HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history *h) {
-    uint64_t        *list, at = h->state.at;
-    size_t           count, cap;
-    hfsbi_checkpoint head;
+HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history    *h,
+                                     hfsbi_checkpoint *step) {
+    uint64_t *list, at = h->state.at;
+    size_t    count, cap;
     if (hfsbi_store_list(&h->store, &list, &count, &cap) != 0) at = 0;
-    for (head.author = HFSBI_AUTHOR_OTHER;
-         at && head.author != HFSBI_AUTHOR_TOOL;) {
-        hfsbi_history_head(h, at, &head);
-        at = hfsbi_numbers_floor(list, count, head.parent);
+    for (step->author = HFSBI_AUTHOR_OTHER;
+         at && step->author != HFSBI_AUTHOR_TOOL;) {
+        hfsbi_history_head(h, at, step);
+        at = hfsbi_numbers_floor(list, count, step->parent);
     }
     hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
     return at;
@@ -44239,7 +46172,7 @@ HFSBI_FN int hfsbi_history_trace(hfsbi_history *h, uint64_t to,
     uint64_t        *list, at = h->state.at, next;
     size_t           count, cap;
     hfsbi_checkpoint head;
-    int code = hfsbi_store_list(&h->store, &list, &count, &cap);
+    int              code = hfsbi_store_list(&h->store, &list, &count, &cap);
     while (code == 0 && at != to) {
         hfsbi_history_head(h, at > to ? at : to, &head);
         next = hfsbi_numbers_floor(list, count, head.parent);
@@ -44342,8 +46275,8 @@ static int hfsbi_prune_open(hfsbi_prune *p, hfsbi_history *h) {
         (hfsbi_checkpoint *)hfsbi_array(&h->alloc, p->count, sizeof *p->heads);
     if (!p->heads) return ENOMEM;
     for (i = 0; code == 0 && i < p->count; i++) {
-        code = hfsbi_checkpoint_read(&h->store, p->list[i], &p->heads[i],
-                                     NULL);
+        code =
+            hfsbi_checkpoint_read(&h->store, p->list[i], &p->heads[i], NULL);
         if (code != EINVAL) continue;
         memset(&p->heads[i], 0, sizeof p->heads[i]); /* damaged */
         code = 0;
@@ -44731,16 +46664,19 @@ typedef struct hfsbi_args_how {
     bool           strict; /* an unknown key is an error, not a note */
     hfsb_buf      *notes;  /* receives notes about unknown keys */
     hfsb_str       id;     /* replaces the argument `id` (ptr NULL: none) */
-    hfsb_json_doc *parsed; /* as many documents as there are objects and lists
-                              among the parameters: receive those that came as
-                              a string of JSON; the caller frees them */
+    hfsb_json_doc *parsed; /* documents that receive objects and lists which
+                              came as a string of JSON, one for each such
+                              parameter; the caller frees them (NULL: none) */
+    size_t         parsed_count; /* how many there are */
     hfsb_buf      *number; /* receives a number that is taken as a text (NULL:
                               an error); the caller frees it */
+    hfsb_edit_names names; /* of arguments, in messages about values */
 } hfsbi_args_how;
 
 /* Checks and reads object (NULL: an empty one) into the struct *out, whose
    layout params describe. Texts in *out are views of the document. HFSB_OK;
-   HFSB_ARG with the message and err->key; HFSB_NOMEM. */
+   HFSB_ARG with the message and err->key; HFSB_NOMEM; HFSB_LIMIT: params have
+   more objects and lists than there are documents. */
 HFSBI_FN hfsb_status hfsbi_args_read(const hfsbi_param     *params,
                                      const hfsb_json_value *object,
                                      const hfsbi_args_how *how, void *out,
@@ -44779,13 +46715,6 @@ HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsbi_schema kind,
 
 /* ==== table.c: the list of tools ========================================= */
 
-/* Runs a tool on the struct that its parameters describe. Fills call->result
-   and call->fields, or sets call->wait. HFSB_OK, also when the tool failed and
-   the result contains the reason; else the status of the call with the message
-   in *err. */
-typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, const void *args,
-                                     hfsb_err *err);
-
 /* The effect of a tool, for the annotations of MCP. */
 typedef enum hfsbi_tool_kind {
     HFSBI_TOOL_READS,   /* changes nothing */
@@ -44804,7 +46733,9 @@ enum {
     HFSBI_TOOL_HISTORY = 16    /* works on checkpoints: offered with them */
 };
 
-/* One tool, as a row of constants. */
+/* What a tool is, as a row of constants. The row does not name the functions
+   of the tool: a program that only describes tools, or calls them on another
+   machine, need not link them. */
 typedef struct hfsbi_tool {
     const char        *name, *title;
     const char        *description; /* "{shell}" becomes the shell in use,
@@ -44814,37 +46745,62 @@ typedef struct hfsbi_tool {
     hfsbi_tool_kind    kind;
     unsigned           flags;
     const hfsbi_param *params;
-    hfsbi_tool_fn      fn;
-    hfsbi_tool_fn      prepare; /* copies what fn needs of long arguments, in
-                                   any thread (NULL: nothing) */
 } hfsbi_tool;
 
-/* The rows, each defined in the file of its tool. */
-HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_edit_lines(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoints(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_undo(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_changes(void);
+/* The tools in the order of their definitions: X(name, prepare). Each has in
+   its own file a row, hfsbi_tool_NAME(), and a function, hfsbi_run_NAME(), which
+   runs it on the struct that its parameters describe. The function fills
+   call->result and call->fields, or sets call->wait. It returns HFSB_OK, also
+   when the tool failed and the result contains the reason; else the status of
+   the call with the message in *err. `prepare` copies what the function needs
+   of long arguments, in any thread (NULL: nothing). */
+#define HFSBI_TOOL_LIST(X)      \
+    X(bash, hfsbi_prepare_bash) \
+    X(bash_output, NULL)        \
+    X(bash_input, NULL)         \
+    X(kill, NULL)               \
+    X(read, NULL)               \
+    X(write, NULL)              \
+    X(edit, NULL)               \
+    X(multi_edit, NULL)         \
+    X(apply_patch, NULL)        \
+    X(glob, NULL)               \
+    X(grep, NULL)               \
+    X(list, NULL)               \
+    X(exists, NULL)             \
+    X(edit_lines, NULL)         \
+    X(checkpoint, NULL)         \
+    X(checkpoints, NULL)        \
+    X(undo, NULL)               \
+    X(changes, NULL)
 
-enum { HFSBI_TOOLS = 18 };
+#define HFSBI_X(name, prepare)                                               \
+    HFSBI_FN const hfsbi_tool *hfsbi_tool_##name(void);                      \
+    HFSBI_FN hfsb_status hfsbi_run_##name(hfsb_call *call, const void *args, \
+                                          hfsb_err *err);
+HFSBI_TOOL_LIST(HFSBI_X)
+#undef HFSBI_X
+HFSBI_FN hfsb_status hfsbi_prepare_bash(hfsb_call *call, const void *args,
+                                        hfsb_err *err);
+
+enum {
+#define HFSBI_X(name, prepare) HFSBI_TOOL_AT_##name,
+    HFSBI_TOOL_LIST(HFSBI_X)
+#undef HFSBI_X
+        HFSBI_TOOLS
+};
 
 /* Returns the tool with number i of HFSBI_TOOLS. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i);
 /* Returns the tool of that name, or NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
+
+/* Appends the description as a JSON string, with "{shell}" and "{confined}"
+   replaced as for hfsbi_tools_define(). A failure stays in out->status. */
+HFSBI_FN void hfsbi_tool_put_description(const hfsbi_tool  *t,
+                                         const char        *shell,
+                                         hfsb_confine_level level,
+                                         hfsb_buf          *out);
 
 /* Appends the definitions of all tools but those on request, and of the
    `count` tools in `more`, as a JSON array. shell runs the commands on this
@@ -44868,9 +46824,10 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
                                      const char       *format, ...)
     HFSBI_PRINTF(2, 3);
 /* Appends the hunks of a unified diff of one file to the output, shortened: for
-   a model that must see what was written. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. */
+   a model that must see what was written. With `head` also the two lines
+   before them, for people. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. */
 HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
-                                           hfsb_str          diff);
+                                           hfsb_str diff, bool head);
 /* Marks the result as a failure and appends to its error. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
@@ -44889,14 +46846,6 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
 
 /* Appends a text of a file, as UTF-8. A failure stays in out->status. */
 HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text);
-
-/* Write one member of a JSON object; the writer remembers a failure. */
-HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
-                                   hfsb_str value);
-HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
-                                   long long value);
-HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
-                                    bool value);
 
 /* ==== journal.c: events ================================================== */
 
@@ -44992,21 +46941,29 @@ enum {
     HFSBI_JOB_SPANS = 128 /* sessions of commands remembered */
 };
 
+/* The todo plan of an agent, see plan.c. All zero at first, except for
+   doc.alloc. */
+typedef struct hfsbi_plan {
+    hfsb_json_doc doc;      /* the items, an array */
+    unsigned      reminded; /* reminders in a row */
+} hfsbi_plan;
+
 /* Tools objects in one loop: those of a server, or one alone. The limits of
-   their commands count all of these. One of them may oversee the group: its
+   their commands count all of these that share a root. One of them may oversee the group: its
    calls reach the jobs of all. Protected by the lock of the loop. */
 typedef struct hfsbi_tools_group {
     hfsbi_loop   *loop;
     hfsb_tools   *first;                    /* newest first */
     hfsb_tools   *overseer;                 /* or NULL */
     size_t        jobs[HFSBI_JOB_DONE + 1]; /* by state */
-    size_t        scanning;                 /* of those that wait: they have a
-                                               place */
     unsigned long ever;                     /* jobs added */
     size_t        input;     /* bytes of standard input that jobs hold */
     size_t        max_input; /* (0: any number) */
+    size_t        tap; /* bytes of output that the tap of a command keeps (0:
+                          commands have none) */
     hfsb_buf      env; /* set late: "NAME=value" or, to unset, "NAME", for all
                           commands; each ends in NUL. Freed by the owner */
+    hfsbi_plan    plan; /* that any client sent last. Freed by the owner */
 } hfsbi_tools_group;
 
 /* What a command of another protocol has beyond those of bash: raw output as a
@@ -45032,17 +46989,27 @@ typedef struct hfsbi_job_spec {
     hfsb_buf env; /* "NAME=value" or, to unset, "NAME"; each ends in NUL */
     bool     has_input, background, merge_stderr;
     double   timeout; /* seconds; 0: none */
+    const char *who;  /* asks for it; constant (NULL: hfsb_tools.who) */
     hfsbi_raw_spec raw;
 } hfsbi_job_spec;
 
 typedef struct hfsbi_job_scan hfsbi_job_scan; /* see job.c */
 
-/* Who is told when a program runs, see hfsbi_program_on_start(). */
+/* Who is called when a program runs, see hfsbi_program_on_start(). */
 typedef struct hfsbi_job_waiter {
     struct hfsbi_job_waiter *next;
     void (*fn)(void *user, struct hfsbi_job *job);
     void *user;
 } hfsbi_job_waiter;
+
+/* Who waits until a program takes more input, see hfsbi_program_await_room();
+   part of its owner, who sets the first two. */
+typedef struct hfsbi_job_writer {
+    void (*on_room)(void *user);
+    void                    *user;
+    struct hfsbi_job        *job;  /* private; NULL: does not wait */
+    struct hfsbi_job_writer *next; /* private */
+} hfsbi_job_writer;
 
 typedef struct hfsbi_job {
     struct hfsbi_job  *next;
@@ -45066,11 +47033,15 @@ typedef struct hfsbi_job {
     hfsb_proc_result   end;
     hfsbi_record       record;
     hfsbi_feed        *feed; /* of a raw command; NULL: it has a record */
-    hfsbi_job_waiter  *waiters; /* the first is told first */
+    hfsbi_feed        *tap;  /* of another: its newest output as it came, for
+                                people who watch; NULL: not kept */
+    hfsbi_job_waiter  *waiters; /* the first is called first */
+    hfsbi_job_writer  *writers; /* the same */
     bool               loose; /* its output is read, whether there is room in
                                  the feed or not */
     hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* survivors */
     size_t             left_count;
+    hfsbi_session_span span;        /* of its session, for survivors */
     hfsb_tool_result   result;      /* bash's result, once done */
     hfsb_status        status;      /* of that result */
     bool               result_held; /* the result was not dropped */
@@ -45124,10 +47095,11 @@ HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
 /* Who asks for a job. */
 typedef struct hfsbi_job_asked {
-    hfsb_str             key;    /* of its idempotency record, or empty */
-    const unsigned char *digest; /* of tool and arguments, for that record */
+    hfsb_str             key;     /* of its idempotency record, or empty */
+    const unsigned char *digest;  /* of tool and arguments, for that record */
     hfsb_tools_text_fn   on_text; /* (NULL: none) */
-    void                *user;    /* of on_text */
+    hfsb_tools_text_fn   on_line; /* (NULL: none) */
+    void                *user;    /* of both */
     unsigned long long   owner;   /* see hfsbi_call_own() */
     hfsbi_brief         *brief;   /* moved into the job */
 } hfsbi_job_asked;
@@ -45145,6 +47117,10 @@ HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
 
 /* Asks a job to end, without waiting. False when it is done already. */
 HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
+/* Sends KILL to the survivors of a finished job that the snapshot shows, and
+   lists their pids. Returns their number, which may be more than max. */
+HFSBI_FN size_t hfsbi_job_kill_left(hfsbi_job *job, hfsbi_snapshot *snap,
+                                    long *list, size_t max);
 
 /* Returns the number of jobs in that state. */
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
@@ -45171,6 +47147,10 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
    again for processes started meanwhile. Without /proc it reaches only the
    process groups of running commands. Takes the lock. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
+/* Does this, with KILL, for all objects of the group, and drops finished jobs
+   with their output; of one that must not run twice the record stays. In the
+   thread of the loop. */
+HFSBI_FN size_t hfsbi_tools_end_all(hfsb_tools *tools);
 
 /* True when there is a job with that id, see hfsbi_jobs_find(). Takes the
    lock. */
@@ -45209,7 +47189,7 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
    user (NULL: no user) is not called any more. */
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
-                                     void      *user);
+                                     void *user);
 /* Why it could not be started; NULL: it runs, has run or waits. The status is
    job->result.code: of hfsb_proc_open(), or HFSB_CANCELLED, HFSB_TIMEOUT when
    that came before a place was free. */
@@ -45223,6 +47203,13 @@ HFSBI_FN void       hfsbi_program_release(hfsbi_job *job);
    runs. */
 HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
                                          bool end, hfsb_err *err);
+/* Calls on_room of the writer once, in the loop, when a program that has
+   refused input with HFSB_LIMIT may take some, or has ended. The caller holds
+   the program, and forgets the writer before it goes. */
+HFSBI_FN void hfsbi_program_await_room(hfsbi_job        *job,
+                                       hfsbi_job_writer *writer);
+/* Ends that; does nothing for a writer that does not wait. */
+HFSBI_FN void hfsbi_program_forget_room(hfsbi_job_writer *writer);
 HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
                                           hfsb_proc_target target,
                                           hfsb_err        *err);
@@ -45246,14 +47233,16 @@ typedef struct hfsbi_far_machine {
        HFSB_OK, or the status of the call with *err. */
     hfsb_status (*kill)(void *user, hfsb_str id, const hfsb_cancel *cancel,
                         hfsb_tool_result *result, hfsb_err *err);
-    void *user; /* of both; that of files is its own */
+    void *user;      /* of both; that of files is its own */
+    bool  only_home; /* commands can write only to their home, where relative
+                        paths begin */
 } hfsbi_far_machine;
 
 /* hfsb_tools_open() for another machine; far must outlive the tools. Of opts
    only session, timeout, max_timeout, alloc and work_dir count: where relative
    paths begin there. */
 HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
-                                          const hfsb_tools_opts *opts,
+                                          const hfsb_tools_opts   *opts,
                                           hfsb_tools **out, hfsb_err *err);
 /* Runs the job of a call of bash that was added. Without the lock. */
 HFSBI_FN void hfsbi_far_run(hfsb_call *call);
@@ -45349,6 +47338,8 @@ typedef struct hfsbi_killed {
     hfsbi_job **list;
     size_t      count, cap;
     bool        one; /* by its id */
+    long        left[HFSBI_JOB_LEFT]; /* survivors that were killed */
+    size_t      left_count;           /* may be more than are listed */
 } hfsbi_killed;
 
 struct hfsb_call {
@@ -45422,8 +47413,13 @@ HFSBI_FN void        hfsbi_call_start(hfsb_call *call);
    kill without an id ends only jobs of the same owner. 0: there is one. */
 HFSBI_FN void hfsbi_call_own(hfsb_call *call, unsigned long long owner);
 
-/* Sets on_text of a call that is prepared; `user` is that of its options. */
-HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text);
+/* Names who makes a call that is prepared, for the journal; constant. */
+HFSBI_FN void hfsbi_call_name(hfsb_call *call, const char *who);
+
+/* Sets on_text and on_line of a call that is prepared; `user` is that of its
+   options. */
+HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text,
+                                 hfsb_tools_text_fn on_line);
 
 /* The call waits for that event. Under the lock. */
 HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait);
@@ -45459,6 +47455,10 @@ HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
 
 /* Returns HFSB_NOT_FOUND with the message "Unknown tool: {name}". */
 HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
+/* Appends the names of the tools that hfsbi_tools_define() defines, for the
+   model that has called another one. A failure stays in out->status. */
+HFSBI_FN void hfsbi_tools_list(const hfsbi_tool *const *more, size_t count,
+                               hfsb_buf *out);
 
 /* ==== seen.c: the files of a session ===================================== */
 
@@ -45664,10 +47664,11 @@ struct hfsb_tools {
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
     char               who[80];    /* calls, for the journal */
-    const hfsbi_far_machine *far;    /* NULL: files and commands are here */
-    hfsbi_loop        *loop;
-    bool               own_loop; /* else that of a server */
-    bool               walled;   /* its work on files is, see hfsbi_task */
+    const hfsbi_far_machine *far;  /* NULL: files and commands are here */
+    hfsbi_loop              *loop;
+    bool                     own_loop; /* else that of a server */
+    hfsbi_rights       rights; /* of its work on files; `uid` is that of its
+                                    commands, too */
     hfsbi_tools_group *group;
     hfsbi_tools_group  alone; /* the group of an object with its own loop */
 
@@ -45684,6 +47685,8 @@ struct hfsb_tools {
     hfsbi_spent      spent[2];  /* keys without a record: newer, older */
     hfsbi_spills     spills;
     hfsbi_tools_left left;
+    void (*on_idle)(void *user); /* see hfsbi_tools_on_idle(); NULL: nobody */
+    void            *idle_user;
 };
 
 /* hfsb_tools_open() in the group of a server, whose loop drives the object; the
@@ -45700,6 +47703,11 @@ HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools);
 /* True while a command runs or waits, or a call refers to a job: then the
    object must not be freed. Takes the lock. */
 HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
+/* Calls fn(user) in the loop whenever a command has ended or was released and
+   the object is not in use any more. fn must not free the object. (NULL:
+   nobody is called) */
+HFSBI_FN void hfsbi_tools_on_idle(hfsb_tools *tools, void (*fn)(void *user),
+                                  void       *user);
 
 /* Opens another object with the options of `like`, but for who (may be NULL),
    in the same group. `like` must outlive it: environment and root are shared.
@@ -45718,6 +47726,10 @@ HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
 /* Gives an object of hfsbi_tools_open_like() a root of its own, beneath that
    of the other one, before its first call. The root must outlive it. */
 HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root);
+/* Lets the commands of an object, and the work on its files that is done by
+   tasks with its rights, be those of another user, before its first call. For
+   objects whose tools nobody calls. */
+HFSBI_FN void hfsbi_tools_set_uid(hfsb_tools *tools, unsigned uid);
 
 /* Calls fn(user), in a thread that is not walled: for what is not bound to the
    roots, such as programs and functions of the host. Waits for it. */
@@ -45856,6 +47868,9 @@ HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
                                        ...) HFSBI_PRINTF(2, 3);
 
+/* The argument that includes ignored files, as the caller names it. */
+HFSBI_FN const char *hfsbi_finder_all(const hfsb_call *call);
+
 /* Adds a note about the range of results shown, unless all are:
    "[201-400 of 5321 files; read on with offset=400]". `what` is " files".
    "at least" precedes the total when the walk ended early. Returns as
@@ -45926,12 +47941,6 @@ enum {
     HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
     HFSBI_REMIND_TIMES = 2  /* reminders in a row */
 };
-
-/* All zero at first, except for doc.alloc. */
-typedef struct hfsbi_plan {
-    hfsb_json_doc doc;      /* the items, an array */
-    unsigned      reminded; /* reminders in a row */
-} hfsbi_plan;
 
 /* The row of plan_tool; its fn is NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
@@ -46055,14 +48064,27 @@ HFSBI_FN hfsb_status hfsbi_args_check(const hfsbi_param     *params,
 
 /* ---- one value ---- */
 
+/* Begins a message with the name of the parameter, which is a key or an option
+   of the command line: "max_depth must be " or "--max-depth must be ". */
+static hfsb_status hfsbi_param_fail(const hfsbi_param    *p,
+                                    const hfsbi_args_how *how, hfsb_err *err) {
+    bool   flag = how->names == HFSB_EDIT_NAMES_FLAGS;
+    size_t i;
+    hfsbi_fail(err, HFSB_ARG, 0, "%s%s must be ", flag ? "--" : "", p->name);
+    for (i = 0; flag && err && i < strlen(p->name); i++)
+        if (p->name[i] == '_') err->msg[i + 2] = '-';
+    return HFSB_ARG;
+}
+
 /* "must be 'a', 'b' or 'c'" without quotes, as a sentence. */
-static hfsb_status hfsbi_param_no_choice(const hfsbi_param *p, hfsb_str given,
-                                         hfsb_err *err) {
+static hfsb_status hfsbi_param_no_choice(const hfsbi_param    *p,
+                                         const hfsbi_args_how *how,
+                                         hfsb_str given, hfsb_err *err) {
     hfsb_str    rest = hfsb_cstr(p->choices), one, next;
     const char *end = strchr(p->choices, '|');
     bool        more;
     if (end) rest.len = (size_t)(end - p->choices);
-    hfsbi_fail(err, HFSB_ARG, 0, "%s must be ", p->name);
+    hfsbi_param_fail(p, how, err);
     more = hfsbi_param_choice(&rest, &one);
     hfsbi_err_add(err, "%.*s", (int)one.len, one.ptr);
     for (more = more && hfsbi_param_choice(&rest, &one); more; one = next) {
@@ -46105,12 +48127,13 @@ static hfsb_status hfsbi_param_text(const hfsbi_param     *p,
     rest = hfsb_cstr(p->choices);
     while (hfsbi_param_choice(&rest, &one))
         if (hfsb_str_equal(one, *out)) return HFSB_OK;
-    return hfsbi_param_no_choice(p, *out, err);
+    return hfsbi_param_no_choice(p, how, *out, err);
 }
 
 static hfsb_status hfsbi_param_int(const hfsbi_param     *p,
                                    const hfsb_json_value *object,
-                                   long long *out, hfsb_err *err) {
+                                   const hfsbi_args_how *how, long long *out,
+                                   hfsb_err *err) {
     const hfsb_json_value *value = hfsb_json_get(object, p->name);
     hfsb_status            st;
     *out = p->preset;
@@ -46123,13 +48146,15 @@ static hfsb_status hfsbi_param_int(const hfsbi_param     *p,
     if (hfsb_json_type_of(value) == HFSB_JSON_NULL) return st; /* not given */
     if (*out > p->max && p->flags & HFSBI_CLAMPED) *out = p->max;
     if (*out >= p->min && *out <= p->max) return HFSB_OK;
-    return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s, not %lld.", p->name,
-                      p->must, *out);
+    hfsbi_param_fail(p, how, err);
+    hfsbi_err_add(err, "%s, not %lld.", p->must, *out);
+    return HFSB_ARG;
 }
 
 static hfsb_status hfsbi_param_number(const hfsbi_param     *p,
                                       const hfsb_json_value *object,
-                                      double *out, hfsb_err *err) {
+                                      const hfsbi_args_how *how, double *out,
+                                      hfsb_err *err) {
     char        text[32];
     size_t      n;
     hfsb_status st = hfsb_json_arg_double(object, p->name,
@@ -46137,8 +48162,9 @@ static hfsb_status hfsbi_param_number(const hfsbi_param     *p,
     if (st != HFSB_OK || !p->must || *out >= (double)p->min) return st;
     n = hfsbi_number_write_double(*out, text);
     if (n > 2 && text[n - 1] == '0' && text[n - 2] == '.') n -= 2;
-    return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s, not %.*s.", p->name,
-                      p->must, (int)n, text);
+    hfsbi_param_fail(p, how, err);
+    hfsbi_err_add(err, "%s, not %.*s.", p->must, (int)n, text);
+    return HFSB_ARG;
 }
 
 static hfsb_status hfsbi_param_switch(const hfsbi_param     *p,
@@ -46162,9 +48188,9 @@ static hfsb_status hfsbi_param_read(const hfsbi_param     *p,
     case HFSBI_ARG_STR:
         return hfsbi_param_text(p, object, how, (hfsb_str *)field, err);
     case HFSBI_ARG_INT:
-        return hfsbi_param_int(p, object, (long long *)field, err);
+        return hfsbi_param_int(p, object, how, (long long *)field, err);
     case HFSBI_ARG_NUMBER:
-        return hfsbi_param_number(p, object, (double *)field, err);
+        return hfsbi_param_number(p, object, how, (double *)field, err);
     case HFSBI_ARG_BOOL:
         return hfsb_json_arg_bool(object, p->name, required, (bool *)field,
                                   err);
@@ -46196,16 +48222,22 @@ HFSBI_FN hfsb_status hfsbi_args_fill(const hfsbi_param     *params,
     const hfsbi_param *p;
     hfsb_json_doc     *parsed = how->parsed;
     hfsb_status        st = HFSB_OK;
+    size_t             used = 0;
     for (p = params; st == HFSB_OK && p->name; p++) {
         char *field = (char *)out + p->field;
+        bool  nests = p->type == HFSBI_ARG_OBJECT || p->type == HFSBI_ARG_LIST;
         if (p->flags & HFSBI_BY_TOOL) continue;
+        if (nests && parsed && used++ == how->parsed_count)
+            return hfsbi_fail(err, HFSB_LIMIT, 0,
+                              "At most %zu parameters may be objects or lists.",
+                              how->parsed_count);
         HFSB_ASSERT(p->field + hfsbi_param_size(p->type) <=
                     sizeof(hfsbi_args));
         memset(field, 0, hfsbi_param_size(p->type));
         if (how->id.ptr && strcmp(p->name, "id") == 0)
             *(hfsb_str *)(void *)field = how->id;
         else st = hfsbi_param_read(p, object, how, parsed, field, err);
-        if (p->type == HFSBI_ARG_OBJECT || p->type == HFSBI_ARG_LIST) parsed++;
+        if (nests && parsed) parsed++;
         if (st == HFSB_ARG) hfsbi_err_key(err, p->name);
     }
     return st;
@@ -46349,9 +48381,9 @@ hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
     hfsb_json_writer w;
     hfsb_json_writer_init(&w, out, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_bool(&w, "success", result->success);
-    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&result->output));
-    hfsbi_put_member_str(&w, "error", hfsb_buf_str(&result->error));
+    hfsb_json_put_member_bool(&w, "success", result->success);
+    hfsb_json_put_member_str(&w, "output", hfsb_buf_str(&result->output));
+    hfsb_json_put_member_str(&w, "error", hfsb_buf_str(&result->error));
     while (hfsb_json_next(&it)) {
         hfsb_json_put_key(&w, it.key);
         hfsb_json_put_value(&w, it.value);
@@ -46409,14 +48441,16 @@ static void hfsbi_add_removed(hfsb_buf *out, size_t *removed) {
 /* The model knows what it replaced: most of a long diff's lines are used for
    what was written. */
 HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
-                                           hfsb_str          diff) {
+                                           hfsb_str diff, bool head) {
     hfsb_buf   *out = &result->output;
     hfsb_status st = HFSB_OK;
     size_t      mark = out->len, n = 0, row = 0, removed = 0;
     hfsb_str    line;
     bool        is_long;
-    hfsb_text_line(&diff, &line, NULL); /* "--- a/..." */
-    hfsb_text_line(&diff, &line, NULL); /* "+++ b/..." */
+    if (!head) {
+        hfsb_text_line(&diff, &line, NULL); /* "--- a/..." */
+        hfsb_text_line(&diff, &line, NULL); /* "+++ b/..." */
+    }
     is_long = hfsb_str_count_byte(diff, '\n') > HFSBI_DIFF_LINES;
     while (st == HFSB_OK && n < HFSBI_DIFF_LINES &&
            out->len - mark < HFSBI_DIFF_BYTES &&
@@ -46462,24 +48496,6 @@ HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text) {
     if (out->status == HFSB_OK) out->status = hfsb_utf8_repair(text, out);
 }
 
-HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
-                                   hfsb_str value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_str(w, value);
-}
-
-HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
-                                   long long value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_int(w, value);
-}
-
-HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
-                                    bool value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_bool(w, value);
-}
-
 HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                   const hfsb_err *err) {
     result->success = false;
@@ -46491,6 +48507,16 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
             hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
             HFSB_OK)
         hfsb_buf_truncate(&result->error, 0);
+}
+
+long long hfsb_tool_result_int(const hfsb_tool_result *result, const char *key,
+                               long long fallback) {
+    return hfsb_json_int(hfsb_json_get(result->fields.root, key), fallback);
+}
+
+hfsb_str hfsb_tool_result_str(const hfsb_tool_result *result,
+                              const char             *key) {
+    return hfsbi_json_get_str(result->fields.root, key);
 }
 
 /* ---- src/tools/journal.c ---- */
@@ -46777,7 +48803,7 @@ static void hfsbi_event_text(const hfsb_journal *j, hfsb_buf *out,
     hfsbi_json_put_quoted(out, hfsbi_journal_hide(j, text, max, space));
 }
 
-/* Puts a text of a brief, which has no secrets any more. */
+/* Puts a text that has no secrets, or no longer. */
 static void hfsbi_event_plain(hfsb_buf *out, hfsb_str key, hfsb_str text) {
     if (!text.len) return;
     hfsb_buf_append(out, key);
@@ -46858,25 +48884,58 @@ static void hfsbi_event_end(hfsb_journal *j, const hfsbi_job *job) {
     if (i) hfsb_buf_append_byte(out, ']');
 }
 
-/* Puts how many lines a diff adds and removes, and the diff if it is short. */
+/* The number of lines in "-3,2" or "+3" of the head of a hunk. */
+static unsigned long long hfsbi_hunk_count(hfsb_str head, const char *mark) {
+    size_t             at = hfsb_str_find(head, hfsb_cstr(mark));
+    unsigned long long count = 1, first;
+    if (at == HFSB_NPOS) return 0;
+    head = hfsb_str_slice(head, at + strlen(mark), head.len);
+    at = hfsbi_read_decimal(head, ~0ull >> 1, &first);
+    head = hfsb_str_slice(head, at, head.len);
+    if (hfsb_str_starts(head, HFSB_LIT(",")))
+        (void)hfsbi_read_decimal(hfsb_str_slice(head, 1, head.len), ~0ull >> 1,
+                                 &count);
+    return count;
+}
+
+/* Counts the lines that a diff of any number of files adds and removes. A
+   hunk ends by its counts: its lines may look like the head of a file. */
+static void hfsbi_event_count_lines(hfsb_str diff, long long *added,
+                                    long long *removed) {
+    unsigned long long olds = 0, news = 0; /* left of the hunk */
+    hfsb_str           line;
+    while (hfsb_text_line(&diff, &line, NULL)) {
+        char mark = line.len ? line.ptr[0] : ' ';
+        if (!olds && !news) {
+            if (!hfsb_str_starts(line, HFSB_LIT("@@ "))) continue;
+            olds = hfsbi_hunk_count(line, " -");
+            news = hfsbi_hunk_count(line, " +");
+            continue;
+        }
+        *added += mark == '+';
+        *removed += mark == '-';
+        olds -= olds && (mark == '-' || mark == ' ');
+        news -= news && (mark == '+' || mark == ' ');
+    }
+}
+
+/* Puts how many lines a diff adds and removes, and the diff if it is short.
+   One that shows *** for a secret cannot be applied, in either direction. */
 static void hfsbi_event_diff(hfsb_journal *j, const hfsb_tool_result *result) {
     hfsb_str diff = hfsb_json_str(hfsb_json_get(result->fields.root, "diff"),
-                                  HFSB_LIT(""));
-    hfsb_str rest = diff, line;
-    size_t   added = 0, removed = 0;
+                                  HFSB_LIT("")),
+             shown;
+    long long added = 0, removed = 0;
+    char      space[HFSBI_HIDE_SPACE];
     if (!diff.len) return;
-    while (hfsb_text_line(&rest, &line, NULL)) {
-        if (hfsb_str_starts(line, HFSB_LIT("--- ")) ||
-            hfsb_str_starts(line, HFSB_LIT("+++ ")))
-            continue;
-        added += line.len && line.ptr[0] == '+';
-        removed += line.len && line.ptr[0] == '-';
-    }
-    hfsbi_event_int(&j->line, HFSBI_KEY("added"), (long long)added);
-    hfsbi_event_int(&j->line, HFSBI_KEY("removed"), (long long)removed);
-    if (diff.len <= HFSBI_EVENT_DIFF)
-        hfsbi_event_text(j, &j->line, HFSBI_KEY("diff"), diff,
-                         HFSBI_EVENT_DIFF);
+    hfsbi_event_count_lines(diff, &added, &removed);
+    hfsbi_event_int(&j->line, HFSBI_KEY("added"), added);
+    hfsbi_event_int(&j->line, HFSBI_KEY("removed"), removed);
+    if (diff.len > HFSBI_EVENT_DIFF) return;
+    shown = hfsbi_journal_hide(j, diff, HFSBI_EVENT_DIFF, space);
+    hfsbi_event_plain(&j->line, HFSBI_KEY("diff"), shown);
+    if (!hfsb_str_equal(shown, diff))
+        hfsb_buf_append(&j->line, HFSB_LIT(",\"diff_hidden\":true"));
 }
 
 /* Writes the event to j->line. */
@@ -47311,10 +49370,11 @@ void hfsb_journal_close(hfsb_journal *j) {
                   |                      ^
                   +-- killed, expired ---+
 
-   At most max_running commands of a group of tools objects run; the others
-   wait in order, and their timeout counts from the moment they were added. No
-   thread belongs to a job: the loop of the tools steps its process, and a timer
-   ends its wait.
+   At most max_running commands of the objects that share a root run; the
+   others wait in order, and their timeout counts from the moment they were
+   added. Programs may run as long as they like, so the next one does not wait
+   for their end: it gives up after HFSBI_PROGRAM_WAIT. No thread belongs to a
+   job: the loop of the tools steps its process, and a timer ends its wait.
 
    When a command ends, the result of bash is written once and kept for
    repeats. Finished jobs are freed by age and number, except while a call
@@ -47327,8 +49387,10 @@ void hfsb_journal_close(hfsb_journal *j) {
 enum {
     HFSBI_JOB_HOUR = 3600 * 1000,     /* ms that a finished job is kept */
     HFSBI_JOB_HELD = 8 * 1024 * 1024, /* bytes of text of all finished jobs */
+    HFSBI_JOB_TAPS = 4 * 1024 * 1024, /* bytes that their taps keep */
     HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
     HFSBI_DRAINS = 64,                /* pipes drained in this process */
+    HFSBI_PROGRAM_WAIT = 10000,       /* ms that a program waits for a place */
     HFSBI_START_MS = 20               /* of a server's turn: then the rest of
                                          the commands start in the next one */
 };
@@ -47527,6 +49589,7 @@ static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
     if (!span) return;
     *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
     span->running = false;
+    job->span = *span;
 }
 
 /* ---- one job ---- */
@@ -47571,11 +49634,15 @@ static const char *hfsbi_job_tool(const hfsbi_job *job) {
     return job->spec.raw.on ? "process" : "bash";
 }
 
+static const char *hfsbi_job_who(const hfsbi_job *job) {
+    return job->spec.who ? job->spec.who : job->tools->who;
+}
+
 /* Adds the event that the job has been added or, with a result, has ended. */
 static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
     hfsbi_event e = HFSB_INIT;
     if (!job->tools->journal) return 0;
-    e.who = job->tools->who;
+    e.who = hfsbi_job_who(job);
     e.tool = hfsbi_job_tool(job);
     e.brief = &job->brief;
     e.call = job->event;
@@ -47584,6 +49651,12 @@ static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
     e.duration_ms = (ended ? job->ended : hfsb_clock_ms()) - job->created;
     e.output_bytes = job->record.taken;
     return hfsbi_journal_add(job->tools->journal, &e);
+}
+
+static void hfsbi_job_free_feed(hfsb_tools *tools, hfsbi_feed *feed) {
+    if (!feed) return;
+    hfsbi_feed_free(feed);
+    hfsbi_array_free(&tools->alloc, feed, 1, sizeof *feed);
 }
 
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
@@ -47596,16 +49669,13 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     tools->group->jobs[job->state]--;
     if (tools->history && job->state == HFSBI_JOB_RUNNING)
         hfsbi_history_busy(tools->history, false);
-    if (job->scan) {
-        tools->group->scanning--;
-        job->scan->job = NULL;
-    }
+    if (job->scan) job->scan->job = NULL;
     hfsbi_job_drop_input(job);
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
-    if (job->feed) hfsbi_feed_free(job->feed);
-    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    hfsbi_job_free_feed(tools, job->feed);
+    hfsbi_job_free_feed(tools, job->tap);
     while ((waiter = job->waiters) != NULL) {
         job->waiters = waiter->next;
         hfsbi_array_free(&tools->alloc, waiter, 1, sizeof *waiter);
@@ -47626,6 +49696,7 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
                                                         : HFSBI_FEED_STDOUT;
     if (!job->feed) {
         hfsbi_record_write(&job->record, stream, bytes);
+        if (job->tap) hfsbi_feed_write(job->tap, kind, bytes);
         return;
     }
     job->record.taken += bytes.len;
@@ -47663,6 +49734,20 @@ static void hfsbi_job_started(hfsbi_job *job) {
     }
 }
 
+/* The process takes input again, or has ended. Writers may wait again, and end
+   the wait of others. */
+static void hfsbi_job_call_writers(hfsbi_job *job) {
+    hfsbi_job_writer *w;
+    size_t            n = 0;
+    for (w = job->writers; w; w = w->next) n++;
+    for (; n && (w = job->writers) != NULL; n--) {
+        if (job->proc && !hfsbi_proc_has_room(job->proc)) return;
+        job->writers = w->next;
+        w->job = NULL;
+        w->on_room(w->user);
+    }
+}
+
 /* The status of a program that was not started, if nothing else is known. */
 static hfsb_status hfsbi_job_reason(const hfsbi_job *job) {
     if (job->status != HFSB_OK) return job->status;
@@ -47691,10 +49776,14 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
     hfsbi_job_stir(job);
-    job->users++; /* those who are told may release it, and start others */
+    job->users++; /* waiters may release it, and start others */
     hfsbi_job_started(job);
+    hfsbi_job_call_writers(job);
     if (job->feed)
         hfsbi_feed_end(job->feed, job->end.end, job->end.exit_code,
+                       job->end.signal);
+    if (job->tap)
+        hfsbi_feed_end(job->tap, job->end.end, job->end.exit_code,
                        job->end.signal);
     job->users--;
 }
@@ -47751,16 +49840,42 @@ static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
     for (; call; call = call->next_waiting)
         if (call->streams && call->job == job) call->listener.heard = true;
     hfsbi_job_stir(job);
-    if (done) hfsbi_job_end(job);
-    else hfsbi_job_loosen(job);
+    if (done) {
+        hfsbi_job_end(job);
+        return;
+    }
+    hfsbi_job_loosen(job);
+    hfsbi_job_call_writers(job);
+}
+
+/* The end of the wait, on hfsb_clock_ms(); 0: none. */
+static long long hfsbi_job_deadline(const hfsbi_job *job) {
+    return job->spec.timeout > 0
+               ? job->created + (long long)(job->spec.timeout * 1000.0) + 1
+               : 0;
 }
 
 /* Ends a waiting job whose timeout has passed. */
 static void hfsbi_job_expire(hfsbi_timer *timer) {
     hfsbi_job *job =
         (hfsbi_job *)(void *)((char *)timer - offsetof(hfsbi_job, timer));
-    job->end.timed_out = true;
-    hfsbi_job_finish(job, NULL);
+    long long until = hfsbi_job_deadline(job);
+    hfsb_err  err = HFSB_INIT;
+    job->end.timed_out = until && hfsb_clock_ms() >= until;
+    if (!job->end.timed_out)
+        (void)hfsbi_fail(&err, HFSB_BUSY, 0,
+                         "%zu programs run here, as many as may: end some of "
+                         "them.",
+                         job->tools->limits.running);
+    hfsbi_job_finish(job, job->end.timed_out ? NULL : &err);
+}
+
+/* Limits the time that a job waits for a place. */
+static void hfsbi_job_limit_wait(hfsbi_job *job) {
+    long long until = hfsbi_job_deadline(job);
+    long long most = job->created + HFSBI_PROGRAM_WAIT;
+    if (job->feed && (!until || until > most)) until = most;
+    if (until) hfsbi_loop_timer(job->tools->loop, &job->timer, until);
 }
 
 /* The entries of a list, each ending in NUL, as an array that ends in NULL, of
@@ -47801,6 +49916,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.grace_ms = tools->limits.grace_ms;
     o.no_keeper = tools->no_keeper;
     o.confine = tools->confine;
+    o.uid = tools->rights.uid;
     o.on_output = hfsbi_job_output;
     o.user = job;
     o.alloc = tools->alloc;
@@ -47862,7 +49978,6 @@ static void hfsbi_job_scan_done(hfsbi_task *task) {
     hfsbi_job      *job = scan->job;
     hfsb_alloc      alloc = scan->alloc;
     if (job) {
-        scan->tools->group->scanning--;
         job->scan = NULL;
         job->scanned = true;
         if (job->state == HFSBI_JOB_WAITING) hfsbi_job_start(scan->tools, job);
@@ -47890,7 +50005,6 @@ static void hfsbi_job_launch(hfsb_tools *tools, hfsbi_job *job) {
     scan->task.run = hfsbi_job_scan_run;
     scan->task.done = hfsbi_job_scan_done;
     job->scan = scan;
-    tools->group->scanning++;
     hfsbi_loop_work(tools->loop, &scan->task);
 }
 
@@ -47944,6 +50058,7 @@ static void hfsbi_job_drop_text(hfsbi_job *job) {
     if (!job->feed || job->pid) hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
     if (job->feed) hfsbi_feed_free(job->feed); /* its end stays */
+    if (job->tap) hfsbi_feed_free(job->tap);
     job->result_held = false;
 }
 
@@ -47952,10 +50067,11 @@ static size_t hfsbi_job_held(const hfsbi_job *job) {
     return hfsbi_record_held(&job->record) + (job->feed ? job->feed->cap : 0);
 }
 
-HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
+/* keep: the number of finished jobs that stay with their text. */
+static void hfsbi_jobs_drop(hfsb_tools *tools, size_t keep) {
     hfsbi_job **link = &tools->jobs, *job;
     long long   now = hfsb_clock_ms();
-    size_t      finished = 0, held = 0;
+    size_t      finished = 0, held = 0, taps = 0;
     hfsbi_onces_drop_old(tools);
     while ((job = *link) != NULL) {
         bool keep_text;
@@ -47963,7 +50079,7 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
             link = &job->next;
             continue;
         }
-        keep_text = ++finished <= tools->limits.finished &&
+        keep_text = ++finished <= keep &&
                     now - job->ended <= HFSBI_JOB_HOUR;
         if (!keep_text && !job->once) {
             *link = job->next;
@@ -47974,8 +50090,26 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
         if ((job->result_held || hfsbi_job_held(job)) &&
             (!keep_text || held > HFSBI_JOB_HELD))
             hfsbi_job_drop_text(job);
+        taps += job->tap ? job->tap->cap : 0;
+        if (job->tap && taps > HFSBI_JOB_TAPS) hfsbi_feed_free(job->tap);
         link = &job->next;
     }
+}
+
+HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
+    hfsbi_jobs_drop(tools, tools->limits.finished);
+}
+
+HFSBI_FN size_t hfsbi_tools_end_all(hfsb_tools *tools) {
+    hfsb_tools *t = tools->group->first;
+    size_t      found = 0;
+    for (; t; t = t->group_next) {
+        found += hfsbi_tools_sweep(t, true);
+        hfsbi_loop_lock(t->loop);
+        hfsbi_jobs_drop(t, 0);
+        hfsbi_loop_unlock(t->loop);
+    }
+    return found;
 }
 
 /* True when a server should serve others before it starts this job. Starting a
@@ -47987,6 +50121,26 @@ static bool hfsbi_job_is_put_off(const hfsb_tools *tools,
            hfsb_clock_ms() - hfsbi_loop_now(tools->loop) > HFSBI_START_MS;
 }
 
+/* True if the two objects have the same root: those of /api, of sessions and
+   of clients of other protocols have, sandboxes of a host have not. */
+static bool hfsbi_tools_share_root(const hfsb_tools *a, const hfsb_tools *b) {
+    return a->place == b->place ||
+           hfsb_str_equal(hfsb_root_path(a->place), hfsb_root_path(b->place));
+}
+
+/* Commands that run, or start after a scan, in the objects that share this
+   one's root. */
+static size_t hfsbi_jobs_placed(const hfsb_tools *tools) {
+    const hfsb_tools *t = tools->group->first;
+    const hfsbi_job  *job;
+    size_t            n = 0;
+    for (; t; t = t->group_next)
+        for (job = hfsbi_tools_share_root(t, tools) ? t->jobs : NULL; job;
+             job = job->next)
+            n += job->state == HFSBI_JOB_RUNNING || job->scan;
+    return n;
+}
+
 /* Returns the job that has waited longest and may start now, or NULL. The
    lists have the newest first. */
 static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
@@ -47994,8 +50148,8 @@ static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
     const hfsb_tools *tools = group->first;
     if (!group->jobs[HFSBI_JOB_WAITING]) return NULL;
     for (; tools; tools = tools->group_next) {
-        if (group->jobs[HFSBI_JOB_RUNNING] + group->scanning >=
-            tools->limits.running)
+        if (!hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) ||
+            hfsbi_jobs_placed(tools) >= tools->limits.running)
             continue;
         for (job = tools->jobs; job; job = job->next)
             if (job->state == HFSBI_JOB_WAITING && !job->scan &&
@@ -48035,7 +50189,12 @@ static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
 HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
                                      hfsb_err *err) {
     const hfsbi_tools_group *group = tools->group;
-    if (group->jobs[HFSBI_JOB_WAITING] >= tools->limits.waiting)
+    const hfsb_tools        *t = group->first;
+    size_t                   waiting = 0;
+    for (; t && group->jobs[HFSBI_JOB_WAITING]; t = t->group_next)
+        if (hfsbi_tools_share_root(t, tools))
+            waiting += hfsbi_jobs_count(t, HFSBI_JOB_WAITING);
+    if (waiting >= tools->limits.waiting)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "Too many commands are waiting (%zu): try again "
                           "when some have ended.",
@@ -48048,20 +50207,25 @@ HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
     return HFSB_OK;
 }
 
-/* Opens what takes the output of a new job. False without memory. */
+/* Opens what takes the output of a new job. A tap does not hold the command:
+   a reader that is slow loses some. False without memory. */
 static bool hfsbi_job_open_output(hfsb_tools *tools, hfsbi_job *job,
                                   const hfsbi_job_spec *spec) {
-    if (spec->raw.on) {
-        job->feed =
-            (hfsbi_feed *)hfsbi_array(&tools->alloc, 1, sizeof *job->feed);
-        if (!job->feed) return false;
-        hfsbi_feed_init(job->feed, spec->raw.keep, hfsbi_job_hold, job,
+    size_t      tap = tools->group->tap;
+    hfsbi_feed *feed = NULL;
+    if (spec->raw.on || tap) {
+        feed = (hfsbi_feed *)hfsbi_array(&tools->alloc, 1, sizeof *feed);
+        if (!feed) return false;
+        hfsbi_feed_init(feed, spec->raw.on ? spec->raw.keep : tap,
+                        spec->raw.on ? hfsbi_job_hold : NULL, job,
                         &tools->alloc);
     }
+    if (spec->raw.on) job->feed = feed;
+    else job->tap = feed;
     if (hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
                           &tools->alloc))
         return true;
-    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    hfsbi_job_free_feed(tools, feed);
     return false;
 }
 
@@ -48083,7 +50247,8 @@ static hfsbi_job *hfsbi_job_new(hfsb_tools *tools, const hfsbi_job_spec *spec,
         return job;
     }
     hfsbi_record_free(&job->record);
-    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    hfsbi_job_free_feed(tools, job->feed);
+    hfsbi_job_free_feed(tools, job->tap);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
     return NULL;
 }
@@ -48093,6 +50258,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_job *job = hfsbi_job_new(tools, spec, asked);
     if (!job) return NULL;
     job->record.on_text = asked->on_text;
+    job->record.on_line = asked->on_line;
     job->record.user = asked->user;
     hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
@@ -48113,10 +50279,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_jobs_start(tools->group);
     if (job->state != HFSBI_JOB_DONE)
         job->event = hfsbi_job_report(job, false);
-    if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
-        hfsbi_loop_timer(tools->loop, &job->timer,
-                         job->created +
-                             (long long)(job->spec.timeout * 1000.0) + 1);
+    if (job->state == HFSBI_JOB_WAITING) hfsbi_job_limit_wait(job);
     return job;
 }
 
@@ -48131,6 +50294,18 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
         hfsbi_job_finish(job, NULL);
     }
     return true;
+}
+
+HFSBI_FN size_t hfsbi_job_kill_left(hfsbi_job *job, hfsbi_snapshot *snap,
+                                    long *list, size_t max) {
+    hfsbi_family family = HFSB_INIT;
+    if (job->state != HFSBI_JOB_DONE || !job->left_count) return 0;
+    family.since = job->span.since;
+    family.job = hfsb_fnv(hfsb_cstr(job->marker));
+    family.spans = &job->span;
+    family.span_count = 1;
+    (void)hfsbi_snapshot_signal(snap, &family, false);
+    return hfsbi_snapshot_members(snap, list, max);
 }
 
 HFSBI_FN void hfsbi_job_far_output(hfsbi_job *job, hfsb_proc_stream stream,
@@ -48211,7 +50386,7 @@ static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
     hfsbi_build_object(b, NULL);
     hfsbi_build_str(b, "id", hfsb_cstr(job->id));
     hfsbi_build_str(b, "state", hfsb_cstr(hfsbi_job_state_name(job->state)));
-    hfsbi_build_str(b, "who", hfsb_cstr(job->tools->who));
+    hfsbi_build_str(b, "who", hfsb_cstr(hfsbi_job_who(job)));
     hfsbi_build_str(b, "description", hfsb_buf_str(&job->spec.description));
     hfsbi_build_str(b, "command", hfsb_str_slice(command, 0, shown));
     hfsbi_build_bool(b, "command_cut", shown < command.len);
@@ -48537,6 +50712,25 @@ HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
     return st == HFSB_OK ? hfsb_proc_input(job->proc, bytes, end, err) : st;
 }
 
+HFSBI_FN void hfsbi_program_await_room(hfsbi_job        *job,
+                                       hfsbi_job_writer *writer) {
+    hfsbi_job_writer **link = &job->writers;
+    hfsbi_program_forget_room(writer);
+    while (*link) link = &(*link)->next;
+    *link = writer;
+    writer->job = job;
+    writer->next = NULL;
+}
+
+HFSBI_FN void hfsbi_program_forget_room(hfsbi_job_writer *writer) {
+    hfsbi_job_writer **link;
+    if (!writer->job) return;
+    for (link = &writer->job->writers; *link != writer;)
+        link = &(*link)->next;
+    *link = writer->next;
+    writer->job = NULL;
+}
+
 HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
                                           hfsb_proc_target target,
                                           hfsb_err        *err) {
@@ -48577,7 +50771,8 @@ HFSBI_FN void hfsbi_far_output(hfsbi_job *job, hfsb_proc_stream stream,
 /* The part of the marker that is unique has no special characters. */
 HFSBI_FN void hfsbi_far_log(const hfsbi_job *job, char out[HFSBI_FAR_LOG]) {
     const char *dot = strrchr(job->marker, '.');
-    (void)snprintf(out, HFSBI_FAR_LOG, "/tmp/hfsb-%.40s.log",
+    (void)snprintf(out, HFSBI_FAR_LOG, "%shfsb-%.40s.log",
+                   job->tools->far->only_home ? "" : "/tmp/",
                    dot ? dot + 1 : job->marker);
 }
 
@@ -49277,7 +51472,7 @@ static void hfsbi_env_add(hfsbi_tools_env *env, const char *entry) {
 /* Copies the environment: the host may change its own later. */
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
-    const char *const *from = o->env ? o->env : (const char *const *)environ;
+    const char *const *from = o->env ? o->env : (const char *const *)hfsbi_environ();
     bool   no_secrets = !o->env && o->confine.level == HFSB_CONFINE_STRICT;
     size_t at = 0, i;
     hfsbi_journal_hide_env(o->journal, from);
@@ -49318,7 +51513,7 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     tools->borrows = true;
     if (tools->checker) tools->checker->env = tools->env.list;
     tools->confine = like->confine;
-    tools->walled = like->walled;
+    tools->rights = like->rights;
     if (like->own_loop) hfsbi_spills_share(&tools->spills, &like->spills);
 }
 
@@ -49379,6 +51574,7 @@ static hfsb_status hfsbi_tools_open_confine(hfsb_tools            *tools,
     text.alloc = opts.alloc = tools->alloc;
     opts.dirs = dirs;
     opts.dir_count = 0;
+    if (tools->history) opts.keep = tools->history->store.path.ptr;
     st = hfsbi_tools_dirs(tools, &text);
     for (at = 0; at < text.len && opts.dir_count < HFSBI_ROOTS + 2;
          at += strlen(text.ptr + at) + 1)
@@ -49408,19 +51604,33 @@ static void hfsbi_tools_raise_wall(hfsb_tools *tools) {
         (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE,
                               tools->history->store.path.ptr);
     if (tools->journal) hfsbi_journal_place(tools->journal, &places);
-    tools->walled =
+    tools->rights.walled =
         places.status == HFSB_OK && hfsbi_wall_raise(tools->loop, &places);
     hfsb_buf_free(&places);
 }
 
 HFSBI_FN void hfsbi_tools_outside(hfsb_tools *tools, void (*fn)(void *user),
                                   void       *user) {
-    if (tools->walled) hfsbi_loop_outside(tools->loop, fn, user);
+    if (tools->rights.walled) hfsbi_loop_outside(tools->loop, fn, user);
     else fn(user);
 }
 
 const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools) {
     return tools->confine;
+}
+
+/* Commands that are not confined may delete whatever the user may: it is in
+   the root that they are likely to. */
+const char *hfsb_tools_exposed(const hfsb_tools *tools) {
+    const hfsbi_history *h = tools->history;
+    char                 real[PATH_MAX];
+    if (!h || h->store.dir < 0 || !realpath(h->store.path.ptr, real))
+        return NULL;
+    if (hfsb_confine_level_of(tools->confine) == HFSB_CONFINE_NONE
+            ? !hfsbi_root_contains(tools->place, hfsb_cstr(real))
+            : hfsbi_confine_keeps(tools->confine, real))
+        return NULL;
+    return h->store.path.ptr;
 }
 
 /* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
@@ -49512,6 +51722,12 @@ HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools) {
     return job != NULL;
 }
 
+HFSBI_FN void hfsbi_tools_on_idle(hfsb_tools *tools, void (*fn)(void *user),
+                                  void       *user) {
+    tools->on_idle = fn;
+    tools->idle_user = user;
+}
+
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
     if (tools->loop) {
@@ -49545,13 +51761,16 @@ HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools) {
 static void hfsbi_tools_look(hfsbi_task *task) {
     hfsb_tools *tools =
         (hfsb_tools *)(void *)((char *)task - offsetof(hfsb_tools, look));
+    bool ended = tools->job_ended;
     tools->looks = false;
-    if (tools->job_ended) {
+    if (ended) {
         tools->job_ended = false;
         hfsbi_jobs_start(tools->group);
         hfsbi_jobs_drop_old(tools);
     }
     hfsbi_calls_notify(tools);
+    if (ended && tools->on_idle && !hfsbi_tools_in_use(tools))
+        tools->on_idle(tools->idle_user);
 }
 
 /* Opens the loop of its own and the pipe of the host. */
@@ -49600,11 +51819,11 @@ static hfsb_status hfsbi_tools_open_at(hfsbi_tools_group     *group,
                                        &opts->alloc, &tools->place, err)
                  : hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK && !like && !far)
-        st = hfsbi_tools_open_confine(tools, opts, err);
     if (st == HFSB_OK && opts->checkpoints.dir)
         st = hfsbi_history_open(&opts->checkpoints, tools->place, &opts->alloc,
                                 &tools->history, err);
+    if (st == HFSB_OK && !like && !far)
+        st = hfsbi_tools_open_confine(tools, opts, err);
     if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
@@ -49697,6 +51916,10 @@ HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root) {
     HFSB_ASSERT(tools->borrows);
     tools->place = root;
     if (tools->checker) tools->checker->place = root;
+}
+
+HFSBI_FN void hfsbi_tools_set_uid(hfsb_tools *tools, unsigned uid) {
+    tools->rights.uid = uid;
 }
 
 /* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a
@@ -50057,9 +52280,8 @@ static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     hfsbi_onces_drop_old(tools);
     once = hfsbi_once_find(tools, call->opts.key);
     if (!once) {
-        hfsb_status st =
-            hfsbi_spent_check(tools, call->digest, HFSB_LIT(""),
-                              call->opts.key, err);
+        hfsb_status st = hfsbi_spent_check(tools, call->digest, HFSB_LIT(""),
+                                           call->opts.key, err);
         if (st != HFSB_OK) return st;
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
@@ -50118,6 +52340,27 @@ static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
     return st;
 }
 
+typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, const void *args,
+                                     hfsb_err *err);
+
+/* The functions of a tool. Only here are they named. */
+typedef struct hfsbi_tool_code {
+    hfsbi_tool_fn run, prepare;
+} hfsbi_tool_code;
+
+static const hfsbi_tool_code hfsbi_tool_codes[HFSBI_TOOLS] = {
+#define HFSBI_X(name, prepare) {hfsbi_run_##name, prepare},
+    HFSBI_TOOL_LIST(HFSBI_X)
+#undef HFSBI_X
+};
+
+/* tool is one of the list. */
+static const hfsbi_tool_code *hfsbi_tool_code_of(const hfsbi_tool *tool) {
+    size_t i = 0;
+    while (hfsbi_tool_at(i) != tool) i++;
+    return &hfsbi_tool_codes[i];
+}
+
 /* Checks and reads the arguments. A repeat is recognised before the values are
    read: a key that belongs to another call is refused even if the arguments
    are invalid too. */
@@ -50125,19 +52368,21 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
                                    const hfsb_json_value *arguments,
                                    hfsb_err              *err) {
     const hfsbi_param *params = call->tool->params;
+    hfsbi_tool_fn      prepare = hfsbi_tool_code_of(call->tool)->prepare;
     hfsbi_args_how     how = HFSB_INIT;
     hfsb_status        st;
     how.strict = call->opts.strict;
     how.notes = &call->notes;
     how.id = call->opts.id;
     how.parsed = &call->parsed;
+    how.parsed_count = 1;
     how.number = &call->number;
+    how.names = call->opts.names;
     st = hfsbi_args_check(params, arguments, &how, err);
     if (st == HFSB_OK) st = hfsbi_call_find_first(call, arguments, err);
     if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
     st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
-    if (st == HFSB_OK && call->tool->prepare)
-        st = call->tool->prepare(call, &call->args, err);
+    if (st == HFSB_OK && prepare) st = prepare(call, &call->args, err);
     if (st == HFSB_OK) call->wait = HFSBI_WAIT_START;
     return st;
 }
@@ -50168,7 +52413,7 @@ static void hfsbi_call_report(const hfsb_call *call, bool repeat) {
     hfsb_journal *journal = call->tools->journal;
     hfsbi_event   e = HFSB_INIT;
     if (!journal || !call->tool || call->added) return;
-    e.who = call->tools->who;
+    e.who = call->spec.who ? call->spec.who : call->tools->who;
     e.tool = call->tool->name;
     e.brief = &call->brief;
     e.result = &call->result;
@@ -50243,6 +52488,8 @@ static hfsb_call *hfsbi_call_new(hfsb_tools           *tools,
     hfsbi_build_init(&call->fields, &tools->alloc);
     hfsbi_build_object(&call->fields, NULL);
     if (opts) call->opts = *opts;
+    if (!call->opts.id.ptr) call->opts.id.len = 0;
+    if (!call->opts.key.ptr) call->opts.key.len = 0;
     return call;
 }
 
@@ -50268,8 +52515,14 @@ HFSBI_FN void hfsbi_call_own(hfsb_call *call, unsigned long long owner) {
     call->owner = owner;
 }
 
-HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
+HFSBI_FN void hfsbi_call_name(hfsb_call *call, const char *who) {
+    call->spec.who = who;
+}
+
+HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text,
+                                 hfsb_tools_text_fn on_line) {
     call->opts.on_text = on_text;
+    call->opts.on_line = on_line;
 }
 
 /* True for a tool that changes files while it runs. */
@@ -50306,7 +52559,7 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
         hfsbi_history_before(call->tools->history);
         hfsbi_history_busy(call->tools->history, true);
     }
-    st = call->tool->fn(call, &call->args, &err);
+    st = hfsbi_tool_code_of(call->tool)->run(call, &call->args, &err);
     hfsbi_change_unlock(call);
     if (changes) hfsbi_call_changed(call);
     hfsb_json_free(&call->parsed);
@@ -50326,6 +52579,7 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
     }
     *out = hfsbi_call_new(tools, opts);
     if (!*out) return HFSB_NOMEM;
+    hfsbi_tools_list(NULL, 0, &(*out)->result.output);
     hfsbi_call_settle(*out, hfsbi_tool_unknown(name, &err), &err);
     return HFSB_OK;
 }
@@ -50479,7 +52733,8 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_call_unlink(call);
     if (call->job) {
         call->job->users--;
-        if (call->streams) call->job->record.on_text = NULL;
+        if (call->streams)
+            call->job->record.on_text = call->job->record.on_line = NULL;
     }
     for (i = 0; i < call->killed.count; i++) call->killed.list[i]->users--;
     if (call->once) call->once->users--;
@@ -50606,6 +52861,7 @@ HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
     how.notes = &notes;
     how.number = &number;
     how.parsed = parsed;
+    how.parsed_count = HFSBI_RUN_PARSED;
     st = hfsbi_args_read(params, arguments, &how, &args, &err);
     if (st == HFSB_OK) st = fn(user, &args, result, &err);
     if (st == HFSB_OK)
@@ -50629,6 +52885,9 @@ HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
     how.unique_keys = true;
     st = hfsb_json_parse(text, &how, doc, &err);
     if (st == HFSB_OK) return st;
+    if (st != HFSB_NOMEM)
+        hfsbi_err_add(&err,
+                      " (in the arguments, which must be a JSON object)");
     hfsbi_result_status(result, st, &err);
     return st == HFSB_NOMEM ? st : HFSB_ARG;
 }
@@ -51392,7 +53651,10 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
                              "\n(some of the output was lost: out of memory)");
     if (st == HFSB_OK) st = hfsbi_bash_error(job, err);
     job->result.success = st == HFSB_OK && job->result.error.len == 0;
-    if (err) job->result.code = err->code;
+    if (err) {
+        job->result.code = err->code;
+        memcpy(job->result.key, err->key, sizeof job->result.key);
+    }
     return st == HFSB_OK ? hfsbi_bash_fields(job) : st;
 }
 
@@ -51453,6 +53715,7 @@ static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
     asked.key = call->opts.key;
     asked.digest = call->digest;
     asked.on_text = call->opts.on_text;
+    asked.on_line = call->opts.on_line;
     asked.user = call->opts.user;
     asked.owner = call->owner;
     asked.brief = &call->brief;
@@ -51489,14 +53752,14 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_prepare_bash(hfsb_call *call, const void *args,
-                                      hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_prepare_bash(hfsb_call *call, const void *args,
+                                        hfsb_err *err) {
     return hfsbi_spec_fill(call, (const hfsbi_bash_args *)args, &call->spec,
                            err);
 }
 
-static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     hfsb_status st;
     (void)args;
     if (call->tools->history && call->tools->own_loop)
@@ -51534,9 +53797,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
         "own" HFSBI_BASH_WORDS,
         HFSBI_TOOL_RUNS,
         HFSBI_TOOL_CORE,
-        hfsbi_bash_params,
-        hfsbi_run_bash,
-        hfsbi_prepare_bash};
+        hfsbi_bash_params};
     return &row;
 }
 
@@ -51560,8 +53821,11 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
    that is much longer than a page is shown by its head and its tail.
 
    kill asks jobs to end and waits until they have; the grace between TERM and
-   KILL applies. bash_input waits only for an answer by pages. */
+   KILL applies. What a finished job left running gets KILL at once when the job
+   is named: a confined command cannot end what another one left. bash_input
+   waits only for an answer by pages. */
 enum {
+    HFSBI_KILL_PASSES = 4,     /* over what a finished job left running */
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
     HFSBI_PROMPT_MS = 300,     /* an unfinished line unchanged is a prompt */
     HFSBI_PAUSE_MS = 500,      /* silence that ends an answer */
@@ -51985,8 +54249,8 @@ static void hfsbi_output_wait_for(hfsb_call *call, hfsbi_job *job,
     hfsbi_tools_stir(tools); /* sets the timer */
 }
 
-static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
-                                         hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
+                                           hfsb_err *err) {
     const hfsbi_output_args *a = (const hfsbi_output_args *)args;
     hfsb_tools              *tools = call->tools;
     hfsb_status              st = HFSB_OK;
@@ -52010,9 +54274,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_CORE,
-        hfsbi_output_params,
-        hfsbi_run_bash_output,
-        NULL};
+        hfsbi_output_params};
     return &row;
 }
 
@@ -52079,8 +54341,8 @@ static void hfsbi_input_listen(hfsb_call *call, const hfsbi_input_args *a,
     call->output.pauses = true;
 }
 
-static hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
+                                          hfsb_err *err) {
     const hfsbi_input_args *a = (const hfsbi_input_args *)args;
     hfsb_tools             *tools = call->tools;
     const hfsbi_job        *job;
@@ -52109,9 +54371,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
         NULL,
         HFSBI_TOOL_RUNS,
         0,
-        hfsbi_input_params,
-        hfsbi_run_bash_input,
-        NULL};
+        hfsbi_input_params};
     return &row;
 }
 
@@ -52121,6 +54381,22 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
    there is only one caller. */
 static bool hfsbi_kill_may(const hfsb_call *call, const hfsbi_job *job) {
     return !call->owner || job->owner == call->owner;
+}
+
+/* Kills what a finished job left running, again while some is found: it may
+   have started more meanwhile. */
+static void hfsbi_kill_left(hfsb_call *call, hfsbi_job *job) {
+    hfsbi_killed  *k = &call->killed;
+    hfsbi_snapshot snap;
+    size_t         pass, found = job->left_count;
+    hfsbi_snapshot_init(&snap, &call->tools->alloc);
+    for (pass = 0; pass < HFSBI_KILL_PASSES && found; pass++) {
+        hfsbi_snapshot_take(&snap);
+        found = hfsbi_job_kill_left(job, &snap, k->left,
+                                    pass ? 0 : HFSBI_JOB_LEFT);
+        if (!pass) k->left_count = found;
+    }
+    hfsbi_snapshot_free(&snap);
 }
 
 /* Asks one job, or with NULL all jobs of the caller, to end. call->killed.list
@@ -52136,6 +54412,7 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     if (!call->killed.list) return HFSB_NOMEM;
     call->killed.cap = n + 1;
     call->killed.one = only != NULL;
+    if (only) hfsbi_kill_left(call, only);
     for (job = hfsbi_jobs_first(tools); job;
          job = hfsbi_jobs_next(tools, job)) {
         if (only ? job != only : !hfsbi_kill_may(call, job)) continue;
@@ -52173,12 +54450,18 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     size_t i, n = 0;
     for (i = 0; i < call->killed.count; i++)
         n += hfsbi_kill_succeeded(call->killed.list[i]);
-    hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [", n);
+    hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [",
+                    n + call->killed.left_count);
     for (i = n = 0; i < call->killed.count; i++)
         if (hfsbi_kill_succeeded(call->killed.list[i]))
             hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
                             call->killed.list[i]->pid);
-    hfsb_buf_append(&call->result.output, HFSB_LIT("]"));
+    for (i = 0; i < call->killed.left_count && i < HFSBI_JOB_LEFT; i++)
+        hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
+                        call->killed.left[i]);
+    hfsb_buf_append(&call->result.output, i < call->killed.left_count
+                                              ? HFSB_LIT(", ...]")
+                                              : HFSB_LIT("]"));
     for (i = 0; i < call->killed.count; i++)
         if (call->killed.list[i]->pid > 0 &&
             !hfsbi_kill_succeeded(call->killed.list[i]))
@@ -52198,8 +54481,8 @@ static const hfsbi_param hfsbi_kill_params[] = {
     HFSBI_PARAM("id", HFSBI_ARG_STR, 0, hfsbi_kill_args, id, NULL),
     HFSBI_PARAM_END};
 
-static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     hfsb_str    id = ((const hfsbi_kill_args *)args)->id;
     hfsb_tools *tools = call->tools;
     hfsbi_job  *only = NULL;
@@ -52224,9 +54507,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
         NULL,
         HFSBI_TOOL_REPEATS,
         0,
-        hfsbi_kill_params,
-        hfsbi_run_kill,
-        NULL};
+        hfsbi_kill_params};
     return &row;
 }
 
@@ -53086,8 +55367,8 @@ static void hfsbi_read_seen(const hfsbi_line_reader *r, unsigned long since) {
     hfsbi_tools_saw(r->call->tools, r->path, &sight);
 }
 
-static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_read_args *a = (const hfsbi_read_args *)args;
     hfsb_tools            *tools = call->tools;
     hfsbi_image            image = HFSB_INIT;
@@ -53130,9 +55411,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_read_params,
-        hfsbi_run_read,
-        NULL};
+        hfsbi_read_params};
     return &row;
 }
 
@@ -53314,8 +55593,8 @@ static hfsb_status hfsbi_write_try(hfsb_call *call, const hfsbi_write_args *a,
     return hfsbi_result_err(&call->result, err);
 }
 
-static hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
-                                   hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
+                                     hfsb_err *err) {
     const hfsbi_write_args *a = (const hfsbi_write_args *)args;
     hfsbi_sight             sight = HFSB_INIT;
     hfsb_file_written       written;
@@ -53351,9 +55630,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
         NULL,
         HFSBI_TOOL_REPEATS,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_write_params,
-        hfsbi_run_write,
-        NULL};
+        hfsbi_write_params};
     return &row;
 }
 
@@ -53409,7 +55686,8 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          r->note);
     /* The text was not replaced to the letter: show what was written. */
     if (st == HFSB_OK && r->note[0])
-        st = hfsbi_result_add_diff(&call->result, hfsb_buf_str(&r->diff));
+        st = hfsbi_result_add_diff(&call->result, hfsb_buf_str(&r->diff),
+                                   call->opts.names == HFSB_EDIT_NAMES_FLAGS);
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
@@ -53436,6 +55714,7 @@ static hfsb_status hfsbi_edit_apply(hfsb_call *call, hfsb_str path,
     memset(&r, 0, sizeof r);
     after.alloc = call->tools->alloc;
     opts.path = path;
+    opts.names = call->opts.names;
     for (i = 0; change->changed && i < count; i++) edits[i].line = 0;
     st = hfsb_edit_apply(before, edits, count, &opts, &after, &r, err);
     if (change->changed && !hfsbi_edit_is_safe(st, &r, count))
@@ -53558,8 +55837,8 @@ static hfsb_status hfsbi_edit_make(const hfsbi_edit_args *a, hfsb_edit *edit,
 
 /* ---- edit and multi_edit ---- */
 
-static hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_edit_args *a = (const hfsbi_edit_args *)args;
     hfsb_edit              edit;
     if (hfsbi_edit_make(a, &edit, err) != HFSB_OK)
@@ -53593,8 +55872,8 @@ static hfsb_status hfsbi_edit_read_item(hfsb_call             *call,
 }
 
 /* The texts of the edits are views of the arguments. */
-static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
+                                          hfsb_err *err) {
     const hfsbi_multi_edit_args *a = (const hfsbi_multi_edit_args *)args;
     const hfsb_alloc            *alloc = &call->tools->alloc;
     hfsb_json_iter               it = hfsb_json_begin(a->edits);
@@ -53624,9 +55903,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_edit_params,
-        hfsbi_run_edit,
-        NULL};
+        hfsbi_edit_params};
     return &row;
 }
 
@@ -53639,9 +55916,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
-        hfsbi_multi_edit_params,
-        hfsbi_run_multi_edit,
-        NULL};
+        hfsbi_multi_edit_params};
     return &row;
 }
 
@@ -53656,8 +55931,8 @@ static const hfsbi_param hfsbi_exists_params[] = {
                 NULL),
     HFSBI_PARAM_END};
 
-static hfsb_status hfsbi_run_exists(hfsb_call *call, const void *args,
-                                    hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_exists(hfsb_call *call, const void *args,
+                                      hfsb_err *err) {
     hfsb_str       path = ((const hfsbi_exists_args *)args)->path;
     hfsb_file_info info;
     hfsb_status    st = hfsb_file_stat(call->tools->place, path, &info, err);
@@ -53674,9 +55949,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK,
-        hfsbi_exists_params,
-        hfsbi_run_exists,
-        NULL};
+        hfsbi_exists_params};
     return &row;
 }
 
@@ -54211,8 +56484,8 @@ static int hfsbi_op_compare(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static hfsb_status hfsbi_run_edit_lines(hfsb_call *call, const void *args,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_edit_lines(hfsb_call *call, const void *args,
+                                          hfsb_err *err) {
     const hfsbi_edit_lines_args *a = (const hfsbi_edit_lines_args *)args;
     const hfsb_alloc            *alloc = &call->tools->alloc;
     hfsb_json_iter               it = hfsb_json_begin(a->ops);
@@ -54256,9 +56529,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit_lines(void) {
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST,
-        hfsbi_edit_lines_params,
-        hfsbi_run_edit_lines,
-        NULL};
+        hfsbi_edit_lines_params};
     return &row;
 }
 
@@ -54595,7 +56866,8 @@ static hfsb_status hfsbi_patch_report(hfsbi_patch_call *p) {
         }
         if (!c->note[0]) continue;
         hfsb_buf_printf(out, " %s", c->note);
-        st = hfsbi_result_add_diff(&p->call->result, hfsb_buf_str(&c->diff));
+        st = hfsbi_result_add_diff(&p->call->result, hfsb_buf_str(&c->diff),
+                                   false);
     }
     p->call->result.success = true;
     return st == HFSB_OK ? hfsb_buf_finish(out, mark) : st;
@@ -54726,8 +56998,8 @@ static const hfsbi_param hfsbi_patch_params[] = {
     HFSBI_PARAM_END};
 
 /* Retries when another call has changed a file meanwhile, as edit does. */
-static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
-                                         hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
+                                           hfsb_err *err) {
     const hfsbi_patch_args *a = (const hfsbi_patch_args *)args;
     unsigned                tries = 0;
     hfsb_status             st;
@@ -54751,9 +57023,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
-        hfsbi_patch_params,
-        hfsbi_run_apply_patch,
-        NULL};
+        hfsbi_patch_params};
     return &row;
 }
 
@@ -54816,6 +57086,10 @@ static bool hfsbi_finder_cut(const hfsbi_finder *f) {
     return f->end == HFSBI_WALK_LATE || f->end == HFSBI_WALK_CANCELLED;
 }
 
+HFSBI_FN const char *hfsbi_finder_all(const hfsb_call *call) {
+    return call->opts.names == HFSB_EDIT_NAMES_FLAGS ? "--all" : "all=true";
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
                                        const hfsbi_results_page *page,
                                        unsigned long long        shown,
@@ -54823,6 +57097,8 @@ HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
                                        const char               *what) {
     unsigned long long first = page->offset, next = first + shown;
     const char        *more = f->end == HFSBI_WALK_COMPLETE ? "" : "at least ";
+    const char        *by =
+        call->opts.names == HFSB_EDIT_NAMES_FLAGS ? "--offset " : "offset=";
     if (!shown && first && total)
         return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
                                  more, total, what);
@@ -54832,11 +57108,11 @@ HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
                                  next, more, total, what);
     if (!first)
         return hfsbi_finder_note(
-            call, "[first %llu of %s%llu%s; read on with offset=%llu]", next,
-            more, total, what, next);
+            call, "[first %llu of %s%llu%s; read on with %s%llu]", next,
+            more, total, what, by, next);
     return hfsbi_finder_note(
-        call, "[%llu-%llu of %s%llu%s; read on with offset=%llu]", first + 1,
-        next, more, total, what, next);
+        call, "[%llu-%llu of %s%llu%s; read on with %s%llu]", first + 1,
+        next, more, total, what, by, next);
 }
 
 /* Adds notes about folders not read and a walk stopped early. */
@@ -55129,8 +57405,9 @@ static hfsb_status hfsbi_glob_put_none(hfsb_call               *call,
                         "; \"~\" is not expanded: give the full path");
     if (g->finder.ignored)
         hfsb_buf_printf(&call->result.output,
-                        "; what .gitignore names was left out, all=true "
-                        "includes it");
+                        "; what .gitignore names was left out, %s "
+                        "includes it",
+                        hfsbi_finder_all(call));
     hfsb_buf_append_byte(&call->result.output, ')');
     return hfsb_buf_finish(&call->result.output, mark);
 }
@@ -55213,8 +57490,8 @@ static hfsb_status hfsbi_glob_begin(hfsb_call *call, hfsbi_glob_search *g,
     return hfsbi_glob_walk(call, g, err);
 }
 
-static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_glob_args *a = (const hfsbi_glob_args *)args;
     hfsbi_glob_search      g;
     hfsb_status            st;
@@ -55246,9 +57523,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_glob_params,
-        hfsbi_run_glob,
-        NULL};
+        hfsbi_glob_params};
     return &row;
 }
 
@@ -55679,7 +57954,7 @@ static void hfsbi_grep_put_skipped(const hfsbi_grep *g, hfsb_buf *sink) {
 }
 
 /* Appends why nothing matches, with the next step. */
-static hfsb_status hfsbi_grep_put_none(hfsbi_grep *g) {
+static hfsb_status hfsbi_grep_put_none(const hfsb_call *call, hfsbi_grep *g) {
     size_t mark = g->lines.out->len;
     hfsb_buf_printf(g->lines.out, "(no matches; %llu file%s searched",
                     g->searched, hfsbi_plural(g->searched));
@@ -55694,8 +57969,9 @@ static hfsb_status hfsbi_grep_put_none(hfsbi_grep *g) {
                               "folder");
     if (g->finder.ignored)
         hfsb_buf_printf(g->lines.out,
-                        "; what .gitignore names was left out, all=true "
-                        "includes it");
+                        "; what .gitignore names was left out, %s "
+                        "includes it",
+                        hfsbi_finder_all(call));
     hfsb_buf_append_byte(g->lines.out, ')');
     return hfsb_buf_finish(g->lines.out, mark);
 }
@@ -55722,7 +57998,7 @@ static unsigned long long hfsbi_grep_next(const hfsbi_grep *g) {
 /* Adds the notes and fields of the result. */
 static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
     hfsb_status st = HFSB_OK;
-    if (!g->files) st = hfsbi_grep_put_none(g);
+    if (!g->files) st = hfsbi_grep_put_none(call, g);
     if (st == HFSB_OK) st = hfsbi_grep_put_page(call, g);
     if (st == HFSB_OK && g->lines.bad_utf8)
         st = hfsbi_finder_note(call, "(bytes that are not UTF-8 are shown as "
@@ -55794,7 +58070,8 @@ static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {
 }
 
 /* Opens the pattern. HFSB_OK; else a message that helps to correct it. */
-static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
+static hfsb_status hfsbi_grep_pattern(const hfsb_call *call, hfsbi_grep *g,
+                                      hfsb_str               pattern,
                                       const hfsb_regex_opts *how,
                                       hfsb_err              *err) {
     hfsb_status st;
@@ -55804,11 +58081,15 @@ static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The pattern has a line feed in it, but lines are "
                           "searched one by one: give a part that is on one "
-                          "line, and context for the lines around it.");
+                          "line, and %scontext for the lines around it.",
+                          call->opts.names == HFSB_EDIT_NAMES_FLAGS ? "--"
+                                                                    : "");
     st = hfsb_regex_open(pattern, how, &g->lines.regex, err);
     if (st == HFSB_ARG && !how->literal)
-        hfsbi_err_add(err, " To search for the text as it is, set "
-                           "literal=true.");
+        hfsbi_err_add(err, " To search for the text as it is, %s.",
+                      call->opts.names == HFSB_EDIT_NAMES_FLAGS
+                          ? "give --literal"
+                          : "set literal=true");
     return st;
 }
 
@@ -55853,7 +58134,7 @@ static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
     g->path = a->path;
     g->lines.mode = hfsbi_grep_mode_of(a->mode);
     g->lines.context = (size_t)a->context;
-    st = hfsbi_grep_pattern(g, a->pattern, &how, err);
+    st = hfsbi_grep_pattern(call, g, a->pattern, &how, err);
     if (st == HFSB_OK) st = hfsbi_grep_include(g, &how.alloc, a->include, err);
     if (st == HFSB_OK)
         st = hfsbi_finder_begin(call, &g->finder, a->path, a->all, err);
@@ -55862,8 +58143,8 @@ static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
     return hfsbi_grep_run(call, g, err);
 }
 
-static hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_grep_args *a = (const hfsbi_grep_args *)args;
     hfsbi_grep             g;
     hfsb_status            st;
@@ -55890,9 +58171,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_grep_params,
-        hfsbi_run_grep,
-        NULL};
+        hfsbi_grep_params};
     return &row;
 }
 
@@ -55904,7 +58183,12 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
        lib/              dir - 2026-11-16T16:42Z lib/
        now -> main.c     link - 2026-11-16T16:42Z now -> main.c
 
-   Details triple the length of a listing, and a model rarely needs them.
+   Details triple the length of a listing, and a model rarely needs them. With
+   them the result has the same as data for programs, in the field `entries`:
+   the names as they are, which a line escapes and decorates:
+
+       {"name":"main.c","type":"file","size":1234,"time":1794847320}
+       {"name":"now","type":"link","target":"main.c","time":1794847320}
 
    The walk visits entries sorted by name, down to `depth` levels. Entries that
    .gitignore names are listed and marked, but ignored folders are not entered
@@ -55922,6 +58206,7 @@ typedef struct hfsbi_listing {
     bool               details;
     bool               full; /* the output has no room for more */
     hfsb_buf          *out;
+    hfsbi_build       *fields; /* `entries` is open in it once one is shown */
     unsigned long long found, shown;
 } hfsbi_listing;
 
@@ -55936,23 +58221,29 @@ static const char *hfsbi_type_word(mode_t mode) {
     return S_ISSOCK(mode) ? "socket" : "device";
 }
 
+/* The time of change, in seconds since 1970. */
+static long long hfsbi_changed(const struct stat *at) {
+    hfsb_file_info info;
+    hfsbi_file_info_fill(&info, at);
+    return info.changed;
+}
+
 /* Appends the time of change: "2026-11-16T16:42Z". */
 static void hfsbi_put_minute(hfsb_buf *sink, const struct stat *at) {
-    hfsb_file_info info;
-    hfsbi_date     d;
-    hfsbi_file_info_fill(&info, at);
-    d = hfsbi_date_of(info.changed);
+    hfsbi_date d = hfsbi_date_of(hfsbi_changed(at));
     hfsb_buf_printf(sink, "%04u-%02u-%02uT%02u:%02uZ", d.year, d.month, d.day,
                     d.hour, d.minute);
 }
 
-/* Appends the target of a symlink, or nothing if it cannot be read. */
-static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
-    char    target[PATH_MAX];
-    ssize_t n = readlinkat(dir, name, target, sizeof target);
-    if (n <= 0) return;
-    hfsb_buf_printf(sink, " -> ");
-    hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
+/* The target of a symlink, in space; empty for other files, and if it cannot
+   be read. */
+static hfsb_str hfsbi_link_target(const hfsbi_entry *entry,
+                                  const struct stat *at,
+                                  char               space[PATH_MAX]) {
+    ssize_t n = S_ISLNK(at->st_mode)
+                    ? readlinkat(entry->dir, entry->name, space, PATH_MAX)
+                    : 0;
+    return hfsb_str_make(space, n > 0 ? (size_t)n : 0);
 }
 
 /* Appends type, size and time of change: "file 1234 2026-11-16T16:42Z ". */
@@ -55965,28 +58256,54 @@ static void hfsbi_put_details(hfsb_buf *sink, const struct stat *at) {
     hfsb_buf_append_byte(sink, ' ');
 }
 
-/* Appends the line of an entry, or finds the output full. HFSB_OK or
-   HFSB_NOMEM. */
+/* Appends the line of an entry. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
-                                   const struct stat *at) {
-    size_t      mark = l->out->len;
-    hfsb_status st;
-    if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
+                                   const struct stat *at, hfsb_str target) {
+    size_t mark = l->out->len;
+    if (mark) hfsb_buf_append_byte(l->out, '\n');
     if (l->details) hfsbi_put_details(l->out, at);
     hfsbi_put_shown(l->out, entry->path);
     if (S_ISDIR(at->st_mode)) hfsb_buf_append_byte(l->out, '/');
-    if (S_ISLNK(at->st_mode))
-        hfsbi_put_target(l->out, entry->dir, entry->name);
+    if (target.len) hfsb_buf_printf(l->out, " -> ");
+    hfsbi_put_shown(l->out, target);
     if (entry->ignored) hfsb_buf_printf(l->out, " (ignored)");
-    st = hfsb_buf_finish(l->out, mark);
-    if (st != HFSB_OK) return st;
-    l->full = mark && l->out->len > l->page.bytes;
-    if (l->full) hfsb_buf_truncate(l->out, mark);
-    else l->shown++;
-    return HFSB_OK;
+    return hfsb_buf_finish(l->out, mark);
 }
 
 /* ---- entries ---- */
+
+/* Adds an entry to the fields. */
+static void hfsbi_list_data(hfsbi_build *b, const hfsbi_entry *entry,
+                            const struct stat *at, hfsb_str target) {
+    hfsbi_build_object(b, NULL);
+    hfsbi_build_str(b, "name", entry->path);
+    hfsbi_build_str(b, "type", hfsb_cstr(hfsbi_type_word(at->st_mode)));
+    if (S_ISREG(at->st_mode))
+        hfsbi_build_int(b, "size", (long long)at->st_size);
+    if (target.len) hfsbi_build_str(b, "target", target);
+    hfsbi_build_int(b, "time", hfsbi_changed(at));
+    if (entry->ignored) hfsbi_build_bool(b, "ignored", true);
+    hfsbi_build_end(b);
+}
+
+/* Shows an entry, or finds the output full. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_list_show(hfsbi_listing *l, const hfsbi_entry *entry,
+                                   const struct stat *at) {
+    char        space[PATH_MAX];
+    hfsb_str    target = hfsbi_link_target(entry, at, space);
+    size_t      mark = l->out->len;
+    hfsb_status st = hfsbi_list_line(l, entry, at, target);
+    if (st != HFSB_OK) return st;
+    l->full = mark && l->out->len > l->page.bytes;
+    if (l->full) {
+        hfsb_buf_truncate(l->out, mark);
+        return HFSB_OK;
+    }
+    if (l->details && !l->shown) hfsbi_build_array(l->fields, "entries");
+    if (l->details) hfsbi_list_data(l->fields, entry, at, target);
+    l->shown++;
+    return HFSB_OK;
+}
 
 /* Callback of the walk: lists an entry, skips one removed meanwhile. */
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
@@ -55999,7 +58316,7 @@ static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
         return HFSB_OK;
     l->found++;
-    return hfsbi_list_line(l, entry, &at);
+    return hfsbi_list_show(l, entry, &at);
 }
 
 /* Lists a path that is not a folder. */
@@ -56009,7 +58326,7 @@ static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
     entry.name = l->finder.spot.name;
     entry.path = path;
     if (l->found++ < l->page.offset) return HFSB_OK;
-    return hfsbi_list_line(l, &entry, &l->finder.spot.st);
+    return hfsbi_list_show(l, &entry, &l->finder.spot.st);
 }
 
 /* ---- the tool ---- */
@@ -56018,6 +58335,10 @@ static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
 static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
     unsigned long long next = l->page.offset + l->shown;
     hfsb_status        st = HFSB_OK;
+    if (l->details && !l->shown) {
+        hfsbi_build_array(l->fields, "entries");
+        hfsbi_build_end(l->fields);
+    }
     if (!l->found) st = hfsb_buf_printf(l->out, "(the folder is empty)");
     if (st == HFSB_OK)
         st = hfsbi_finder_page(call, &l->finder, &l->page, l->shown, l->found,
@@ -56055,13 +58376,14 @@ static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
     l->finder.user = l;
     st = S_ISDIR(l->finder.spot.st.st_mode) ? hfsbi_finder_run(&l->finder, err)
                                             : hfsbi_list_file(l, a->path);
+    if (l->details && l->shown) hfsbi_build_end(l->fields);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_list_end(call, l);
 }
 
-static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_list_args *a = (const hfsbi_list_args *)args;
     hfsbi_listing          l;
     hfsb_status            st;
@@ -56070,6 +58392,7 @@ static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
         hfsbi_results_page_make(call, a->offset, a->limit, HFSBI_LIST_LIMIT);
     l.details = a->details;
     l.out = &call->result.output;
+    l.fields = &call->fields;
     l.finder.spot.dir = -1;
     st = hfsbi_list_run(call, &l, a, err);
     hfsbi_finder_close(&l.finder);
@@ -56084,9 +58407,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK,
-        hfsbi_list_params,
-        hfsbi_run_list,
-        NULL};
+        hfsbi_list_params};
     return &row;
 }
 
@@ -56131,9 +58452,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
         NULL,
         HFSBI_TOOL_READS,
         0,
-        hfsbi_plan_params,
-        NULL,
-        NULL};
+        hfsbi_plan_params};
     return &row;
 }
 
@@ -56348,20 +58667,38 @@ enum {
 
 /* ---- shared ---- */
 
+/* True when the caller is the command line, and messages name its commands. */
+static bool hfsbi_undo_flags(const hfsb_call *call) {
+    return call->opts.names == HFSB_EDIT_NAMES_FLAGS;
+}
+
+/* Fails because the root has no checkpoint. */
+static hfsb_status hfsbi_undo_none(hfsb_call *call) {
+    if (hfsbi_undo_flags(call))
+        return hfsbi_result_fail(
+            &call->result, HFSB_NOT_FOUND,
+            "There are no checkpoints of %s. `hfsb edit` and `hfsb bash` take "
+            "none; `hfsb mcp --root DIR` and `hfsb-server --root DIR "
+            "--checkpoints on` do.",
+            hfsb_root_path(call->tools->place).ptr);
+    return hfsbi_result_fail(
+        &call->result, HFSB_REFUSED,
+        "There are no checkpoints: they are off. A person can start hfsb with "
+        "--checkpoints on.");
+}
+
 /* Begins a call that needs checkpoints. HFSB_OK; otherwise the result contains
    the reason, and *st is the status of the call. Leave it in either case. */
 static bool hfsbi_undo_enter(hfsb_call *call, hfsb_status *st, hfsb_err *err) {
     hfsbi_history *h = call->tools->history;
-    if (!h) {
-        *st = hfsbi_result_fail(
-            &call->result, HFSB_REFUSED,
-            "There are no checkpoints: they are off. A person can start "
-            "hfsb with --checkpoints on.");
+    *st = h ? hfsbi_history_enter(h, err) : HFSB_OK;
+    if (*st != HFSB_OK) {
+        *st = hfsbi_result_err(&call->result, err);
         return false;
     }
-    *st = hfsbi_history_enter(h, err);
-    if (*st == HFSB_OK) return true;
-    *st = hfsbi_result_err(&call->result, err);
+    if (h && (!h->no_create || hfsbi_history_floor(h, (uint64_t)-1)))
+        return true;
+    *st = hfsbi_undo_none(call);
     return false;
 }
 
@@ -56371,8 +58708,9 @@ static void hfsbi_undo_leave(hfsb_call *call) {
 
 /* Finds a checkpoint by number, by name, or as "first". HFSB_OK, or
    HFSB_NOT_FOUND with *err. */
-static hfsb_status hfsbi_undo_find(hfsbi_history *h, hfsb_str text,
+static hfsb_status hfsbi_undo_find(const hfsb_call *call, hfsb_str text,
                                    uint64_t *out, hfsb_err *err) {
+    hfsbi_history     *h = call->tools->history;
     unsigned long long number = 0;
     hfsbi_checkpoint   head;
     uint64_t          *list;
@@ -56392,7 +58730,9 @@ static hfsb_status hfsbi_undo_find(hfsbi_history *h, hfsb_str text,
     if (*out) return HFSB_OK;
     hfsbi_fail(err, HFSB_NOT_FOUND, 0, "There is no checkpoint \"");
     hfsbi_err_quote(err, text, HFSBI_CHECKPOINT_NAME);
-    hfsbi_err_add(err, "\": the tool checkpoints lists those that are kept.");
+    hfsbi_err_add(err, "\": %s lists those that are kept.",
+                  hfsbi_undo_flags(call) ? "`hfsb checkpoints`"
+                                         : "the tool checkpoints");
     return HFSB_NOT_FOUND;
 }
 
@@ -56442,8 +58782,8 @@ static const hfsbi_param hfsbi_checkpoint_params[] = {
                 name, NULL),
     HFSBI_PARAM_END};
 
-static hfsb_status hfsbi_run_checkpoint(hfsb_call *call, const void *args,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_checkpoint(hfsb_call *call, const void *args,
+                                          hfsb_err *err) {
     hfsb_str    name = ((const hfsbi_checkpoint_args *)args)->name;
     hfsb_status st;
     if (hfsbi_undo_enter(call, &st, err)) {
@@ -56473,9 +58813,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void) {
         NULL,
         HFSBI_TOOL_REPEATS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST | HFSBI_TOOL_HISTORY,
-        hfsbi_checkpoint_params,
-        hfsbi_run_checkpoint,
-        NULL};
+        hfsbi_checkpoint_params};
     return &row;
 }
 
@@ -56541,8 +58879,8 @@ static hfsb_status hfsbi_list_checkpoints(hfsb_call *call) {
                            count ? "" : "(no checkpoints yet)");
 }
 
-static hfsb_status hfsbi_run_checkpoints(hfsb_call *call, const void *args,
-                                         hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_checkpoints(hfsb_call *call, const void *args,
+                                           hfsb_err *err) {
     hfsb_status st;
     (void)args;
     if (hfsbi_undo_enter(call, &st, err)) st = hfsbi_list_checkpoints(call);
@@ -56560,9 +58898,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoints(void) {
          NULL,
          HFSBI_TOOL_READS,
          HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST | HFSBI_TOOL_HISTORY,
-         none,
-         hfsbi_run_checkpoints,
-         NULL};
+         none};
     return &row;
 }
 
@@ -56589,6 +58925,7 @@ typedef struct hfsbi_undo {
     hfsb_call       *call;
     hfsbi_history   *h;
     hfsbi_checkpoint head;   /* of the goal */
+    hfsbi_checkpoint step;   /* what is taken back; number 0: `to` was given */
     uint64_t         before; /* the checkpoint to take the undo back */
     bool             again;  /* it completes one that was interrupted */
     size_t           differ; /* paths that the scan before it did not show */
@@ -56602,7 +58939,7 @@ typedef struct hfsbi_undo {
 static hfsb_status hfsbi_undo_goal(hfsbi_undo *u, const hfsbi_undo_args *a,
                                    uint64_t *to, hfsb_err *err) {
     hfsbi_store_state *state = &u->h->state;
-    if (a->to.len) return hfsbi_undo_find(u->h, a->to, to, err);
+    if (a->to.len) return hfsbi_undo_find(u->call, a->to, to, err);
     *to = state->undo_to;
     if (*to && !a->path.len) {
         u->again = true;
@@ -56611,10 +58948,14 @@ static hfsb_status hfsbi_undo_goal(hfsbi_undo *u, const hfsbi_undo_args *a,
                    ? HFSB_OK
                    : hfsbi_fail_status(err, HFSB_NOMEM, "Undo");
     }
-    *to = hfsbi_history_back(u->h);
+    *to = hfsbi_history_back(u->h, &u->step);
     if (*to) return HFSB_OK;
     return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
-                      "Nothing to undo: there is no earlier checkpoint.");
+                      "Nothing to undo: no tool or command has changed files "
+                      "before checkpoint %llu, the present one. %s lists all.",
+                      (unsigned long long)state->at,
+                      hfsbi_undo_flags(u->call) ? "`hfsb checkpoints`"
+                                                : "The tool checkpoints");
 }
 
 /* Fails for a path that is neither in the goal nor there now. */
@@ -56682,15 +59023,18 @@ static hfsb_status hfsbi_undo_plan(hfsbi_undo *u, const hfsbi_undo_args *a,
 static hfsb_status hfsbi_undo_refuse(hfsbi_undo *u) {
     hfsb_tool_result *r = &u->call->result;
     size_t            n = u->plan.conflict_count;
+    bool              flags = hfsbi_undo_flags(u->call);
     hfsbi_result_fail(r, HFSB_STALE,
                       "Nothing was restored. %zu path%s changed since then, "
                       "by a person or by a command that still ran:\n",
                       n, n == 1 ? " has" : "s have");
     hfsb_buf_append(&r->error, hfsb_buf_str(&u->plan.conflicts));
     hfsb_buf_printf(&r->error,
-                    "%sTo overwrite %s, repeat it with force=true; "
-                    "restore other files alone with path.",
-                    n > 20 ? "...\n" : "", n == 1 ? "it" : "them");
+                    "%sTo overwrite %s, repeat it with %s; "
+                    "restore other files alone with %s.",
+                    n > 20 ? "...\n" : "", n == 1 ? "it" : "them",
+                    flags ? "--force" : "force=true",
+                    flags ? "--path" : "path");
     return r->error.status == HFSB_OK ? HFSB_OK : HFSB_NOMEM;
 }
 
@@ -56769,18 +59113,24 @@ static void hfsbi_undo_describe(const hfsbi_undo *u, hfsb_buf *out) {
     const hfsbi_restore *p = &u->plan;
     bool nothing = !p->done.changed && !p->done.created && !p->done.deleted;
     bool same = nothing && !p->kept && !p->held && !p->failed && !u->differ;
-    hfsb_buf_printf(out, "%s checkpoint %llu (%s)",
-                    u->again  ? "Completed the interrupted undo to"
-                    : same    ? "All files are already as in"
-                    : nothing ? "Nothing was restored of"
-                              : "Restored",
-                    (unsigned long long)u->head.number, u->head.by);
+    if (u->step.number && !nothing && !u->path.len)
+        hfsb_buf_printf(out, "Took back \"%s\", restored checkpoint %llu",
+                        u->step.by, (unsigned long long)u->head.number);
+    else
+        hfsb_buf_printf(out, "%s checkpoint %llu (after: %s)",
+                        u->again  ? "Completed the interrupted undo to"
+                        : same    ? "All files are already as in"
+                        : nothing ? "Nothing was restored of"
+                                  : "Restored",
+                        (unsigned long long)u->head.number, u->head.by);
     if (u->path.len) hfsb_buf_printf(out, " in ");
     hfsbi_put_shown(out, hfsb_buf_str(&u->path));
     if (!nothing) {
         hfsb_buf_printf(out, ": ");
         hfsbi_put_diff_count(out, p->done);
-        hfsb_buf_printf(out, ". To take this back: undo with to=%llu",
+        hfsb_buf_printf(out, ". To take this back: %s%llu",
+                        hfsbi_undo_flags(u->call) ? "hfsb undo "
+                                                  : "undo with to=",
                         (unsigned long long)u->before);
     }
     hfsb_buf_append_byte(out, '.');
@@ -56799,6 +59149,7 @@ static hfsb_status hfsbi_undo_report(hfsbi_undo *u) {
     hfsb_tool_result *r = &u->call->result;
     hfsbi_restore    *p = &u->plan;
     hfsbi_build      *b = &u->call->fields;
+    bool              flags = hfsbi_undo_flags(u->call);
     hfsbi_undo_describe(u, &r->output);
     hfsbi_build_int(b, "checkpoint", (long long)u->head.number);
     hfsbi_build_int(b, "before", (long long)u->before);
@@ -56811,13 +59162,14 @@ static hfsb_status hfsbi_undo_report(hfsbi_undo *u) {
                           p->failed, p->failed == 1 ? " was" : "s were",
                           p->notes.len ? p->notes.ptr : "");
     if (u->differ)
-        hfsbi_result_fail(r, HFSB_REFUSED,
-                          "%zu path%s still differ%s, in folders that were "
-                          "ignored or could not be read. To restore them "
-                          "too, repeat it with to=%llu and force=true.",
-                          u->differ, u->differ == 1 ? "" : "s",
-                          u->differ == 1 ? "s" : "",
-                          (unsigned long long)u->head.number);
+        hfsbi_result_fail(
+            r, HFSB_REFUSED,
+            "%zu path%s still differ%s, in folders that were "
+            "ignored or could not be read. To restore them "
+            "too, repeat it with %s%llu%s.",
+            u->differ, u->differ == 1 ? "" : "s", u->differ == 1 ? "s" : "",
+            flags ? "--force " : "to=", (unsigned long long)u->head.number,
+            flags ? "" : " and force=true");
     return r->output.status == HFSB_OK && r->error.status == HFSB_OK
                ? HFSB_OK
                : HFSB_NOMEM;
@@ -56860,8 +59212,8 @@ static hfsb_status hfsbi_undo_run(hfsbi_undo *u, const hfsbi_undo_args *a,
     return hfsbi_undo_report(u);
 }
 
-static hfsb_status hfsbi_run_undo(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_undo(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     hfsbi_undo  u;
     hfsb_status st;
     hfsbi_change_lock(call);
@@ -56895,9 +59247,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_undo(void) {
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST |
             HFSBI_TOOL_HISTORY,
-        hfsbi_undo_params,
-        hfsbi_run_undo,
-        NULL};
+        hfsbi_undo_params};
     return &row;
 }
 
@@ -57027,7 +59377,7 @@ static hfsb_status hfsbi_changes_load(hfsbi_changes            *c,
     if (st != HFSB_OK) return st;
     since = hfsbi_history_floor(h, h->began ? h->baseline : h->state.baseline);
     if (!since) since = h->state.at;
-    if (a->since.len) st = hfsbi_undo_find(h, a->since, &since, err);
+    if (a->since.len) st = hfsbi_undo_find(c->call, a->since, &since, err);
     if (st == HFSB_OK) st = hfsbi_undo_path(c->call, a->path, &c->path, err);
     if (st == HFSB_OK) st = hfsbi_history_scan(h, &c->now, err);
     if (st != HFSB_OK) return st;
@@ -57070,8 +59420,8 @@ static hfsb_status hfsbi_changes_run(hfsbi_changes            *c,
     return st == HFSB_OK ? hfsbi_changes_report(c) : st;
 }
 
-static hfsb_status hfsbi_run_changes(hfsb_call *call, const void *args,
-                                     hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_changes(hfsb_call *call, const void *args,
+                                       hfsb_err *err) {
     size_t        page = call->tools->limits.page;
     hfsbi_changes c;
     hfsb_status   st;
@@ -57104,9 +59454,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_changes(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST | HFSBI_TOOL_HISTORY,
-        hfsbi_changes_params,
-        hfsbi_run_changes,
-        NULL};
+        hfsbi_changes_params};
     return &row;
 }
 
@@ -57114,20 +59462,19 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_changes(void) {
 /* table.c - the list of tools, and their definitions for a model.
 
    Each tool describes itself in a row (hfsbi_tool) in its own file. Another
-   tool needs its row in the list below, and in tools_private.h its prototype
-   and one more in HFSBI_TOOLS. Definitions are written from the rows
-   in the shape of the caller's API. Their words are paid for in every request
-   of a model: all definitions together stay under 8,000 bytes in any format
-   (tested). Tools on request are left out of the list. */
+   tool needs its name in HFSBI_TOOL_LIST of tools_private.h. The functions of
+   the tools are in a table of their own, in call.c, so that a remote client
+   does not link them. Definitions are written from the rows in the shape of
+   the caller's API. Their words are paid for in every request of a model: all
+   definitions together stay under 8,000 bytes in any format (tested). Tools on
+   request are left out of the list. */
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
 static const hfsbi_tool_row hfsbi_tool_rows[HFSBI_TOOLS] = {
-    hfsbi_tool_bash,        hfsbi_tool_bash_output, hfsbi_tool_bash_input,
-    hfsbi_tool_kill,        hfsbi_tool_read,        hfsbi_tool_write,
-    hfsbi_tool_edit,        hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
-    hfsbi_tool_glob,        hfsbi_tool_grep,        hfsbi_tool_list,
-    hfsbi_tool_exists,      hfsbi_tool_edit_lines,  hfsbi_tool_checkpoint,
-    hfsbi_tool_checkpoints, hfsbi_tool_undo,        hfsbi_tool_changes};
+#define HFSBI_X(name, prepare) hfsbi_tool_##name,
+    HFSBI_TOOL_LIST(HFSBI_X)
+#undef HFSBI_X
+};
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i) {
     return hfsbi_tool_rows[i]();
@@ -57197,10 +59544,12 @@ static const char *const hfsbi_level_words[] = {
     "directory and the temporary directory, and reads system folders; by "
     "default without network"};
 
-/* The description with "{shell}" and "{confined}" replaced. */
-static void hfsbi_put_description(const char *text, const char *shell,
-                                  hfsb_confine_level level, hfsb_buf *out) {
+HFSBI_FN void hfsbi_tool_put_description(const hfsbi_tool  *t,
+                                         const char        *shell,
+                                         hfsb_confine_level level,
+                                         hfsb_buf          *out) {
     const char *names[2] = {"{shell}", "{confined}"}, *values[2];
+    const char *text = !shell && t->remote ? t->remote : t->description;
     hfsb_buf    words = HFSB_INIT;
     size_t      i;
     words.alloc = out->alloc;
@@ -57229,8 +59578,7 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
     hfsb_buf_printf(out, "{\"name\":\"%s\"", t->name);
     if (mcp) hfsb_buf_printf(out, ",\"title\":\"%s\"", t->title);
     hfsb_buf_printf(out, ",\"description\":");
-    hfsbi_put_description(!shell && t->remote ? t->remote : t->description,
-                          shell, level, out);
+    hfsbi_tool_put_description(t, shell, level, out);
     hfsb_buf_printf(out, ",\"%s\":", hfsbi_formats[format].schema_key);
     hfsbi_params_schema(t->params, hfsbi_schema_of(format), out);
     if (strict) hfsb_buf_printf(out, ",\"strict\":true");
@@ -57260,6 +59608,18 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
     st = hfsb_buf_finish(out, mark);
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Tool definitions");
+}
+
+HFSBI_FN void hfsbi_tools_list(const hfsbi_tool *const *more, size_t count,
+                               hfsb_buf *out) {
+    size_t mark = out->len, i;
+    for (i = 0; i < HFSBI_TOOLS + count; i++) {
+        const hfsbi_tool *t =
+            i < HFSBI_TOOLS ? hfsbi_tool_rows[i]() : more[i - HFSBI_TOOLS];
+        if (i < HFSBI_TOOLS && (t->flags & HFSBI_TOOL_ON_REQUEST)) continue;
+        hfsb_buf_printf(out, "%s%s", i ? ", " : "The tools are: ", t->name);
+    }
+    if (out->status != HFSB_OK) hfsb_buf_truncate(out, mark);
 }
 
 hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
@@ -57292,13 +59652,161 @@ hfsb_status hfsb_tools_define_one(hfsb_str name, hfsb_tools_format format,
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Without MSG_NOSIGNAL the socket has SO_NOSIGPIPE, or hfsbi_signal_guard
-   protects the send. */
-#ifdef MSG_NOSIGNAL
-#define HFSBI_NET_SEND_FLAGS MSG_NOSIGNAL
-#else
-#define HFSBI_NET_SEND_FLAGS 0
-#endif
+/* ---- socket.c ---- */
+
+/* A description of a network errno, where the system's own is unclear. */
+HFSBI_FN const char *hfsbi_net_text(int code);
+
+/* Connects until the deadline on hfsb_clock_ms(); ms is how long that is, for
+   the message. HFSB_OK, or as perform() has it, with nothing left open. */
+HFSBI_FN hfsb_status hfsbi_socket_dial(const char *host, unsigned port,
+                                       long long ms, long long deadline,
+                                       const hfsb_cancel *cancel, int *fd,
+                                       hfsb_err *err);
+
+/* Connects to a Unix socket, until the deadline. As above. */
+HFSBI_FN hfsb_status hfsbi_socket_dial_unix(const char        *path,
+                                            long long          deadline,
+                                            const hfsb_cancel *cancel, int *fd,
+                                            hfsb_err *err);
+/* Two connected sockets that do not block; false with errno. */
+HFSBI_FN bool hfsbi_socket_pair(int fds[2]);
+
+/* Sends up to two views. Returns as send() does; never raises SIGPIPE. */
+HFSBI_FN ssize_t hfsbi_socket_send(int fd, hfsb_str a, hfsb_str b);
+
+/* Makes a stream of a connected socket, which it takes over. HFSB_OK or
+   HFSB_NOMEM: the socket is closed. */
+HFSBI_FN hfsb_status hfsbi_socket_stream_open(int *fd, const hfsb_alloc *alloc,
+                                              hfsb_stream *out, hfsb_err *err);
+
+enum { HFSBI_STREAM_HEAD = 16384, HFSBI_STREAM_FIELDS = 100 };
+
+/* The request at the beginning of a stream; stream, until and cancel are set
+   before. Large: not for the stack of a thread. */
+typedef struct hfsbi_stream_ask {
+    const hfsb_stream *stream;
+    long long          until; /* on hfsb_clock_ms() */
+    const hfsb_cancel *cancel;
+    hfsb_http_head     head; /* of the reply: views of `in` */
+    hfsb_http_field    fields[HFSBI_STREAM_FIELDS];
+    char               in[HFSBI_STREAM_HEAD];
+    size_t have, at; /* bytes that came; where those after the head begin */
+} hfsbi_stream_ask;
+
+/* Sends the request and reads the head of its reply, whatever its status.
+   HFSB_OK; HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED; HFSB_REMOTE: it is not
+   valid HTTP. */
+HFSBI_FN hfsb_status hfsbi_stream_ask_run(hfsbi_stream_ask *ask,
+                                          hfsb_str method, hfsb_str request,
+                                          hfsb_err *err);
+
+/* ---- websocket.c: a client's WebSocket ---- */
+
+typedef struct hfsbi_ws_client hfsbi_ws_client;
+
+/* Connects to call->url, http or https, and upgrades, with call->fields,
+   within connect_ms (0: 30,000) in all or until cancel. *status gets the HTTP
+   status of the reply, 0 without one. max: bytes of a message (0: 16 MiB).
+   HFSB_OK; HFSB_REFUSED: the transport has no streams; HFSB_REMOTE: the status
+   is not 101, or the reply is invalid; else as hfsb_transport. */
+HFSBI_FN hfsb_status hfsbi_ws_client_open(const hfsb_transport *transport,
+                                          const hfsb_http_call *call,
+                                          size_t max, const hfsb_alloc *alloc,
+                                          hfsbi_ws_client **out, int *status,
+                                          hfsb_err *err);
+/* Closes the connection without a word. NULL is allowed. */
+HFSBI_FN void hfsbi_ws_client_free(hfsbi_ws_client *ws);
+/* To be polled: for reading, and while hfsbi_ws_client_waits() for writing. */
+HFSBI_FN int  hfsbi_ws_client_fd(const hfsbi_ws_client *ws);
+HFSBI_FN bool hfsbi_ws_client_waits(const hfsbi_ws_client *ws);
+
+/* The next event, as hfsbi_ws_next(); MORE: nothing now. Pings are answered
+   here, and reported only as a sign of life. HFSB_OK; HFSB_LOST; HFSB_SYNTAX
+   or HFSB_LIMIT with the event BAD: frame->code is for the close. */
+HFSBI_FN hfsb_status hfsbi_ws_client_next(hfsbi_ws_client *ws,
+                                          hfsbi_ws_event  *event,
+                                          hfsbi_ws_frame  *frame,
+                                          hfsb_err        *err);
+
+/* Sends as much of a text message as fits, from its byte *at on, and moves
+   *at. True in *whole: all of it has left. Repeat it with the same message
+   until then, and close only after. HFSB_OK or HFSB_LOST. */
+HFSBI_FN hfsb_status hfsbi_ws_client_send(hfsbi_ws_client *ws,
+                                          hfsb_str message, size_t *at,
+                                          bool *whole, hfsb_err *err);
+/* The same for a message that may be binary. */
+HFSBI_FN hfsb_status hfsbi_ws_client_send_as(hfsbi_ws_client *ws, bool text,
+                                             hfsb_str message, size_t *at,
+                                             bool *whole, hfsb_err *err);
+/* Sends what was begun, and answers to pings. HFSB_OK or HFSB_LOST. */
+HFSBI_FN hfsb_status hfsbi_ws_client_flush(hfsbi_ws_client *ws, hfsb_err *err);
+/* Sends a ping, or begins the end with a close (only once), at the next
+   flush. */
+HFSBI_FN void hfsbi_ws_client_ping(hfsbi_ws_client *ws);
+HFSBI_FN void hfsbi_ws_client_close(hfsbi_ws_client *ws, unsigned code);
+
+/* ---- pipe_name.c: commands that lead to another machine ---- */
+
+typedef struct hfsbi_pipe_words {
+    hfsb_buf text; /* the words, each with its NUL */
+    size_t   count;
+} hfsbi_pipe_words;
+
+/* Appends a word; a failure stays in w->text. */
+HFSBI_FN void hfsbi_pipe_add(hfsbi_pipe_words *w, hfsb_str word);
+/* Appends the words of the command for "ssh:HOST" and the like. HFSB_OK;
+   HFSB_ARG: it is not such a name; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_pipe_name(hfsb_str name, hfsbi_pipe_words *w,
+                                     hfsb_err *err);
+
+/* ---- mux.c: connections through a pipe ---- */
+
+typedef struct hfsbi_mux hfsbi_mux;
+
+typedef enum hfsbi_mux_end {
+    HFSBI_MUX_RUNS,
+    HFSBI_MUX_BROKE,   /* the pipe ended, was silent for too long, or carried
+                          what is no frame */
+    HFSBI_MUX_SAID_BYE /* the client needs the server no more */
+} hfsbi_mux_end;
+
+typedef struct hfsbi_mux_opts {
+    hfsbi_loop *loop;
+    /* Connects a socket that does not block, for a stream that the peer opens.
+       HFSB_CONNECT: the pipe is over; any other failure ends that stream
+       alone. (NULL: this side is the client) */
+    hfsb_status (*accept)(void *user, int *fd);
+    /* Tests that socket, see hfsb_pipe_serve_opts. (NULL: no test) */
+    hfsb_status (*prove)(void *user, int fd, void *room);
+    size_t proof_room;
+    /* Called once in the loop when the pipe is over and all sockets are
+       closed. Must not close the mux. */
+    void (*over)(void *user, hfsbi_mux_end end);
+    void      *user;
+    long long  beat_ms; /* without a byte sent, then a sign of life
+                           (0: 15,000) */
+    long long  lost_ms; /* without a byte heard, then the pipe is over
+                           (0: 45,000; with accept 300,000) */
+    hfsb_alloc alloc;
+} hfsbi_mux_opts;
+
+/* Pumps between the pipe and sockets; takes over *in and *out, which become
+   -1, also on failure. HFSB_OK; HFSB_NOMEM; HFSB_IO. This and all below under
+   the lock of the loop. */
+HFSBI_FN hfsb_status hfsbi_mux_open(const hfsbi_mux_opts *opts, int *in,
+                                    int *out, hfsbi_mux **mux, hfsb_err *err);
+/* Closes the pipe and all sockets. NULL is allowed. */
+HFSBI_FN void hfsbi_mux_close(hfsbi_mux *m);
+/* Opens a stream; *fd is a connected socket that does not block. HFSB_OK;
+   HFSB_CONNECT: the pipe is over; HFSB_BUSY; HFSB_NOMEM; HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_mux_connect(hfsbi_mux *m, int *fd, hfsb_err *err);
+/* False once the pipe is over. */
+HFSBI_FN bool hfsbi_mux_runs(const hfsbi_mux *m);
+/* Ends the server on the other side. */
+HFSBI_FN void hfsbi_mux_bye(hfsbi_mux *m);
+/* Takes bytes as if they had come from the pipe. */
+HFSBI_FN void hfsbi_mux_feed(hfsbi_mux *m, hfsb_str in);
 
 /* ---- calls, for every transport ---- */
 
@@ -57377,6 +59885,407 @@ HFSBI_FN hfsb_status hfsbi_retry_wait(hfsbi_retry *retry);
 
 /* Starts over: the next failure is the first again. */
 HFSBI_FN void hfsbi_retry_reset(hfsbi_retry *retry);
+
+/* ---- src/net/socket.c ---- */
+/* socket.c - sockets of the built-in transport: looking up a name, connecting,
+   sending; and streams.
+
+   A stream is a connection on which a protocol other than HTTP is spoken. It
+   begins with one request all the same: CONNECT to a proxy, the upgrade to
+   WebSocket. hfsbi_stream_ask() sends it on any stream and reads the head of
+   its reply, and not one byte too few or too many counts as the head: bytes
+   that follow it are left for the protocol that comes. */
+/* ---- errors ---- */
+
+HFSBI_FN const char *hfsbi_net_text(int code) {
+    switch (code) {
+    case ECONNREFUSED: return "connection refused";
+    case ECONNRESET: return "connection reset by the peer";
+    case ECONNABORTED: return "connection aborted";
+    case EPIPE: return "connection closed by the peer";
+    case ETIMEDOUT: return "the peer does not respond";
+    case EHOSTUNREACH: return "no route to the host";
+    case EHOSTDOWN: return "the host is down";
+    case ENETUNREACH: return "network unreachable";
+    case ENETDOWN: return "the network is down";
+    case EADDRNOTAVAIL: return "no address to connect from";
+    case EAFNOSUPPORT: return "this kind of address is not supported here";
+    default: return hfsbi_os_text(code);
+    }
+}
+
+/* A description of a getaddrinfo() error; gai_strerror() depends on the
+   locale. */
+static const char *hfsbi_lookup_text(int code) {
+    switch (code) {
+    case EAI_NONAME: return "no such name";
+    case EAI_AGAIN: return "temporary failure in name resolution";
+    case EAI_FAIL: return "name resolution failed";
+    default: return "the name has no usable address";
+    }
+}
+
+/* ---- connecting ---- */
+
+/* A socket, close-on-exec, that does not block; -1 with errno. */
+static int hfsbi_socket_new(int family, int protocol) {
+    int fd, one = 1;
+#ifdef HFSBI_LINUX
+    fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+    fd = hfsbi_fd_above_2(fd);
+#else
+    fd = hfsbi_fd_above_2(socket(family, SOCK_STREAM, protocol));
+    if (fd >= 0 &&
+        (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || !hfsbi_set_nonblocking(fd)))
+        hfsbi_close(&fd);
+#endif
+    if (fd < 0) return -1;
+    if (family != AF_UNIX)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+#ifdef SO_NOSIGPIPE
+    (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
+#endif
+    return fd;
+}
+
+/* The kernel may give a connecting socket the very port it connects to, when
+   nobody listens there: the socket is then connected to itself. */
+static bool hfsbi_socket_is_its_own_peer(int fd) {
+    struct sockaddr_storage here, there;
+    socklen_t               a = sizeof here, b = sizeof there;
+    memset(&here, 0, sizeof here);
+    memset(&there, 0, sizeof there);
+    return getsockname(fd, (struct sockaddr *)(void *)&here, &a) == 0 &&
+           getpeername(fd, (struct sockaddr *)(void *)&there, &b) == 0 &&
+           a == b && !memcmp(&here, &there, a);
+}
+
+/* The result of a non-blocking connect() that has finished: 0 or an errno. */
+static int hfsbi_socket_outcome(int fd) {
+    int       code = 0;
+    socklen_t len = sizeof code;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &len) != 0) return errno;
+    return code;
+}
+
+/* Connects to one address. HFSB_OK with *fd; HFSB_TIMEOUT, HFSB_CANCELLED;
+   HFSB_CONNECT, HFSB_BUSY, HFSB_NOMEM or HFSB_IO with an errno in *code. */
+static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
+                                        long long              until,
+                                        const hfsb_cancel *cancel, int *fd,
+                                        int *code) {
+    hfsb_status st = HFSB_OK;
+    short       ready;
+    *fd = hfsbi_socket_new(a->ai_family, a->ai_protocol);
+    *code = errno;
+    if (*fd < 0) {
+        st = hfsbi_os_status(*code);
+        return st == HFSB_BUSY || st == HFSB_NOMEM ? st : HFSB_CONNECT;
+    }
+    *code = 0;
+    if (connect(*fd, a->ai_addr, a->ai_addrlen) != 0) {
+        *code = errno;
+        if (*code == EINPROGRESS || *code == EINTR) {
+            st = hfsbi_wait_fd(*fd, POLLOUT, until, cancel, &ready);
+            *code = st == HFSB_OK ? hfsbi_socket_outcome(*fd) : 0;
+        }
+    }
+    if (st == HFSB_OK && !*code && hfsbi_socket_is_its_own_peer(*fd))
+        *code = ECONNREFUSED;
+    if (st == HFSB_OK && *code) st = HFSB_CONNECT;
+    if (st != HFSB_OK) hfsbi_close(fd);
+    return st;
+}
+
+/* Resolves a host; the caller frees *list. */
+static hfsb_status hfsbi_socket_lookup(const char *name, unsigned number,
+                                       struct addrinfo **list, hfsb_err *err) {
+    struct addrinfo hints;
+    const char     *host = name;
+    char            port[8];
+    int             code;
+    /* RFC 6761: every name below localhost is this machine */
+    if (hfsb_str_ends(hfsb_cstr(host), HFSB_LIT(".localhost")))
+        host = "127.0.0.1";
+    memset(&hints, 0, sizeof hints);
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    (void)snprintf(port, sizeof port, "%u", number % 65536);
+    code = getaddrinfo(host, port, &hints, list);
+    if (code) { /* not a numeric address: a name */
+        hints.ai_flags = AI_NUMERICSERV;
+        code = getaddrinfo(host, port, &hints, list);
+    }
+    if (!code) return HFSB_OK;
+    *list = NULL;
+    if (code == EAI_MEMORY)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "lookup of a name");
+    if (code == EAI_SYSTEM && hfsbi_os_status(errno) == HFSB_BUSY)
+        return hfsbi_fail_os(err, errno, "Cannot look up %s", name);
+    return hfsbi_fail(err, HFSB_CONNECT, 0, "No connection to %s:%u: %s.",
+                      name, number, hfsbi_lookup_text(code));
+}
+
+HFSBI_FN hfsb_status hfsbi_socket_dial(const char *host, unsigned port,
+                                       long long ms, long long deadline,
+                                       const hfsb_cancel *cancel, int *fd,
+                                       hfsb_err *err) {
+    struct addrinfo *list = NULL, *a;
+    hfsb_status      st = hfsbi_socket_lookup(host, port, &list, err);
+    int              code = 0, left = 0;
+    if (st != HFSB_OK) return st;
+    for (a = list; a; a = a->ai_next) left++;
+    st = HFSB_CONNECT;
+    for (a = list; a; a = a->ai_next, left--) {
+        /* an address that never answers must leave time for the others */
+        long long now = hfsb_clock_ms(), until = deadline;
+        if (left > 1 && until > now) until = now + (until - now) / left;
+        st = hfsbi_socket_connect(a, until, cancel, fd, &code);
+        if (st != HFSB_CONNECT && (st != HFSB_TIMEOUT || left == 1)) break;
+    }
+    freeaddrinfo(list);
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    if (st == HFSB_CANCELLED)
+        return hfsbi_fail(err, st, 0, "Cancelled while connecting to %s:%u.",
+                          host, port);
+    if (st == HFSB_TIMEOUT)
+        return hfsbi_fail(err, st, 0, "No connection to %s:%u within %lld ms.",
+                          host, port, ms);
+    return hfsbi_fail(err, st, 0, "No connection to %s:%u: %s.", host, port,
+                      hfsbi_net_text(code));
+}
+
+HFSBI_FN hfsb_status hfsbi_socket_dial_unix(const char        *path,
+                                            long long          deadline,
+                                            const hfsb_cancel *cancel, int *fd,
+                                            hfsb_err *err) {
+    struct sockaddr_un a;
+    size_t             len = strlen(path);
+    unsigned           tries = 0;
+    int                code = 0;
+    memset(&a, 0, sizeof a);
+    if (!len || len >= sizeof a.sun_path)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The path of a Unix socket has 1 to %zu bytes.",
+                          sizeof a.sun_path - 1);
+    a.sun_family = AF_UNIX;
+    memcpy(a.sun_path, path, len + 1);
+    *fd = hfsbi_socket_new(AF_UNIX, 0);
+    if (*fd < 0) return hfsbi_fail_os(err, errno, "Cannot open a socket");
+    /* EAGAIN: many wait to be accepted; there is nothing to poll for */
+    while (connect(*fd, (struct sockaddr *)(void *)&a, sizeof a) != 0) {
+        code = errno;
+        if (code == EISCONN) code = 0; /* after EINTR */
+        if (!code) break;
+        if ((code != EAGAIN && code != EINTR) || hfsb_clock_ms() >= deadline ||
+            hfsb_cancel_is_set(cancel))
+            break;
+        code = 0;
+        hfsbi_pause(tries++);
+    }
+    if (!code) return hfsbi_ok(err);
+    hfsbi_close(fd);
+    if (hfsb_cancel_is_set(cancel))
+        return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                          "Cancelled while connecting to %s.", path);
+    return hfsbi_fail(err, code == EAGAIN ? HFSB_TIMEOUT : HFSB_CONNECT, 0,
+                      "No connection to %s: %s.", path, hfsbi_net_text(code));
+}
+
+HFSBI_FN bool hfsbi_socket_pair(int fds[2]) {
+    int  i, one = 1, type = SOCK_STREAM;
+    bool ok = true;
+#ifdef HFSBI_LINUX
+    type |= SOCK_CLOEXEC | SOCK_NONBLOCK;
+#endif
+    fds[0] = fds[1] = -1;
+    if (socketpair(AF_UNIX, type, 0, fds) != 0) return false;
+    for (i = 0; i < 2; i++) {
+        fds[i] = hfsbi_fd_above_2(fds[i]);
+        ok = ok && fds[i] >= 0;
+#ifndef HFSBI_LINUX
+        ok = ok && fcntl(fds[i], F_SETFD, FD_CLOEXEC) == 0 &&
+             hfsbi_set_nonblocking(fds[i]);
+#endif
+#ifdef SO_NOSIGPIPE
+        (void)setsockopt(fds[i], SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
+#else
+        (void)one;
+#endif
+    }
+    if (ok) return true;
+    hfsbi_close(&fds[0]);
+    hfsbi_close(&fds[1]);
+    return false;
+}
+
+/* ---- sending ---- */
+
+HFSBI_FN ssize_t hfsbi_socket_send(int fd, hfsb_str a, hfsb_str b) {
+    struct iovec  v[2];
+    struct msghdr m;
+    ssize_t       n;
+#if !defined(MSG_NOSIGNAL) && !defined(SO_NOSIGPIPE)
+    hfsbi_signal_guard guard;
+    hfsbi_signal_guard_begin(&guard);
+#endif
+    memset(&m, 0, sizeof m);
+    v[0].iov_base = (void *)(uintptr_t)a.ptr;
+    v[0].iov_len = a.len;
+    v[1].iov_base = (void *)(uintptr_t)b.ptr;
+    v[1].iov_len = b.len;
+    m.msg_iov = a.len ? v : v + 1;
+    m.msg_iovlen = a.len && b.len ? 2 : 1;
+    do n = sendmsg(fd, &m, HFSBI_MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+#if !defined(MSG_NOSIGNAL) && !defined(SO_NOSIGPIPE)
+    hfsbi_signal_guard_end(&guard);
+#endif
+    return n;
+}
+
+/* ---- a stream on a socket ---- */
+
+typedef struct hfsbi_socket_stream {
+    hfsb_alloc alloc;
+    int        fd;
+} hfsbi_socket_stream;
+
+static hfsb_status hfsbi_socket_stream_lost(int code, hfsb_err *err) {
+    return hfsbi_fail(err, HFSB_LOST, 0, "The connection ended%s%s.",
+                      code ? ": " : "", code ? hfsbi_net_text(code) : "");
+}
+
+static hfsb_status hfsbi_socket_stream_send(void *user, hfsb_str bytes,
+                                            size_t *done, hfsb_err *err) {
+    const hfsbi_socket_stream *s = (const hfsbi_socket_stream *)user;
+    ssize_t n = hfsbi_socket_send(s->fd, bytes, hfsb_str_make(NULL, 0));
+    *done = n > 0 ? (size_t)n : 0;
+    if (n >= 0 || errno == EAGAIN || errno == EWOULDBLOCK) return HFSB_OK;
+    return hfsbi_socket_stream_lost(errno, err);
+}
+
+static hfsb_status hfsbi_socket_stream_receive(void *user, char *ptr,
+                                               size_t room, size_t *done,
+                                               hfsb_err *err) {
+    const hfsbi_socket_stream *s = (const hfsbi_socket_stream *)user;
+    ssize_t                    n;
+    do n = recv(s->fd, ptr, room, 0);
+    while (n < 0 && errno == EINTR);
+    *done = n > 0 ? (size_t)n : 0;
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)))
+        return HFSB_OK;
+    return hfsbi_socket_stream_lost(n < 0 ? errno : 0, err);
+}
+
+static void hfsbi_socket_stream_close(void *user) {
+    hfsbi_socket_stream *s = (hfsbi_socket_stream *)user;
+    hfsb_alloc           alloc = s->alloc;
+    hfsbi_close(&s->fd);
+    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+}
+
+HFSBI_FN hfsb_status hfsbi_socket_stream_open(int *fd, const hfsb_alloc *alloc,
+                                              hfsb_stream *out,
+                                              hfsb_err    *err) {
+    hfsbi_socket_stream *s =
+        (hfsbi_socket_stream *)hfsbi_array(alloc, 1, sizeof *s);
+    memset(out, 0, sizeof *out);
+    if (!s) {
+        hfsbi_close(fd);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "connection");
+    }
+    s->alloc = *alloc;
+    s->fd = *fd;
+    *fd = -1;
+    out->fd = s->fd;
+    out->send = hfsbi_socket_stream_send;
+    out->receive = hfsbi_socket_stream_receive;
+    out->close = hfsbi_socket_stream_close;
+    out->user = s;
+    return HFSB_OK;
+}
+
+void hfsb_stream_close(hfsb_stream *stream) {
+    if (stream->close) stream->close(stream->user);
+    memset(stream, 0, sizeof *stream);
+    stream->fd = -1;
+}
+
+/* ---- the request at its beginning ---- */
+
+static hfsb_status hfsbi_stream_wait(const hfsbi_stream_ask *ask, short events,
+                                     hfsb_err *err) {
+    short       ready;
+    hfsb_status st = hfsbi_wait_fd(ask->stream->fd, events, ask->until,
+                                   ask->cancel, &ready);
+    if (st == HFSB_OK) return st;
+    return hfsbi_fail(err, st, 0,
+                      st == HFSB_TIMEOUT ? "No answer came in time."
+                      : st == HFSB_CANCELLED
+                          ? "Cancelled before an answer came."
+                          : "Cannot wait for the connection.");
+}
+
+static hfsb_status hfsbi_stream_say(const hfsbi_stream_ask *ask,
+                                    hfsb_str request, hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      n;
+    while (request.len && st == HFSB_OK) {
+        st = ask->stream->send(ask->stream->user, request, &n, err);
+        if (st != HFSB_OK) break;
+        request = hfsb_str_slice(request, n, request.len);
+        if (!n) st = hfsbi_stream_wait(ask, POLLOUT, err);
+    }
+    return st;
+}
+
+/* Parses what has come. *over: the head of the final reply is complete. */
+static hfsb_status hfsbi_stream_parse(hfsbi_stream_ask *ask,
+                                      hfsb_http_parser *parser, bool *over,
+                                      hfsb_err *err) {
+    hfsb_str piece = HFSB_INIT;
+    hfsb_err why;
+    for (;;) {
+        size_t          used = 0;
+        hfsb_http_event event = hfsb_http_next(
+            parser, hfsb_str_make(ask->in + ask->at, ask->have - ask->at),
+            ask->fields, HFSBI_STREAM_FIELDS, &ask->head, &piece, &used, &why);
+        ask->at += used;
+        if (event == HFSB_HTTP_MORE) break;
+        if (event == HFSB_HTTP_BAD)
+            return hfsbi_fail(err, HFSB_REMOTE, 0, "Invalid reply: %s",
+                              why.msg);
+        *over = event == HFSB_HTTP_HEAD &&
+                (ask->head.status == 101 || ask->head.status >= 200);
+        if (*over) return HFSB_OK;
+    }
+    if (ask->have < sizeof ask->in) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_REMOTE, 0,
+                      "Invalid reply: its head has more than %zu bytes.",
+                      sizeof ask->in);
+}
+
+HFSBI_FN hfsb_status hfsbi_stream_ask_run(hfsbi_stream_ask *ask,
+                                          hfsb_str method, hfsb_str request,
+                                          hfsb_err *err) {
+    hfsb_http_parser parser;
+    bool             over = false;
+    hfsb_status      st = hfsbi_stream_say(ask, request, err);
+    size_t           n;
+    ask->have = ask->at = 0;
+    hfsb_http_parser_init_reply(&parser, NULL);
+    hfsb_http_parser_begin_reply(&parser, method);
+    while (st == HFSB_OK && !over) {
+        st = ask->stream->receive(ask->stream->user, ask->in + ask->have,
+                                  sizeof ask->in - ask->have, &n, err);
+        if (st != HFSB_OK) break;
+        ask->have += n;
+        st = n ? hfsbi_stream_parse(ask, &parser, &over, err)
+               : hfsbi_stream_wait(ask, POLLIN, err);
+    }
+    return st;
+}
 
 /* ---- src/net/proxy.c ---- */
 /* proxy.c - the proxy that the environment names, and the hosts that are
@@ -57562,175 +60471,13 @@ typedef struct hfsbi_net {
     hfsb_alloc       alloc;
     hfsb_http_limits limits; /* of replies */
     hfsbi_proxy      proxy;
+    hfsb_net_opts    o;    /* unix_path (in `path`), dial and user */
+    hfsb_buf         path;
     pthread_mutex_t  lock; /* protects the pool: */
     hfsbi_link      *kept; /* most recently used first */
     size_t           count, max_kept;
     long long        kept_ms;
 } hfsbi_net;
-
-/* ---- errors ---- */
-
-/* A description of a network errno, where the system's own is unclear. */
-static const char *hfsbi_net_text(int code) {
-    switch (code) {
-    case ECONNREFUSED: return "connection refused";
-    case ECONNRESET: return "connection reset by the peer";
-    case ECONNABORTED: return "connection aborted";
-    case EPIPE: return "connection closed by the peer";
-    case ETIMEDOUT: return "the peer does not respond";
-    case EHOSTUNREACH: return "no route to the host";
-    case EHOSTDOWN: return "the host is down";
-    case ENETUNREACH: return "network unreachable";
-    case ENETDOWN: return "the network is down";
-    case EADDRNOTAVAIL: return "no address to connect from";
-    case EAFNOSUPPORT: return "this kind of address is not supported here";
-    default: return hfsbi_os_text(code);
-    }
-}
-
-/* A description of a getaddrinfo() error; gai_strerror() depends on the
-   locale. */
-static const char *hfsbi_lookup_text(int code) {
-    switch (code) {
-    case EAI_NONAME: return "no such name";
-    case EAI_AGAIN: return "temporary failure in name resolution";
-    case EAI_FAIL: return "name resolution failed";
-    default: return "the name has no usable address";
-    }
-}
-
-/* ---- connecting ---- */
-
-static int hfsbi_socket_open(const struct addrinfo *a) {
-    int fd, one = 1;
-#ifdef HFSBI_LINUX
-    fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                a->ai_protocol);
-    fd = hfsbi_fd_above_2(fd);
-#else
-    fd =
-        hfsbi_fd_above_2(socket(a->ai_family, a->ai_socktype, a->ai_protocol));
-    if (fd >= 0 &&
-        (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || !hfsbi_set_nonblocking(fd)))
-        hfsbi_close(&fd);
-#endif
-    if (fd < 0) return -1;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-#ifdef SO_NOSIGPIPE
-    (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
-#endif
-    return fd;
-}
-
-/* The kernel may give a connecting socket the very port it connects to, when
-   nobody listens there: the socket is then connected to itself. */
-static bool hfsbi_socket_is_its_own_peer(int fd) {
-    struct sockaddr_storage here, there;
-    socklen_t               a = sizeof here, b = sizeof there;
-    memset(&here, 0, sizeof here);
-    memset(&there, 0, sizeof there);
-    return getsockname(fd, (struct sockaddr *)(void *)&here, &a) == 0 &&
-           getpeername(fd, (struct sockaddr *)(void *)&there, &b) == 0 &&
-           a == b && !memcmp(&here, &there, a);
-}
-
-/* The result of a non-blocking connect() that has finished: 0 or an errno. */
-static int hfsbi_socket_outcome(int fd) {
-    int       code = 0;
-    socklen_t len = sizeof code;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &len) != 0) return errno;
-    return code;
-}
-
-/* Connects to one address. HFSB_OK with *fd; HFSB_TIMEOUT, HFSB_CANCELLED;
-   HFSB_CONNECT, HFSB_BUSY, HFSB_NOMEM or HFSB_IO with an errno in *code. */
-static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
-                                        long long              until,
-                                        const hfsb_cancel *cancel, int *fd,
-                                        int *code) {
-    hfsb_status st = HFSB_OK;
-    short       ready;
-    *fd = hfsbi_socket_open(a);
-    *code = errno;
-    if (*fd < 0) {
-        st = hfsbi_os_status(*code);
-        return st == HFSB_BUSY || st == HFSB_NOMEM ? st : HFSB_CONNECT;
-    }
-    *code = 0;
-    if (connect(*fd, a->ai_addr, a->ai_addrlen) != 0) {
-        *code = errno;
-        if (*code == EINPROGRESS || *code == EINTR) {
-            st = hfsbi_wait_fd(*fd, POLLOUT, until, cancel, &ready);
-            *code = st == HFSB_OK ? hfsbi_socket_outcome(*fd) : 0;
-        }
-    }
-    if (st == HFSB_OK && !*code && hfsbi_socket_is_its_own_peer(*fd))
-        *code = ECONNREFUSED;
-    if (st == HFSB_OK && *code) st = HFSB_CONNECT;
-    if (st != HFSB_OK) hfsbi_close(fd);
-    return st;
-}
-
-/* Resolves the host of the link; the caller frees *list. */
-static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
-                                     struct addrinfo **list, hfsb_err *err) {
-    struct addrinfo hints;
-    const char     *host = link->host;
-    char            port[8];
-    int             code;
-    /* RFC 6761: every name below localhost is this machine */
-    if (hfsb_str_ends(hfsb_cstr(host), HFSB_LIT(".localhost")))
-        host = "127.0.0.1";
-    memset(&hints, 0, sizeof hints);
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    (void)snprintf(port, sizeof port, "%u", link->port % 65536);
-    code = getaddrinfo(host, port, &hints, list);
-    if (code) { /* not a numeric address: a name */
-        hints.ai_flags = AI_NUMERICSERV;
-        code = getaddrinfo(host, port, &hints, list);
-    }
-    if (!code) return HFSB_OK;
-    *list = NULL;
-    if (code == EAI_MEMORY)
-        return hfsbi_fail_status(err, HFSB_NOMEM, "lookup of a name");
-    if (code == EAI_SYSTEM && hfsbi_os_status(errno) == HFSB_BUSY)
-        return hfsbi_fail_os(err, errno, "Cannot look up %s", link->host);
-    return hfsbi_fail(err, HFSB_CONNECT, 0, "No connection to %s:%u: %s.",
-                      link->host, link->port, hfsbi_lookup_text(code));
-}
-
-/* Connects within ms milliseconds and until the deadline. HFSB_OK, or as
-   perform() has it, with nothing left open. */
-static hfsb_status hfsbi_link_connect(hfsbi_link *link, long long ms,
-                                      long long          deadline,
-                                      const hfsb_cancel *cancel,
-                                      hfsb_err          *err) {
-    struct addrinfo *list = NULL, *a;
-    hfsb_status      st = hfsbi_link_lookup(link, &list, err);
-    int              code = 0, left = 0;
-    if (st != HFSB_OK) return st;
-    for (a = list; a; a = a->ai_next) left++;
-    st = HFSB_CONNECT;
-    for (a = list; a; a = a->ai_next, left--) {
-        /* an address that never answers must leave time for the others */
-        long long now = hfsb_clock_ms(), until = deadline;
-        if (left > 1 && until > now) until = now + (until - now) / left;
-        st = hfsbi_socket_connect(a, until, cancel, &link->fd, &code);
-        if (st != HFSB_CONNECT && (st != HFSB_TIMEOUT || left == 1)) break;
-    }
-    freeaddrinfo(list);
-    link->pid = (long)getpid();
-    if (st == HFSB_OK) return hfsbi_ok(err);
-    if (st == HFSB_CANCELLED)
-        return hfsbi_fail(err, st, 0, "Cancelled while connecting to %s:%u.",
-                          link->host, link->port);
-    if (st == HFSB_TIMEOUT)
-        return hfsbi_fail(err, st, 0, "No connection to %s:%u within %lld ms.",
-                          link->host, link->port, ms);
-    return hfsbi_fail(err, st, 0, "No connection to %s:%u: %s.", link->host,
-                      link->port, hfsbi_net_text(code));
-}
 
 /* ---- links ---- */
 
@@ -57741,30 +60488,6 @@ static bool hfsbi_link_quiet(const hfsbi_link *link) {
     do n = recv(link->fd, &byte, 1, MSG_PEEK);
     while (n < 0 && errno == EINTR);
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-}
-
-/* Sends up to two views. Returns as send() does; never raises SIGPIPE. */
-static ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
-    struct iovec  v[2];
-    struct msghdr m;
-    ssize_t       n;
-#if !defined(MSG_NOSIGNAL) && !defined(SO_NOSIGPIPE)
-    hfsbi_signal_guard guard;
-    hfsbi_signal_guard_begin(&guard);
-#endif
-    memset(&m, 0, sizeof m);
-    v[0].iov_base = (void *)(uintptr_t)a.ptr;
-    v[0].iov_len = a.len;
-    v[1].iov_base = (void *)(uintptr_t)b.ptr;
-    v[1].iov_len = b.len;
-    m.msg_iov = a.len ? v : v + 1;
-    m.msg_iovlen = a.len && b.len ? 2 : 1;
-    do n = sendmsg(link->fd, &m, HFSBI_NET_SEND_FLAGS);
-    while (n < 0 && errno == EINTR);
-#if !defined(MSG_NOSIGNAL) && !defined(SO_NOSIGPIPE)
-    hfsbi_signal_guard_end(&guard);
-#endif
-    return n;
 }
 
 static void hfsbi_link_close(hfsbi_link *link) {
@@ -58085,7 +60808,7 @@ static hfsb_status hfsbi_net_send(hfsbi_exchange *x) {
         hfsb_status st = hfsbi_net_read_piece(x);
         if (st != HFSB_OK) return st;
     }
-    n = hfsbi_link_send(x->link, x->out, x->body);
+    n = hfsbi_socket_send(x->link->fd, x->out, x->body);
     if (n < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK) return HFSB_OK;
         if (errno != EPIPE && errno != ECONNRESET)
@@ -58263,12 +60986,41 @@ static hfsb_status hfsbi_net_exchange(hfsbi_exchange *x) {
 
 /* ---- a call ---- */
 
+/* Connects as the options say. ms: how long that may take, for messages. */
+static hfsb_status hfsbi_net_dial(const hfsbi_net *net, const char *host,
+                                  unsigned port, long long ms,
+                                  long long deadline,
+                                  const hfsb_cancel *cancel, int *fd,
+                                  hfsb_err *err) {
+    hfsb_dial   to;
+    hfsb_status st;
+    if (net->o.unix_path)
+        return hfsbi_socket_dial_unix(net->o.unix_path, deadline, cancel, fd,
+                                      err);
+    if (!net->o.dial)
+        return hfsbi_socket_dial(host, port, ms, deadline, cancel, fd, err);
+    to.host = hfsb_cstr(host);
+    to.port = port;
+    to.deadline = deadline;
+    to.cancel = cancel;
+    *fd = -1;
+    st = net->o.dial(net->o.user, &to, fd, err);
+    if (st != HFSB_OK) return st;
+    if (*fd < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0, "dial returned no descriptor.");
+    if (hfsbi_set_nonblocking(*fd)) return HFSB_OK;
+    hfsbi_close(fd);
+    return hfsbi_fail(err, HFSB_ARG, 0, "dial returned no open descriptor.");
+}
+
 static hfsb_status hfsbi_net_connect(hfsbi_exchange *x) {
     long long now = hfsb_clock_ms(), until = x->deadline;
     long long ms = x->call->connect_ms > 0 ? x->call->connect_ms : 30000;
     if (ms < until - now) until = now + ms;
     else ms = x->call->total_ms;
-    return hfsbi_link_connect(x->link, ms, until, x->call->cancel, x->err);
+    x->link->pid = (long)getpid();
+    return hfsbi_net_dial(x->net, x->link->host, x->link->port, ms, until,
+                          x->call->cancel, &x->link->fd, x->err);
 }
 
 /* One try on a link, pooled or fresh. *stale: the pooled link was already
@@ -58307,10 +61059,9 @@ static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
     if (url->secure)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "https needs TLS, which the built-in transport does "
-                          "not have. Install libcurl (on Debian "
-                          "libcurl4-openssl-dev) and build again with make, "
-                          "or use the transport of hfsb_http_curl.h in your "
-                          "program.");
+                          "not have. Install libcurl (the package libcurl4 on "
+                          "Debian, libcurl on Alpine), or use the transport "
+                          "of hfsb_http_curl.h in your program.");
     *proxied = hfsbi_proxy_serves(&net->proxy, url);
     if (*proxied && !net->proxy.usable)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
@@ -58350,6 +61101,80 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
 
+/* ---- a stream ---- */
+
+/* Asks the proxy for a tunnel to the host of the URL. */
+static hfsb_status hfsbi_net_tunnel(const hfsbi_net *net, const hfsb_url *url,
+                                    hfsbi_stream_ask *ask, hfsb_err *err) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st;
+    text.alloc = net->alloc;
+    hfsb_buf_printf(&text, "CONNECT %.*s:%u HTTP/1.1\r\nHost: %.*s:%u\r\n",
+                    (int)url->host.len, url->host.ptr, url->port,
+                    (int)url->host.len, url->host.ptr, url->port);
+    if (net->proxy.login.len)
+        (void)hfsb_http_put_field(&text, HFSB_LIT("Proxy-Authorization"),
+                                  hfsb_buf_str(&net->proxy.login));
+    st = hfsb_buf_append(&text, HFSB_LIT("\r\n"));
+    if (st == HFSB_OK)
+        st = hfsbi_stream_ask_run(ask, HFSB_LIT("CONNECT"),
+                                  hfsb_buf_str(&text), err);
+    else st = hfsbi_fail_status(err, st, "request");
+    if (text.ptr) hfsbi_wipe(text.ptr, text.len);
+    hfsb_buf_free(&text);
+    if (st != HFSB_OK) return st;
+    if (ask->head.status / 100 == 2 && ask->at == ask->have) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_CONNECT, 0,
+                      "The proxy (%s) opens no tunnel to %.*s: its answer has "
+                      "the status %d.",
+                      net->proxy.name, (int)url->host.len, url->host.ptr,
+                      ask->head.status);
+}
+
+static hfsb_status hfsbi_net_stream_dial(const hfsbi_net      *net,
+                                         const hfsb_url       *to,
+                                         const hfsb_http_call *call,
+                                         long long ms, hfsb_stream *out,
+                                         hfsb_err *err) {
+    char        host[HFSBI_LINK_HOST];
+    int         fd = -1;
+    hfsb_status st;
+    (void)snprintf(host, sizeof host, "%.*s", (int)to->host.len, to->host.ptr);
+    st = hfsbi_net_dial(net, host, to->port, ms, hfsb_clock_ms() + ms,
+                        call->cancel, &fd, err);
+    return st == HFSB_OK ? hfsbi_socket_stream_open(&fd, &net->alloc, out, err)
+                         : st;
+}
+
+static hfsb_status hfsbi_net_stream(void *user, const hfsb_http_call *call,
+                                    hfsb_stream *out, hfsb_err *err) {
+    const hfsbi_net  *net = (const hfsbi_net *)user;
+    hfsbi_stream_ask *ask;
+    hfsb_url          url;
+    bool              proxied = false;
+    long long         ms = call->connect_ms > 0 ? call->connect_ms : 30000;
+    hfsb_status       st = hfsbi_net_check(net, call, &url, &proxied, err);
+    memset(out, 0, sizeof *out);
+    out->fd = -1;
+    if (st != HFSB_OK) return st;
+    st = hfsbi_net_stream_dial(net, proxied ? &net->proxy.url : &url, call, ms,
+                               out, err);
+    if (st != HFSB_OK || !proxied) return st;
+    ask = (hfsbi_stream_ask *)hfsbi_array(&net->alloc, 1, sizeof *ask);
+    if (ask) {
+        memset(ask, 0, sizeof *ask);
+        ask->stream = out;
+        ask->until = hfsb_clock_ms() + ms;
+        ask->cancel = call->cancel;
+        st = hfsbi_net_tunnel(net, &url, ask, err);
+    } else {
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "connection");
+    }
+    hfsbi_array_free(&net->alloc, ask, 1, sizeof *ask);
+    if (st != HFSB_OK) hfsb_stream_close(out);
+    return st;
+}
+
 /* ---- the transport ---- */
 
 static void hfsbi_net_close(void *user) {
@@ -58357,6 +61182,7 @@ static void hfsbi_net_close(void *user) {
     hfsb_alloc alloc = net->alloc;
     hfsbi_links_close(net->kept);
     hfsbi_proxy_free(&net->proxy);
+    hfsb_buf_free(&net->path);
     (void)pthread_mutex_destroy(&net->lock);
     hfsbi_array_free(&alloc, net, 1, sizeof *net);
 }
@@ -58364,7 +61190,9 @@ static void hfsbi_net_close(void *user) {
 /* Fills in the defaults. */
 static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     size_t max = opts->max_head ? opts->max_head : 65536;
-    net->alloc = opts->alloc;
+    net->alloc = net->path.alloc = opts->alloc;
+    net->o = *opts;
+    net->o.unix_path = NULL;
     net->max_kept = opts->max_kept ? opts->max_kept : 8;
     net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
     if (net->kept_ms > HFSBI_FOREVER / 2) net->kept_ms = HFSBI_FOREVER / 2;
@@ -58394,13 +61222,19 @@ hfsb_status hfsb_net_open(const hfsb_net_opts *opts, hfsb_transport *out,
         hfsbi_array_free(&opts->alloc, net, 1, sizeof *net);
         return hfsbi_fail_status(err, HFSB_NOMEM, "transport");
     }
-    if (!opts->no_proxy) st = hfsbi_proxy_read(&net->proxy, opts->alloc, err);
+    if (opts->unix_path)
+        st = hfsb_buf_append(&net->path, hfsb_cstr(opts->unix_path));
+    if (st != HFSB_OK) (void)hfsbi_fail_status(err, st, "transport");
+    if (opts->unix_path) net->o.unix_path = net->path.ptr;
+    if (st == HFSB_OK && !opts->no_proxy && !opts->unix_path && !opts->dial)
+        st = hfsbi_proxy_read(&net->proxy, opts->alloc, err);
     if (st != HFSB_OK) {
         hfsbi_net_close(net);
         return st;
     }
     out->perform = hfsbi_net_perform;
     out->close = hfsbi_net_close;
+    out->connect = hfsbi_net_stream;
     out->user = net;
     return hfsbi_ok(err);
 }
@@ -58773,6 +61607,1802 @@ void hfsb_http_reply_free(hfsb_http_reply *reply) {
     reply->sent = false;
 }
 
+/* ---- src/net/websocket.c ---- */
+/* websocket.c - a client's WebSocket, on a stream of any transport.
+
+       open: connect, upgrade --> OPEN --close--> CLOSING, the peer's close
+                                   |               is awaited by the owner
+                                   +--lost, refused, peer's close--> over
+
+   Opening waits, with a deadline; all else never does. What is sent goes
+   through one frame at a time:
+
+       pong, ping ----+
+       close ---------+--> out, masked --> stream
+       message, cut --+
+       into fragments
+
+   so a ping is answered in the middle of a long message, and memory is bounded
+   by the room of two frames. Each frame has a key of its own. */
+enum {
+    HFSBI_WSC_FRAGMENT = 65536, /* bytes of a message in one frame */
+    HFSBI_WSC_IN = 65536        /* bytes received at once */
+};
+
+struct hfsbi_ws_client {
+    hfsb_alloc      alloc;
+    hfsb_stream     stream;
+    hfsbi_ws_reader reader;
+    char            in[HFSBI_WSC_IN];
+    size_t          in_at, in_have;
+    char            out[HFSBI_WS_HEAD + HFSBI_WSC_FRAGMENT];
+    size_t          out_at, out_have;
+    char            pong[HFSBI_WS_MAX_CONTROL]; /* the answer that is owed */
+    unsigned char   pong_len;
+    bool            owes_pong, owes_ping;
+    bool            in_message; /* a fragment was sent, but not the last one */
+    bool            closing;    /* a close is to be sent, or was */
+    unsigned        close_code; /* to be sent; 0: none */
+};
+
+HFSBI_FN int hfsbi_ws_client_fd(const hfsbi_ws_client *ws) {
+    return ws->stream.fd;
+}
+
+HFSBI_FN bool hfsbi_ws_client_waits(const hfsbi_ws_client *ws) {
+    return ws->out_at < ws->out_have;
+}
+
+HFSBI_FN void hfsbi_ws_client_free(hfsbi_ws_client *ws) {
+    hfsb_alloc alloc;
+    if (!ws) return;
+    alloc = ws->alloc;
+    hfsb_stream_close(&ws->stream);
+    hfsbi_array_free(&alloc, ws, 1, sizeof *ws);
+}
+
+/* ---- opening ---- */
+
+static hfsb_status hfsbi_wsc_request(const hfsb_http_call *call, hfsb_str key,
+                                     hfsb_buf *out, hfsb_err *err) {
+    hfsb_url    url;
+    hfsb_status st = hfsbi_net_check_call(call, &url, err);
+    hfsb_str    host;
+    size_t      i;
+    if (st != HFSB_OK) return st;
+    host = url.authority;
+    if (host.ptr[host.len - 1] == ':') host.len--; /* "host:" means "host" */
+    if (!url.target.len || *url.target.ptr != '/')
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The URL of a WebSocket needs a path.");
+    st = hfsb_http_put_request(out, call->method, url.target);
+    if (st == HFSB_OK) st = hfsb_http_put_field(out, HFSB_LIT("Host"), host);
+    if (st == HFSB_OK) st = hfsbi_ws_request_write(key, out);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "request");
+    for (i = 0; i < call->field_count; i++) {
+        st = hfsbi_net_put_field(&call->fields[i], out, err);
+        if (st != HFSB_OK) return st;
+    }
+    st = hfsb_buf_append(out, HFSB_LIT("\r\n"));
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "request");
+}
+
+/* Keeps the bytes that came after the head: they are frames. */
+static hfsb_status hfsbi_wsc_upgrade(hfsbi_ws_client  *ws,
+                                     hfsbi_stream_ask *ask, hfsb_str request,
+                                     hfsb_str key, int *status,
+                                     hfsb_err *err) {
+    hfsb_status st = hfsbi_stream_ask_run(ask, HFSB_LIT("GET"), request, err);
+    if (st != HFSB_OK) return st;
+    *status = ask->head.status;
+    st = hfsbi_ws_reply_check(&ask->head, key, err);
+    if (st != HFSB_OK) return st;
+    ws->in_have = ask->have - ask->at;
+    memcpy(ws->in, ask->in + ask->at, ws->in_have);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_wsc_begin(hfsbi_ws_client      *ws,
+                                   const hfsb_transport *transport,
+                                   const hfsb_http_call *call, int *status,
+                                   hfsb_err *err) {
+    long long         ms = call->connect_ms > 0 ? call->connect_ms : 30000;
+    long long         until = hfsb_clock_ms() + ms;
+    unsigned char     random[16];
+    const void       *bytes = random;
+    char              key[25];
+    hfsb_buf          request = HFSB_INIT;
+    hfsbi_stream_ask *ask =
+        (hfsbi_stream_ask *)hfsbi_array(&ws->alloc, 1, sizeof *ask);
+    hfsb_status st;
+    if (!ask) return hfsbi_fail_status(err, HFSB_NOMEM, "WebSocket");
+    memset(ask, 0, sizeof *ask);
+    (void)hfsbi_random(random, sizeof random);
+    hfsbi_base64_write(hfsb_str_make((const char *)bytes, sizeof random), key);
+    request.alloc = ws->alloc;
+    st = hfsbi_wsc_request(call, hfsb_cstr(key), &request, err);
+    if (st == HFSB_OK)
+        st = transport->connect(transport->user, call, &ws->stream, err);
+    if (st == HFSB_OK) {
+        ask->stream = &ws->stream;
+        ask->until = until;
+        ask->cancel = call->cancel;
+        st = hfsbi_wsc_upgrade(ws, ask, hfsb_buf_str(&request), hfsb_cstr(key),
+                               status, err);
+    }
+    if (request.ptr) hfsbi_wipe(request.ptr, request.len); /* has tokens */
+    hfsb_buf_free(&request);
+    hfsbi_array_free(&ws->alloc, ask, 1, sizeof *ask);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_ws_client_open(const hfsb_transport *transport,
+                                          const hfsb_http_call *call,
+                                          size_t max, const hfsb_alloc *alloc,
+                                          hfsbi_ws_client **out, int *status,
+                                          hfsb_err *err) {
+    hfsbi_ws_client *ws;
+    hfsb_http_call   get = *call;
+    hfsb_status      st;
+    *out = NULL;
+    *status = 0;
+    if (!transport->connect)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This transport has no WebSockets: use that of "
+                          "hfsb_net_open() or hfsb_http_curl.h.");
+    ws = (hfsbi_ws_client *)hfsbi_array(alloc, 1, sizeof *ws);
+    if (!ws) return hfsbi_fail_status(err, HFSB_NOMEM, "WebSocket");
+    memset(ws, 0, sizeof *ws);
+    ws->alloc = *alloc;
+    ws->stream.fd = -1;
+    ws->reader.client = true;
+    ws->reader.max = max;
+    get.method = HFSB_LIT("GET");
+    st = hfsbi_wsc_begin(ws, transport, &get, status, err);
+    if (st == HFSB_OK) *out = ws;
+    else hfsbi_ws_client_free(ws);
+    return st;
+}
+
+/* ---- receiving ---- */
+
+HFSBI_FN hfsb_status hfsbi_ws_client_next(hfsbi_ws_client *ws,
+                                          hfsbi_ws_event  *event,
+                                          hfsbi_ws_frame  *frame,
+                                          hfsb_err        *err) {
+    size_t      used, n;
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st;
+    for (;;) {
+        *event = hfsbi_ws_next(&ws->reader, ws->in + ws->in_at,
+                               ws->in_have - ws->in_at, frame, &used, &why);
+        ws->in_at += used;
+        if (*event == HFSBI_WS_EVENT_BAD)
+            return hfsbi_fail(err, why.code, why.pos, "%s", why.msg);
+        if (*event == HFSBI_WS_EVENT_PING) {
+            /* of several only the last must be answered */
+            memcpy(ws->pong, frame->data.ptr, frame->data.len);
+            ws->pong_len = (unsigned char)frame->data.len;
+            ws->owes_pong = true;
+        }
+        if (*event != HFSBI_WS_EVENT_MORE) return HFSB_OK;
+        ws->in_at = ws->in_have = 0;
+        st = ws->stream.receive(ws->stream.user, ws->in, sizeof ws->in, &n,
+                                err);
+        if (st != HFSB_OK || !n) return st;
+        ws->in_have = n;
+    }
+}
+
+/* ---- sending ---- */
+
+/* Makes the frame that is to be sent; the one before has left. */
+static void hfsbi_wsc_put(hfsbi_ws_client *ws, hfsbi_ws_opcode opcode,
+                          bool fin, hfsb_str data) {
+    unsigned char mask[4];
+    (void)hfsbi_random(mask, sizeof mask);
+    ws->out_at = 0;
+    ws->out_have = hfsbi_ws_write_head(opcode, fin, data.len, mask, ws->out);
+    if (!data.len) return;
+    memcpy(ws->out + ws->out_have, data.ptr, data.len);
+    hfsbi_ws_mask(ws->out + ws->out_have, data.len, mask, 0);
+    ws->out_have += data.len;
+}
+
+/* Makes a frame of what is owed to the peer; false when nothing is. A close
+   waits for the end of the message that was begun. */
+static bool hfsbi_wsc_put_owed(hfsbi_ws_client *ws) {
+    char   payload[HFSBI_WS_MAX_CONTROL];
+    size_t n;
+    if (ws->owes_pong) {
+        ws->owes_pong = false;
+        hfsbi_wsc_put(ws, HFSBI_WS_PONG, true,
+                      hfsb_str_make(ws->pong, ws->pong_len));
+    } else if (ws->owes_ping) {
+        ws->owes_ping = false;
+        hfsbi_wsc_put(ws, HFSBI_WS_PING, true, HFSB_LIT(""));
+    } else if (ws->close_code && !ws->in_message) {
+        n = hfsbi_ws_write_close(ws->close_code, HFSB_LIT(""), payload);
+        ws->close_code = 0;
+        hfsbi_wsc_put(ws, HFSBI_WS_CLOSE, true, hfsb_str_make(payload, n));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+HFSBI_FN hfsb_status hfsbi_ws_client_flush(hfsbi_ws_client *ws,
+                                           hfsb_err        *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      n = 1;
+    while (st == HFSB_OK && n) {
+        if (!hfsbi_ws_client_waits(ws) && !hfsbi_wsc_put_owed(ws)) break;
+        st = ws->stream.send(
+            ws->stream.user,
+            hfsb_str_make(ws->out + ws->out_at, ws->out_have - ws->out_at), &n,
+            err);
+        if (st == HFSB_OK) ws->out_at += n;
+    }
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_ws_client_send_as(hfsbi_ws_client *ws, bool text,
+                                             hfsb_str message, size_t *at,
+                                             bool *whole, hfsb_err *err) {
+    hfsbi_ws_opcode kind = text ? HFSBI_WS_TEXT : HFSBI_WS_BINARY;
+    hfsb_status     st = hfsbi_ws_client_flush(ws, err);
+    *whole = false;
+    while (st == HFSB_OK && !hfsbi_ws_client_waits(ws)) {
+        hfsb_str piece = hfsb_str_slice(message, *at, message.len);
+        *whole = *at == message.len && !ws->in_message;
+        if (*whole) break;
+        if (piece.len > HFSBI_WSC_FRAGMENT) piece.len = HFSBI_WSC_FRAGMENT;
+        hfsbi_wsc_put(ws, ws->in_message ? HFSBI_WS_CONTINUE : kind,
+                      *at + piece.len == message.len, piece);
+        *at += piece.len;
+        ws->in_message = *at < message.len;
+        st = hfsbi_ws_client_flush(ws, err);
+    }
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_ws_client_send(hfsbi_ws_client *ws,
+                                          hfsb_str message, size_t *at,
+                                          bool *whole, hfsb_err *err) {
+    return hfsbi_ws_client_send_as(ws, true, message, at, whole, err);
+}
+
+HFSBI_FN void hfsbi_ws_client_ping(hfsbi_ws_client *ws) {
+    ws->owes_ping = true;
+}
+
+HFSBI_FN void hfsbi_ws_client_close(hfsbi_ws_client *ws, unsigned code) {
+    if (ws->closing) return;
+    ws->closing = true;
+    ws->close_code = code;
+}
+
+/* ---- src/net/mux.c ---- */
+/* mux.c - connections through a pipe: the pump between the frames of a pipe
+   and one local socket per stream.
+
+       socket --+                                  +-- socket
+       socket --+-- mux -- pipe out --> in -- mux -+-- socket
+       socket --+       <-- in    out --           +-- socket
+                 client                     server
+
+   Both sides are this file. The client's program holds the other end of each
+   of its sockets, and speaks HTTP on it as on any connection; on the server's
+   side `accept` connects each stream to the server. A stream on either side:
+
+       NEW: nothing is passed on; only with `prove`, until it returns HFSB_OK
+         |
+       OPEN --its socket ends, END is sent--> LOCAL_END --END comes--> freed
+         |                                                              ^
+         +---END comes---> REMOTE_END: what has come is still written, -+
+                           then the socket is closed and END is sent
+
+   A server that is busy may leave a stream NEW for long: it waits, like any
+   connection to such a server, and the others go on. An END of either side
+   frees it, and drops what has come.
+
+   Bounds: a stream holds at most HFSBI_MUX_WINDOW bytes that its socket does
+   not take, and credit is given back only for bytes that it took. Sockets are
+   read only while less than HFSBI_MUX_OUT bytes wait for the pipe. The pipe is
+   always read, so two pumps never wait for each other; a peer that does not
+   read, but makes this side answer, ends it (HFSBI_MUX_MOST).
+
+   A pipe can die without an end: a machine that slept, a NAT that forgot. So
+   each side sends at least a newline every beat_ms, and one that hears nothing
+   for lost_ms is over. No answer is asked for, since it would wait after all
+   that is on its way on a slow line. The client gives up sooner, because it
+   can start again; the server is patient with a client that was suspended.
+
+   All of it happens in the loop, or under its lock. */
+enum {
+    HFSBI_MUX_IN = 65536,     /* bytes read from the pipe at once */
+    HFSBI_MUX_OUT = 65536,    /* bytes that may wait for the pipe */
+    HFSBI_MUX_PIECE = 16384,  /* bytes of one frame of data */
+    HFSBI_MUX_MOST = 1 << 20, /* bytes that wait for a peer that is alive */
+    HFSBI_MUX_STREAMS = 256,
+    HFSBI_MUX_BEAT_MS = 15000,
+    HFSBI_MUX_LOST_MS = 45000,
+    HFSBI_MUX_SERVER_LOST_MS = 300000
+};
+
+typedef enum hfsbi_mux_state {
+    HFSBI_MUX_STREAM_NEW,
+    HFSBI_MUX_STREAM_OPEN,
+    HFSBI_MUX_STREAM_LOCAL_END,
+    HFSBI_MUX_STREAM_REMOTE_END
+} hfsbi_mux_state;
+
+typedef struct hfsbi_mux_stream {
+    hfsbi_io                 io; /* the socket; first, so that it is found */
+    struct hfsbi_mux_stream *next;
+    struct hfsbi_mux        *mux;
+    unsigned long            id;
+    hfsbi_mux_state          state;
+    hfsb_buf                 in;     /* from the peer, for the socket ... */
+    size_t                   in_at;  /* ... which has taken so many */
+    size_t                   credit; /* bytes that may be sent */
+    size_t                   owed;   /* credit to be given back */
+    void                    *proof;  /* of a NEW one: room for `prove` */
+} hfsbi_mux_stream;
+
+struct hfsbi_mux {
+    hfsbi_mux_opts    o;
+    hfsbi_io          in, out;
+    hfsbi_mux_reader  reader;
+    hfsb_buf          queue;    /* for the pipe ... */
+    size_t            queue_at; /* ... which has taken so many */
+    hfsbi_mux_stream *streams;
+    size_t            count;
+    unsigned long     last_id;
+    hfsbi_mux_end     end;
+    bool              line_over; /* the queue ends with the end of a line */
+    hfsbi_timer       timer;
+    long long         heard, sent; /* the last byte, on hfsb_clock_ms() */
+    char              room[HFSBI_MUX_IN];
+};
+
+static hfsbi_mux *hfsbi_mux_of_in(hfsbi_io *io) {
+    return (hfsbi_mux *)(void *)((char *)io - offsetof(hfsbi_mux, in));
+}
+
+static hfsbi_mux *hfsbi_mux_of_out(hfsbi_io *io) {
+    return (hfsbi_mux *)(void *)((char *)io - offsetof(hfsbi_mux, out));
+}
+
+/* ---- the end of the pipe ---- */
+
+static void hfsbi_mux_free_proof(hfsbi_mux_stream *s) {
+    hfsbi_array_free(&s->mux->o.alloc, s->proof, s->mux->o.proof_room, 1);
+    s->proof = NULL;
+}
+
+static void hfsbi_mux_stream_close(hfsbi_mux_stream *s) {
+    if (s->io.fd < 0) return;
+    hfsbi_loop_io_forget(s->mux->o.loop, &s->io);
+    hfsbi_close(&s->io.fd);
+    hfsb_buf_free(&s->in);
+    s->in_at = 0;
+    hfsbi_mux_free_proof(s);
+}
+
+/* Closes all sockets, and calls the owner, once. */
+static void hfsbi_mux_over(hfsbi_mux *m, hfsbi_mux_end end) {
+    hfsbi_mux_stream *s;
+    if (m->end != HFSBI_MUX_RUNS) return;
+    m->end = end;
+    hfsbi_loop_timer_clear(m->o.loop, &m->timer);
+    hfsbi_loop_io_forget(m->o.loop, &m->in);
+    hfsbi_loop_io_forget(m->o.loop, &m->out);
+    for (s = m->streams; s; s = s->next) hfsbi_mux_stream_close(s);
+    m->o.over(m->o.user, end);
+}
+
+/* ---- the queue for the pipe ---- */
+
+static size_t hfsbi_mux_waiting(const hfsbi_mux *m) {
+    return m->queue.len - m->queue_at;
+}
+
+/* Makes room for n bytes at the end of the queue; NULL without memory, or when
+   the peer does not read. */
+static char *hfsbi_mux_reserve(hfsbi_mux *m, size_t n) {
+    if (m->queue_at) { /* drop what the pipe has taken */
+        size_t left = hfsbi_mux_waiting(m);
+        if (left) memmove(m->queue.ptr, m->queue.ptr + m->queue_at, left);
+        hfsb_buf_truncate(&m->queue, left);
+        m->queue_at = 0;
+    }
+    if (m->queue.len < HFSBI_MUX_MOST &&
+        hfsb_buf_reserve(&m->queue, n) == HFSB_OK)
+        return m->queue.ptr + m->queue.len;
+    hfsbi_mux_over(m, HFSBI_MUX_BROKE);
+    return NULL;
+}
+
+static void hfsbi_mux_send(hfsbi_mux *m) {
+    m->line_over = false;
+    if (m->end == HFSBI_MUX_RUNS &&
+        !hfsbi_loop_io(m->o.loop, &m->out, HFSBI_IO_WRITE))
+        hfsbi_mux_over(m, HFSBI_MUX_BROKE);
+}
+
+static void hfsbi_mux_put(hfsbi_mux *m, hfsbi_mux_kind kind, unsigned long n,
+                          unsigned long stream) {
+    char *to =
+        m->end == HFSBI_MUX_RUNS ? hfsbi_mux_reserve(m, HFSBI_MUX_HEAD) : NULL;
+    if (!to) return;
+    hfsbi_mux_write_head(kind, n, stream, to);
+    m->queue.len += HFSBI_MUX_HEAD;
+    hfsbi_mux_send(m);
+}
+
+/* ---- streams ---- */
+
+static void hfsbi_mux_stream_free(hfsbi_mux_stream *s) {
+    hfsbi_mux         *m = s->mux;
+    hfsbi_mux_stream **at = &m->streams;
+    while (*at != s) at = &(*at)->next;
+    *at = s->next;
+    m->count--;
+    hfsbi_mux_stream_close(s);
+    hfsbi_array_free(&m->o.alloc, s, 1, sizeof *s);
+}
+
+static hfsbi_mux_stream *hfsbi_mux_find(const hfsbi_mux *m, unsigned long id) {
+    hfsbi_mux_stream *s = m->streams;
+    while (s && s->id != id) s = s->next;
+    return s;
+}
+
+/* Ends the stream from this side; its socket is useless. True: it is freed. */
+static bool hfsbi_mux_stream_end(hfsbi_mux_stream *s) {
+    bool both = s->state == HFSBI_MUX_STREAM_REMOTE_END;
+    if (s->state == HFSBI_MUX_STREAM_LOCAL_END) return false;
+    s->state = HFSBI_MUX_STREAM_LOCAL_END;
+    hfsbi_mux_stream_close(s);
+    hfsbi_mux_put(s->mux, HFSBI_MUX_END, 0, s->id);
+    if (both) hfsbi_mux_stream_free(s);
+    return both;
+}
+
+/* Asks the loop for what the stream can do now. */
+static void hfsbi_mux_stream_want(hfsbi_mux_stream *s) {
+    unsigned want = 0;
+    if (s->io.fd < 0) return;
+    if (s->state == HFSBI_MUX_STREAM_NEW) want = HFSBI_IO_READ;
+    else if (s->in.len > s->in_at) want |= HFSBI_IO_WRITE;
+    if (s->state == HFSBI_MUX_STREAM_OPEN && s->credit &&
+        hfsbi_mux_waiting(s->mux) < HFSBI_MUX_OUT)
+        want |= HFSBI_IO_READ;
+    if (!hfsbi_loop_io(s->mux->o.loop, &s->io, want))
+        (void)hfsbi_mux_stream_end(s);
+}
+
+/* Writes what has come to the socket, and gives credit back. True: the stream
+   is freed. */
+static bool hfsbi_mux_stream_flush(hfsbi_mux_stream *s) {
+    while (s->in_at < s->in.len) {
+        ssize_t n = hfsbi_socket_send(
+            s->io.fd,
+            hfsb_str_slice(hfsb_buf_str(&s->in), s->in_at, s->in.len),
+            hfsb_str_make(NULL, 0));
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+        if (n < 0) n = (ssize_t)(s->in.len - s->in_at); /* nobody reads it */
+        s->in_at += (size_t)n;
+        s->owed += (size_t)n;
+    }
+    hfsb_buf_truncate(&s->in, 0);
+    s->in_at = 0;
+    if (s->state == HFSBI_MUX_STREAM_REMOTE_END)
+        return hfsbi_mux_stream_end(s);
+    if (s->owed < HFSBI_MUX_WINDOW / 2) return false;
+    hfsbi_mux_put(s->mux, HFSBI_MUX_CREDIT, (unsigned long)s->owed, s->id);
+    s->owed = 0;
+    return false;
+}
+
+/* Reads the socket once, into a frame. True: the stream is freed. */
+static bool hfsbi_mux_stream_read(hfsbi_mux_stream *s) {
+    hfsbi_mux *m = s->mux;
+    size_t     room = HFSBI_MUX_PIECE;
+    char *to = hfsbi_mux_reserve(m, (size_t)HFSBI_MUX_HEAD + HFSBI_MUX_PIECE);
+    ssize_t n;
+    if (!to) return false;
+    if (room > s->credit) room = s->credit;
+    n = hfsbi_read(s->io.fd, to + HFSBI_MUX_HEAD, room);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+    if (n <= 0) return hfsbi_mux_stream_end(s);
+    hfsbi_mux_write_head(HFSBI_MUX_DATA, (unsigned long)n, s->id, to);
+    m->queue.len += HFSBI_MUX_HEAD + (size_t)n;
+    s->credit -= (size_t)n;
+    hfsbi_mux_send(m);
+    return false;
+}
+
+/* True when the program here has closed the socket of the stream. Without
+   credit the socket is not read, and nothing else would find out. What a
+   server wrote before it closed is for the client, and waits for credit. */
+static bool hfsbi_mux_stream_left(const hfsbi_mux_stream *s, unsigned events) {
+    return events & HFSBI_IO_GONE && !s->mux->o.accept;
+}
+
+/* Goes on with the test of a NEW stream. */
+static void hfsbi_mux_stream_prove(hfsbi_mux_stream *s) {
+    hfsbi_mux  *m = s->mux;
+    hfsb_status st = m->o.prove(m->o.user, s->io.fd, s->proof);
+    if (st == HFSB_CONNECT) hfsbi_mux_over(m, HFSBI_MUX_BROKE);
+    else if (st == HFSB_BUSY) hfsbi_mux_stream_want(s);
+    else if (st != HFSB_OK) (void)hfsbi_mux_stream_end(s);
+    if (st != HFSB_OK) return;
+    hfsbi_mux_free_proof(s);
+    s->state = HFSBI_MUX_STREAM_OPEN;
+    if (!hfsbi_mux_stream_flush(s)) hfsbi_mux_stream_want(s);
+}
+
+static void hfsbi_mux_stream_ready(hfsbi_io *io, unsigned events) {
+    hfsbi_mux_stream *s = (hfsbi_mux_stream *)(void *)io;
+    hfsbi_mux        *m = s->mux;
+    if (s->state == HFSBI_MUX_STREAM_NEW) {
+        hfsbi_mux_stream_prove(s);
+        return;
+    }
+    if (events & HFSBI_IO_WRITE && hfsbi_mux_stream_flush(s)) return;
+    if (events & HFSBI_IO_READ && m->end == HFSBI_MUX_RUNS &&
+        s->state == HFSBI_MUX_STREAM_OPEN &&
+        hfsbi_mux_waiting(m) < HFSBI_MUX_OUT && hfsbi_mux_stream_read(s))
+        return;
+    if (m->end != HFSBI_MUX_RUNS) return;
+    if (hfsbi_mux_stream_left(s, events)) (void)hfsbi_mux_stream_end(s);
+    else hfsbi_mux_stream_want(s);
+}
+
+/* Adds a stream on a socket, which it takes over; false without memory. */
+static bool hfsbi_mux_add(hfsbi_mux *m, int *fd, unsigned long id) {
+    hfsbi_mux_stream *s =
+        (hfsbi_mux_stream *)hfsbi_array(&m->o.alloc, 1, sizeof *s);
+    if (!s) return false;
+    memset(s, 0, sizeof *s);
+    s->mux = m;
+    s->id = id;
+    s->state = HFSBI_MUX_STREAM_OPEN;
+    s->credit = HFSBI_MUX_WINDOW;
+    s->in.alloc = m->o.alloc;
+    s->in.max = HFSBI_MUX_WINDOW;
+    s->io.fd = *fd;
+    s->io.fn = hfsbi_mux_stream_ready;
+    s->next = m->streams;
+    m->streams = s;
+    m->count++;
+    *fd = -1;
+    return true;
+}
+
+/* ---- frames of the peer ---- */
+
+/* Begins the test of a stream, where there is one. */
+static void hfsbi_mux_begin(hfsbi_mux *m, hfsbi_mux_stream *s) {
+    if (!m->o.prove) {
+        hfsbi_mux_stream_want(s);
+        return;
+    }
+    s->state = HFSBI_MUX_STREAM_NEW;
+    s->proof = hfsbi_array(&m->o.alloc, m->o.proof_room, 1);
+    if (!s->proof) {
+        (void)hfsbi_mux_stream_end(s);
+        return;
+    }
+    memset(s->proof, 0, m->o.proof_room);
+    hfsbi_mux_stream_prove(s);
+}
+
+/* OPEN: only a server accepts, and numbers only grow. False also when the
+   server has gone. */
+static bool hfsbi_mux_accept(hfsbi_mux *m, unsigned long id) {
+    hfsb_status st = HFSB_BUSY;
+    int         fd = -1;
+    if (!m->o.accept || id <= m->last_id) return false;
+    m->last_id = id;
+    if (m->count < HFSBI_MUX_STREAMS) st = m->o.accept(m->o.user, &fd);
+    if (st == HFSB_CONNECT) return false;
+    if (st != HFSB_OK || !hfsbi_mux_add(m, &fd, id)) {
+        hfsbi_close(&fd);
+        /* the END that answers ours finds no stream: see hfsbi_mux_stray() */
+        hfsbi_mux_put(m, HFSBI_MUX_END, 0, id);
+        return true;
+    }
+    hfsbi_mux_begin(m, m->streams);
+    return true;
+}
+
+static bool hfsbi_mux_data(hfsbi_mux_stream *s, hfsb_str data) {
+    size_t held = s->in.len - s->in_at;
+    if (s->state == HFSBI_MUX_STREAM_REMOTE_END) return false;
+    if (s->state == HFSBI_MUX_STREAM_LOCAL_END) return true;
+    if (data.len > HFSBI_MUX_WINDOW - held - s->owed) return false;
+    if (s->in_at) {
+        memmove(s->in.ptr, s->in.ptr + s->in_at, held);
+        hfsb_buf_truncate(&s->in, held);
+        s->in_at = 0;
+    }
+    if (hfsb_buf_append(&s->in, data) != HFSB_OK)
+        (void)hfsbi_mux_stream_end(s);
+    else if (s->state == HFSBI_MUX_STREAM_OPEN && !hfsbi_mux_stream_flush(s))
+        hfsbi_mux_stream_want(s);
+    return true;
+}
+
+static bool hfsbi_mux_credit(hfsbi_mux_stream *s, unsigned long n) {
+    if (n > HFSBI_MUX_WINDOW - s->credit) return false;
+    s->credit += n;
+    hfsbi_mux_stream_want(s);
+    return true;
+}
+
+static bool hfsbi_mux_remote_end(hfsbi_mux_stream *s) {
+    if (s->state == HFSBI_MUX_STREAM_REMOTE_END) return false;
+    if (s->state == HFSBI_MUX_STREAM_LOCAL_END) {
+        hfsbi_mux_stream_free(s);
+        return true;
+    }
+    if (s->state == HFSBI_MUX_STREAM_NEW) hfsb_buf_truncate(&s->in, 0);
+    s->state = HFSBI_MUX_STREAM_REMOTE_END;
+    if (!hfsbi_mux_stream_flush(s)) hfsbi_mux_stream_want(s);
+    return true;
+}
+
+/* A frame of a stream that does not exist: of one that was refused, whose
+   client has not seen that yet. */
+static bool hfsbi_mux_stray(const hfsbi_mux *m, const hfsbi_mux_frame *f) {
+    return m->o.accept && f->stream <= m->last_id;
+}
+
+/* False when the frame makes no sense. */
+static bool hfsbi_mux_take(hfsbi_mux *m, const hfsbi_mux_frame *f) {
+    hfsbi_mux_stream *s = hfsbi_mux_find(m, f->stream);
+    if (f->kind == HFSBI_MUX_BYE) {
+        hfsbi_mux_over(m, HFSBI_MUX_SAID_BYE);
+        return true;
+    }
+    if (f->kind == HFSBI_MUX_OPEN) return !s && hfsbi_mux_accept(m, f->stream);
+    if (!s) return hfsbi_mux_stray(m, f);
+    if (f->kind == HFSBI_MUX_DATA) return hfsbi_mux_data(s, f->data);
+    if (f->kind == HFSBI_MUX_CREDIT) return hfsbi_mux_credit(s, f->n);
+    return hfsbi_mux_remote_end(s);
+}
+
+HFSBI_FN void hfsbi_mux_feed(hfsbi_mux *m, hfsb_str in) {
+    hfsbi_mux_frame frame;
+    size_t          used;
+    while (m->end == HFSBI_MUX_RUNS) {
+        hfsbi_mux_event event =
+            hfsbi_mux_next(&m->reader, in, &frame, &used, NULL);
+        if (event == HFSBI_MUX_MORE) return;
+        if (event == HFSBI_MUX_BAD || !hfsbi_mux_take(m, &frame))
+            hfsbi_mux_over(m, HFSBI_MUX_BROKE);
+        in = hfsb_str_slice(in, used, in.len);
+    }
+}
+
+/* ---- the pipe ---- */
+
+static void hfsbi_mux_readable(hfsbi_io *io, unsigned events) {
+    hfsbi_mux *m = hfsbi_mux_of_in(io);
+    ssize_t    n = hfsbi_read(io->fd, m->room, sizeof m->room);
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    m->heard = hfsb_clock_ms();
+    if (n <= 0) hfsbi_mux_over(m, HFSBI_MUX_BROKE);
+    else hfsbi_mux_feed(m, hfsb_str_make(m->room, (size_t)n));
+}
+
+/* Lets the sockets be read again. */
+static void hfsbi_mux_resume(hfsbi_mux *m) {
+    hfsbi_mux_stream *s = m->streams, *next;
+    for (; s && m->end == HFSBI_MUX_RUNS; s = next) {
+        next = s->next;
+        hfsbi_mux_stream_want(s);
+    }
+}
+
+static void hfsbi_mux_writable(hfsbi_io *io, unsigned events) {
+    hfsbi_mux *m = hfsbi_mux_of_out(io);
+    bool       full = hfsbi_mux_waiting(m) >= HFSBI_MUX_OUT;
+    ssize_t    n;
+    (void)events;
+    if (!m->line_over && hfsb_buf_append_byte(&m->queue, '\n') == HFSB_OK)
+        m->line_over = true;
+    n = hfsbi_write(io->fd, m->queue.ptr + m->queue_at, hfsbi_mux_waiting(m));
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (n < 0) {
+        hfsbi_mux_over(m, HFSBI_MUX_BROKE);
+        return;
+    }
+    m->queue_at += (size_t)n;
+    if (n) m->sent = hfsb_clock_ms();
+    if (!hfsbi_mux_waiting(m)) (void)hfsbi_loop_io(m->o.loop, &m->out, 0);
+    if (full && hfsbi_mux_waiting(m) < HFSBI_MUX_OUT) hfsbi_mux_resume(m);
+}
+
+/* A sign of life after silence of this side; the end after that of the peer,
+   unless it is this process that was stopped, and bytes are there. */
+static void hfsbi_mux_tick(hfsbi_timer *timer) {
+    hfsbi_mux *m =
+        (hfsbi_mux *)(void *)((char *)timer - offsetof(hfsbi_mux, timer));
+    long long now = hfsb_clock_ms(), at = m->sent + m->o.beat_ms;
+    if (now - m->heard >= m->o.lost_ms)
+        hfsbi_mux_readable(&m->in, HFSBI_IO_READ);
+    if (now - m->heard >= m->o.lost_ms) hfsbi_mux_over(m, HFSBI_MUX_BROKE);
+    if (m->end != HFSBI_MUX_RUNS) return;
+    if (at <= now) {
+        if (!hfsbi_mux_waiting(m)) hfsbi_mux_send(m); /* its newline */
+        at = now + m->o.beat_ms;
+    }
+    if (at > m->heard + m->o.lost_ms) at = m->heard + m->o.lost_ms;
+    if (m->end == HFSBI_MUX_RUNS) hfsbi_loop_timer(m->o.loop, timer, at);
+}
+
+/* ---- both sides ---- */
+
+HFSBI_FN hfsb_status hfsbi_mux_connect(hfsbi_mux *m, int *fd, hfsb_err *err) {
+    int pair[2];
+    if (m->end != HFSBI_MUX_RUNS)
+        return hfsbi_fail(err, HFSB_CONNECT, 0, "The pipe is broken.");
+    if (m->count == HFSBI_MUX_STREAMS || m->last_id == 0xFFFFFFFFul)
+        return hfsbi_fail(err, HFSB_BUSY, 0,
+                          "A pipe carries at most %d connections at once.",
+                          (int)HFSBI_MUX_STREAMS);
+    if (!hfsbi_socket_pair(pair))
+        return hfsbi_fail_os(err, errno, "Cannot open a connection");
+    if (!hfsbi_mux_add(m, &pair[0], m->last_id + 1)) {
+        hfsbi_close(&pair[0]);
+        hfsbi_close(&pair[1]);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "connection");
+    }
+    *fd = pair[1];
+    hfsbi_mux_put(m, HFSBI_MUX_OPEN, 0, ++m->last_id);
+    hfsbi_mux_stream_want(m->streams);
+    return hfsbi_ok(err);
+}
+
+HFSBI_FN bool hfsbi_mux_runs(const hfsbi_mux *m) {
+    return m->end == HFSBI_MUX_RUNS;
+}
+
+HFSBI_FN void hfsbi_mux_bye(hfsbi_mux *m) {
+    hfsbi_mux_put(m, HFSBI_MUX_BYE, 0, 0);
+}
+
+HFSBI_FN void hfsbi_mux_close(hfsbi_mux *m) {
+    hfsb_alloc alloc;
+    if (!m) return;
+    alloc = m->o.alloc;
+    hfsbi_loop_timer_clear(m->o.loop, &m->timer);
+    hfsbi_loop_io_forget(m->o.loop, &m->in);
+    hfsbi_loop_io_forget(m->o.loop, &m->out);
+    while (m->streams) hfsbi_mux_stream_free(m->streams);
+    hfsbi_close(&m->in.fd);
+    hfsbi_close(&m->out.fd);
+    hfsb_buf_free(&m->queue);
+    hfsbi_array_free(&alloc, m, 1, sizeof *m);
+}
+
+HFSBI_FN hfsb_status hfsbi_mux_open(const hfsbi_mux_opts *opts, int *in,
+                                    int *out, hfsbi_mux **mux, hfsb_err *err) {
+    hfsbi_mux *m = (hfsbi_mux *)hfsbi_array(&opts->alloc, 1, sizeof *m);
+    *mux = NULL;
+    if (!m) return hfsbi_fail_status(err, HFSB_NOMEM, "pipe");
+    memset(m, 0, sizeof *m);
+    m->o = *opts;
+    if (m->o.beat_ms <= 0) m->o.beat_ms = HFSBI_MUX_BEAT_MS;
+    if (m->o.lost_ms <= 0)
+        m->o.lost_ms =
+            opts->accept ? HFSBI_MUX_SERVER_LOST_MS : HFSBI_MUX_LOST_MS;
+    m->heard = m->sent = hfsb_clock_ms();
+    m->timer.fn = hfsbi_mux_tick;
+    m->queue.alloc = opts->alloc;
+    m->line_over = true;
+    m->in.fd = *in;
+    m->in.fn = hfsbi_mux_readable;
+    m->out.fd = *out;
+    m->out.fn = hfsbi_mux_writable;
+    *in = *out = -1;
+    if (!hfsbi_set_nonblocking(m->in.fd) ||
+        !hfsbi_set_nonblocking(m->out.fd) ||
+        !hfsbi_loop_io(m->o.loop, &m->in, HFSBI_IO_READ) ||
+        !hfsbi_loop_io(m->o.loop, &m->out, 0)) {
+        hfsbi_mux_close(m);
+        return hfsbi_fail(err, HFSB_IO, 0,
+                          "Cannot wait for the pipe: it is no pipe, socket or "
+                          "terminal.");
+    }
+    hfsbi_loop_timer(m->o.loop, &m->timer, m->sent + m->o.beat_ms);
+    *mux = m;
+    return hfsbi_ok(err);
+}
+
+/* ---- src/net/pipe_name.c ---- */
+/* pipe_name.c - commands that lead to another machine, by name.
+
+   What opens a shell on a machine is known for the usual ways to reach one, so
+   a name is enough:
+
+       ssh:HOST                ssh HOST exec sh
+       docker:CONTAINER        docker exec -i CONTAINER sh
+       podman:CONTAINER        podman exec -i CONTAINER sh
+       kubectl:POD, kubectl:NAMESPACE/POD, kubectl:NAMESPACE/POD/CONTAINER
+                               kubectl exec -i POD -- sh
+       slurm:OPTIONS           srun OPTIONS sh
+       exec:COMMAND            COMMAND, which is a shell or hfsb-server --stdio
+
+   Names of machines stay one word each and cannot be options; OPTIONS and
+   COMMAND are a line for the shell here, as the user has quoted it. */
+typedef enum hfsbi_pipe_kind {
+    HFSBI_PIPE_SSH,
+    HFSBI_PIPE_DOCKER,
+    HFSBI_PIPE_PODMAN,
+    HFSBI_PIPE_KUBECTL,
+    HFSBI_PIPE_SLURM,
+    HFSBI_PIPE_EXEC,
+    HFSBI_PIPE_KINDS
+} hfsbi_pipe_kind;
+
+static const char hfsbi_pipe_prefixes[HFSBI_PIPE_KINDS][9] = {
+    "ssh:", "docker:", "podman:", "kubectl:", "slurm:", "exec:"};
+
+/* The kind of the name, and what follows it; HFSBI_PIPE_KINDS: none. */
+static hfsbi_pipe_kind hfsbi_pipe_kind_of(hfsb_str name, hfsb_str *rest) {
+    int i = 0;
+    for (; i < HFSBI_PIPE_KINDS; i++) {
+        hfsb_str prefix = hfsb_cstr(hfsbi_pipe_prefixes[i]);
+        if (!hfsb_str_starts(name, prefix)) continue;
+        *rest = hfsb_str_slice(name, prefix.len, name.len);
+        break;
+    }
+    return (hfsbi_pipe_kind)i;
+}
+
+bool hfsb_pipe_is_name(hfsb_str name) {
+    hfsb_str rest;
+    return hfsbi_pipe_kind_of(name, &rest) != HFSBI_PIPE_KINDS;
+}
+
+HFSBI_FN void hfsbi_pipe_add(hfsbi_pipe_words *w, hfsb_str word) {
+    hfsb_buf_append(&w->text, word);
+    hfsb_buf_append_byte(&w->text, '\0');
+    w->count++;
+}
+
+/* Appends the words of a line that are separated by one blank each. */
+static void hfsbi_pipe_add_all(hfsbi_pipe_words *w, const char *line) {
+    while (*line) {
+        size_t len = strcspn(line, " ");
+        hfsbi_pipe_add(w, hfsb_str_make(line, len));
+        line += line[len] ? len + 1 : len;
+    }
+}
+
+/* Takes what comes before the first slash off *path; false: it has none. */
+static bool hfsbi_pipe_split(hfsb_str *path, hfsb_str *first) {
+    size_t slash = hfsb_str_find_byte(*path, '/');
+    if (slash == HFSB_NPOS) return false;
+    *first = hfsb_str_slice(*path, 0, slash);
+    *path = hfsb_str_slice(*path, slash + 1, path->len);
+    return true;
+}
+
+static void hfsbi_pipe_add_pod(hfsbi_pipe_words *w, hfsb_str path) {
+    hfsb_str space, pod;
+    hfsbi_pipe_add_all(w, "kubectl exec -i");
+    if (hfsbi_pipe_split(&path, &space)) {
+        hfsbi_pipe_add(w, HFSB_LIT("-n"));
+        hfsbi_pipe_add(w, space);
+    }
+    if (hfsbi_pipe_split(&path, &pod)) {
+        hfsbi_pipe_add(w, HFSB_LIT("-c"));
+        hfsbi_pipe_add(w, path);
+        path = pod;
+    }
+    hfsbi_pipe_add(w, path);
+    hfsbi_pipe_add_all(w, "-- sh");
+}
+
+static void hfsbi_pipe_add_shell(hfsbi_pipe_words *w, hfsb_str before,
+                                 hfsb_str line, hfsb_str after) {
+    hfsbi_pipe_add_all(w, "sh -c");
+    hfsb_buf_append(&w->text, before);
+    hfsb_buf_append(&w->text, line);
+    hfsbi_pipe_add(w, after);
+}
+
+/* A part between slashes that is empty or looks like an option. */
+static bool hfsbi_pipe_is_wrong(hfsbi_pipe_kind kind, hfsb_str rest) {
+    hfsb_str part;
+    if (kind == HFSBI_PIPE_SLURM) return false;
+    if (kind == HFSBI_PIPE_EXEC) return !rest.len;
+    while (kind == HFSBI_PIPE_KUBECTL && hfsbi_pipe_split(&rest, &part))
+        if (!part.len || *part.ptr == '-') return true;
+    return !rest.len || *rest.ptr == '-';
+}
+
+HFSBI_FN hfsb_status hfsbi_pipe_name(hfsb_str name, hfsbi_pipe_words *w,
+                                     hfsb_err *err) {
+    hfsb_str        rest = HFSB_INIT;
+    hfsbi_pipe_kind kind = hfsbi_pipe_kind_of(name, &rest);
+    if (kind == HFSBI_PIPE_KINDS || hfsbi_pipe_is_wrong(kind, rest)) {
+        (void)hfsbi_fail(err, HFSB_ARG, 0, "Not the name of a sandbox: ");
+        hfsbi_err_quote(err, name, 200);
+        hfsbi_err_add(err, ". It is ssh:HOST, docker:CONTAINER, "
+                           "podman:CONTAINER, kubectl:NAMESPACE/POD, "
+                           "slurm:OPTIONS or exec:COMMAND.");
+        return HFSB_ARG;
+    }
+    switch (kind) {
+    case HFSBI_PIPE_SSH:
+        /* What is said here wins over ~/.ssh/config. ssh has no terminal to
+           ask on, and without BatchMode it sends empty passwords instead. */
+        hfsbi_pipe_add_all(w, "ssh -T -o BatchMode=yes");
+        hfsbi_pipe_add(w, rest);
+        hfsbi_pipe_add(w, HFSB_LIT("exec sh"));
+        break;
+    case HFSBI_PIPE_DOCKER:
+    case HFSBI_PIPE_PODMAN:
+        hfsbi_pipe_add_all(w, kind == HFSBI_PIPE_DOCKER ? "docker exec -i"
+                                                        : "podman exec -i");
+        hfsbi_pipe_add(w, rest);
+        hfsbi_pipe_add(w, HFSB_LIT("sh"));
+        break;
+    case HFSBI_PIPE_KUBECTL: hfsbi_pipe_add_pod(w, rest); break;
+    case HFSBI_PIPE_SLURM:
+        hfsbi_pipe_add_shell(w, HFSB_LIT("exec srun -N1 -n1 "), rest,
+                             HFSB_LIT(" sh"));
+        break;
+    default: hfsbi_pipe_add_shell(w, HFSB_LIT(""), rest, HFSB_LIT(""));
+    }
+    return w->text.status == HFSB_OK
+               ? HFSB_OK
+               : hfsbi_fail_status(err, w->text.status, "pipe");
+}
+
+/* ---- src/net/pipe.c ---- */
+/* pipe.c - a server at the other end of a command: ssh, docker exec, srun ...
+
+   The command's standard input and output become a mux (mux.c); each
+   connection of the HTTP client is a stream of it. What is over there when the
+   command starts is either hfsb-server itself or a POSIX shell that reads
+   commands from its input. Both understand the line that is sent first: the
+   shell runs it, hfsb-server takes only the key from it.
+
+       { hfsb_key=...; a script } -->
+                                  <--  hfsb-pipe shell Linux x86_64
+       SHA-256 and size           -->
+                                  <--  hfsb-pipe have, or hfsb-pipe need
+       the bytes of hfsb-server   -->  only after "need"
+                                  <--  hfsb-pipe have
+                                       the shell becomes hfsb-server --stdio
+                                  <--  hfsb-pipe mux 1
+       frames                    <-->  frames
+
+   Neither side sends ahead, so no byte gets lost in the buffer of a shell.
+   Lines that do not begin with "hfsb-pipe " are noise of a login shell.
+
+       DOWN --start--> UP --the pipe breaks--> DOWN --dial--> UP ...
+
+   The first start fails soon: a wrong name stays wrong. After a break the
+   server over there waits for linger_ms, and as long as that the command is
+   started again and again, whatever it reports: a network comes back.
+
+   The key is the name of the server over there, 16 digits, and its token. The
+   server outlives its pipe for a while: a new pipe with the same key leads to
+   the same server. The token keeps other programs of that user, such as
+   confined commands, from its socket; it never is an argument of a program,
+   and hfsb-server sends it only to the server itself. One thread turns the
+   loop of the mux; whoever dials while the pipe is down starts the command
+   again, and the others wait for that. */
+enum {
+    HFSBI_PIPE_NAME = 16,       /* hexadecimal digits of the server's name */
+    HFSBI_PIPE_KEY = 48,        /* hexadecimal digits */
+    HFSBI_PIPE_SAID = 2048,     /* bytes of stderr that are kept */
+    HFSBI_PIPE_REPORT = 400,    /* bytes of a report that are shown */
+    HFSBI_PIPE_LINE = 8192,     /* bytes of a line of the handshake */
+    HFSBI_PIPE_NOISE = 1048576, /* bytes before the handshake is over */
+    HFSBI_PIPE_TRIES = 3,       /* starts of the command in a row */
+    HFSBI_PIPE_AGAIN_MS = 100,  /* between them, and after a break ... */
+    HFSBI_PIPE_LATER_MS = 2000, /* ... growing up to this */
+    HFSBI_PIPE_LEAST_MS = 2000, /* for a start after a break ... */
+    HFSBI_PIPE_MOST_MS = 30000, /* ... up to this */
+    HFSBI_PIPE_ERRORS = 16384,  /* bytes of stderr read at once, and ... */
+    HFSBI_PIPE_LAST = 64,       /* ... how often when the command has ended */
+    HFSBI_PIPE_EXIT_MS = 1000,  /* for the command to exit by itself */
+    HFSBI_PIPE_DIAL_MS = 2000,  /* for a connection to the server */
+    HFSBI_PIPE_STACK = 131072,
+    HFSBI_PIPE_SLICE_MS = 50 /* between two looks at a cancel */
+};
+
+struct hfsb_pipe {
+    hfsb_pipe_opts   o;
+    hfsbi_pipe_words words; /* of argv */
+    const char     **argv;
+    char             key[HFSBI_PIPE_KEY + 1];
+    hfsbi_loop      *loop;
+    pthread_t        thread;
+
+    /* under the lock of the loop */
+    hfsbi_mux *mux; /* NULL: down */
+    hfsbi_io   errors;
+    hfsb_buf   said; /* on stderr, the last bytes of it */
+    bool       stop; /* the thread is to end */
+
+    pthread_mutex_t lock; /* never held while the loop's is being taken */
+    pthread_cond_t  changed;
+    bool            starting;  /* a thread starts the command */
+    pid_t           pid;       /* used by that thread only; 0: none */
+    int             exit_code; /* of the last command; -1: none */
+    long long       broke;     /* when the pipe did last; 0: never */
+};
+
+/* ---- the script ---- */
+
+/* Finds the folders where servers may be. Commands cannot write the first one,
+   unless their working directory is the home: see hfsbi_places_sent(). */
+#define HFSBI_PIPE_DIR                                       \
+    "hfsb_d=${XDG_DATA_HOME:-${HOME:+$HOME/.local/share}}; " \
+    "hfsb_d=${hfsb_d:+$hfsb_d/hfsb}; "                       \
+    "hfsb_t=${TMPDIR:-/tmp}/hfsb-$(id -u); "
+
+/* True for a folder that only this user may write; "ls" does not follow a
+   symlink. */
+#define HFSBI_PIPE_OWN                                                      \
+    "hfsb_own() { [ -n \"$1\" ] && [ -O \"$1\" ] && case $(ls -ld \"$1\") " \
+    "in d????[!w]??[!w]*) ;; *) false;; esac; }; "
+
+/* It ends with the brace that the line begins with: a shell that gets only a
+   part of the line runs nothing. An upload has the name of its server, which
+   nobody else has, until it is complete; what lay about for an hour has no
+   owner any more. */
+static const char hfsbi_pipe_script[] =
+    "echo hfsb-pipe shell $(uname -s) $(uname -m); "
+    "read -r hfsb_s hfsb_n || exit 1; " HFSBI_PIPE_DIR HFSBI_PIPE_OWN
+    "hfsb_sum() { "
+    "hfsb_x=$( { sha256sum \"$1\" || shasum -a 256 \"$1\" || "
+    "openssl dgst -sha256 -r \"$1\"; } 2>/dev/null); "
+    "[ \"${hfsb_x%%[ *]*}\" = \"$hfsb_s\" ]; }; "
+    "hfsb_ok() { [ -n \"$1\" ] && (umask 077; mkdir -p \"$1\") 2>/dev/null; "
+    "hfsb_own \"$1\" && [ -w \"$1\" ]; }; "
+    "hfsb_ok \"$hfsb_d\" || { hfsb_d=$hfsb_t; hfsb_ok \"$hfsb_d\" || { "
+    "echo hfsb-pipe fail no folder of this user can be written: "
+    "set XDG_DATA_HOME; exit 1; }; }; "
+    "hfsb_f=$hfsb_d/hfsb-server-$hfsb_s; "
+    "hfsb_p=$hfsb_f.${hfsb_key%????????????????????????????????}.$$; "
+    "if [ -f \"$hfsb_f\" ] && hfsb_sum \"$hfsb_f\"; then "
+    "echo hfsb-pipe have; else echo hfsb-pipe need; "
+    "find \"$hfsb_d\" -name 'hfsb-server-*.*' -mmin +60 "
+    "-exec rm -f {} \\; 2>/dev/null; "
+    "hfsb_x=$( (umask 077; head -c \"$hfsb_n\" > \"$hfsb_p\") 2>&1) || { "
+    "rm -f \"$hfsb_p\"; "
+    "echo hfsb-pipe fail cannot write hfsb-server, $((hfsb_n / 1000)) kB, "
+    "to \"$hfsb_d\": make room, or set XDG_DATA_HOME there to another folder "
+    "\"($hfsb_x)\"; exit 1; }; "
+    "hfsb_sum \"$hfsb_p\" "
+    "&& chmod 700 \"$hfsb_p\" && mv -f \"$hfsb_p\" \"$hfsb_f\" || { "
+    "rm -f \"$hfsb_p\"; "
+    "echo hfsb-pipe fail hfsb-server did not arrive whole, or sha256sum is "
+    "missing; exit 1; }; echo hfsb-pipe have; fi; "
+    "HFSB_PIPE_KEY=$hfsb_key exec \"$hfsb_f\" --stdio "
+    "--linger $hfsb_linger; }\n";
+
+/* rmdir removes only what is empty: other files stay. */
+static const char hfsbi_pipe_forget[] = HFSBI_PIPE_DIR HFSBI_PIPE_OWN
+    "for hfsb_x in \"$hfsb_d\" \"$hfsb_t\"; do hfsb_own \"$hfsb_x\" && "
+    "{ rm -f \"$hfsb_x\"/hfsb-server-*; "
+    "rmdir \"$hfsb_x\"; } 2>/dev/null; done; "
+    "echo hfsb-pipe forgot; exit 0; }\n";
+
+/* ---- the command ---- */
+
+/* Reads stderr once, and keeps its end: a command that floods it must not hold
+   the loop. */
+static void hfsbi_pipe_listen(hfsbi_io *io, unsigned events) {
+    hfsb_pipe *p =
+        (hfsb_pipe *)(void *)((char *)io - offsetof(hfsb_pipe, errors));
+    char     room[HFSBI_PIPE_ERRORS];
+    ssize_t  n = hfsbi_read(io->fd, room, sizeof room);
+    hfsb_str text = hfsb_str_make(room, n > 0 ? (size_t)n : 0);
+    size_t   keep = p->said.len, extra;
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (n <= 0) {
+        hfsbi_loop_io_forget(p->loop, io);
+        hfsbi_close(&io->fd);
+        return;
+    }
+    if (text.len > HFSBI_PIPE_SAID)
+        text = hfsb_str_slice(text, text.len - HFSBI_PIPE_SAID, text.len);
+    if (keep > HFSBI_PIPE_SAID - text.len) keep = HFSBI_PIPE_SAID - text.len;
+    extra = p->said.len - keep;
+    if (extra) memmove(p->said.ptr, p->said.ptr + extra, keep);
+    hfsb_buf_truncate(&p->said, keep);
+    (void)!hfsb_buf_append(&p->said, text);
+}
+
+/* True when the command has exited; it stays a zombie. */
+static bool hfsbi_pipe_exited(pid_t pid) {
+    siginfo_t info;
+    info.si_pid = 0;
+    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        return errno != EINTR;
+    return info.si_pid != 0;
+}
+
+/* Waits up to ms for the command to exit, then kills it with its group. */
+static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
+    long long until = hfsb_clock_ms() + ms;
+    unsigned  tries = 0;
+    int       status = 0;
+    if (!p->pid) return;
+    while (!hfsbi_pipe_exited(p->pid) && hfsb_clock_ms() < until)
+        hfsbi_pause(tries++);
+    (void)kill(-p->pid, SIGKILL);
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
+    p->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    p->pid = 0;
+}
+
+/* Ends what is left of the pipe before. */
+static void hfsbi_pipe_drop(hfsb_pipe *p, long long ms) {
+    int i;
+    hfsbi_loop_lock(p->loop);
+    hfsbi_mux_close(p->mux);
+    p->mux = NULL;
+    hfsbi_loop_unlock(p->loop);
+    hfsbi_pipe_reap(p, ms);
+    hfsbi_loop_lock(p->loop);
+    for (i = 0; p->errors.fd >= 0 && i < HFSBI_PIPE_LAST; i++)
+        hfsbi_pipe_listen(&p->errors, 0);
+    if (p->errors.fd >= 0) { /* another process has it, too */
+        hfsbi_loop_io_forget(p->loop, &p->errors);
+        hfsbi_close(&p->errors.fd);
+    }
+    hfsbi_loop_unlock(p->loop);
+}
+
+/* ---- the handshake ---- */
+
+/* What the other side has answered. Each answer is good for one step, so that
+   none can be repeated without end:
+
+       ASKED --shell--> OFFERED --have-----------------+-> READY --mux--> UP
+         |                 +------need--> SENT --have--+              ^
+         +------------- mux: hfsb-server itself ----------------------+ */
+typedef enum hfsbi_pipe_step {
+    HFSBI_PIPE_ASKED,
+    HFSBI_PIPE_OFFERED,
+    HFSBI_PIPE_SENT,
+    HFSBI_PIPE_READY,
+    HFSBI_PIPE_UP,
+    HFSBI_PIPE_FORGOT /* in place of UP, by the other script */
+} hfsbi_pipe_step;
+
+/* One start of the command, until frames can be sent. */
+typedef struct hfsbi_pipe_start {
+    hfsb_pipe         *p;
+    const char        *script;
+    int                in, out; /* from and to the command */
+    long long          until;
+    const hfsb_cancel *cancel;
+    hfsb_err          *err;
+    bool               heard; /* a byte came */
+    hfsbi_pipe_step    step;
+    hfsb_buf           server; /* its bytes, once a shell has answered */
+    size_t             noise;
+    char               line[HFSBI_PIPE_LINE];
+    size_t             have;
+} hfsbi_pipe_start;
+
+static hfsb_status hfsbi_pipe_wait(hfsbi_pipe_start *x, int fd, short events) {
+    short       ready;
+    hfsb_status st = hfsbi_wait_fd(fd, events, x->until, x->cancel, &ready);
+    if (st == HFSB_OK && hfsb_clock_ms() >= x->until) st = HFSB_TIMEOUT;
+    if (st == HFSB_TIMEOUT)
+        return hfsbi_fail(x->err, st, 0,
+                          "hfsb-server did not answer through %s in time.",
+                          x->p->argv[0]);
+    if (st == HFSB_CANCELLED)
+        return hfsbi_fail(x->err, st, 0, "Cancelled while connecting.");
+    return st == HFSB_OK ? st
+                         : hfsbi_fail(x->err, st, 0, "Cannot wait for %s.",
+                                      x->p->argv[0]);
+}
+
+/* The pipe ended; hfsbi_pipe_explain() adds what is on stderr. */
+static hfsb_status hfsbi_pipe_lost(hfsbi_pipe_start *x) {
+    return hfsbi_fail(x->err, HFSB_CONNECT, 0,
+                      "%s ended before hfsb-server answered", x->p->argv[0]);
+}
+
+static hfsb_status hfsbi_pipe_say(hfsbi_pipe_start *x, hfsb_str text) {
+    hfsbi_signal_guard guard;
+    hfsb_status        st = HFSB_OK;
+    hfsbi_signal_guard_begin(&guard);
+    while (text.len && st == HFSB_OK) {
+        ssize_t n = hfsbi_write(x->out, text.ptr, text.len);
+        if (n > 0) text = hfsb_str_slice(text, (size_t)n, text.len);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            st = hfsbi_pipe_wait(x, x->out, POLLOUT);
+        else st = hfsbi_pipe_lost(x);
+    }
+    hfsbi_signal_guard_end(&guard);
+    return st;
+}
+
+/* Drops the lines before the first that begins with "hfsb-pipe ". The length
+   of that one, with its "\n"; 0: it has not come yet. *echo: our own line came
+   back. */
+static size_t hfsbi_pipe_skip(hfsbi_pipe_start *x, bool *echo) {
+    size_t at = 0, len;
+    for (;;) {
+        hfsb_str have = hfsb_str_make(x->line + at, x->have - at);
+        size_t   end = hfsb_str_find_byte(have, '\n');
+        len = end == HFSB_NPOS ? 0 : end + 1;
+        if (len && hfsb_str_starts(have, HFSB_LIT("hfsb-pipe "))) break;
+        if (!len && have.len == sizeof x->line) len = have.len;
+        if (!len) break;
+        if (hfsb_str_starts(have, HFSB_LIT("{ hfsb_key="))) *echo = true;
+        at += len;
+    }
+    if (at) memmove(x->line, x->line + at, x->have - at);
+    x->have -= at;
+    x->noise += at;
+    return len;
+}
+
+/* Waits for a line that begins with "hfsb-pipe ": it is at the start of
+   x->line, and has *len bytes with its "\n". */
+static hfsb_status hfsbi_pipe_hear(hfsbi_pipe_start *x, size_t *len) {
+    bool echo = false;
+    for (;;) {
+        ssize_t     n;
+        hfsb_status st;
+        *len = hfsbi_pipe_skip(x, &echo);
+        if (echo || x->noise >= HFSBI_PIPE_NOISE)
+            return hfsbi_fail(x->err, HFSB_REMOTE, 0,
+                              "%s prints, but neither a shell nor hfsb-server "
+                              "answers through it.",
+                              x->p->argv[0]);
+        if (*len) return HFSB_OK;
+        st = hfsbi_pipe_wait(x, x->in, POLLIN);
+        if (st != HFSB_OK) return st;
+        n = hfsbi_read(x->in, x->line + x->have, sizeof x->line - x->have);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) continue;
+        if (n <= 0) return hfsbi_pipe_lost(x);
+        x->heard = true;
+        x->have += (size_t)n;
+    }
+}
+
+/* Copies the first word of *text, and drops it from there. What no name of a
+   machine has becomes "?": it is shown to people, and part of file names. */
+static void hfsbi_pipe_word(hfsb_str *text, char *out, size_t room) {
+    size_t end = hfsb_str_find_byte(*text, ' '), i;
+    if (end == HFSB_NPOS) end = text->len;
+    for (i = 0; i < end && i + 1 < room; i++) {
+        char c = text->ptr[i];
+        out[i] = hfsbi_is_word_char(c) || c == '.' || c == '-' ? c : '?';
+    }
+    out[i] = '\0';
+    *text = hfsb_str_slice(*text, end < text->len ? end + 1 : end, text->len);
+}
+
+/* A shell on this kind of machine: which server is it to have? */
+static hfsb_status hfsbi_pipe_offer(hfsbi_pipe_start *x, hfsb_str rest) {
+    hfsb_pipe  *p = x->p;
+    char        system[32], machine[32], hex[HFSB_SHA256_HEX], text[96];
+    hfsb_status st;
+    hfsbi_pipe_word(&rest, system, sizeof system);
+    hfsbi_pipe_word(&rest, machine, sizeof machine);
+    if (!p->o.server)
+        return hfsbi_fail(x->err, HFSB_REFUSED, 0,
+                          "A shell answers through %s, not hfsb-server.",
+                          p->argv[0]);
+    x->server.alloc = p->o.alloc;
+    st = p->o.server(p->o.user, system, machine, &x->server, x->err);
+    if (st != HFSB_OK) return st;
+    hfsb_sha256_hex(hfsb_buf_str(&x->server), hex);
+    (void)snprintf(text, sizeof text, "%s %zu\n", hex, x->server.len);
+    return hfsbi_pipe_say(x, hfsb_cstr(text));
+}
+
+/* The step that an answer leads to; the same one: it is not expected now. */
+static hfsbi_pipe_step hfsbi_pipe_next(hfsbi_pipe_step step,
+                                       const char     *answer) {
+    static const struct {
+        hfsbi_pipe_step from;
+        char            answer[8];
+        hfsbi_pipe_step to;
+    } steps[] = {{HFSBI_PIPE_ASKED, "shell", HFSBI_PIPE_OFFERED},
+                 {HFSBI_PIPE_OFFERED, "need", HFSBI_PIPE_SENT},
+                 {HFSBI_PIPE_OFFERED, "have", HFSBI_PIPE_READY},
+                 {HFSBI_PIPE_SENT, "have", HFSBI_PIPE_READY},
+                 {HFSBI_PIPE_READY, "mux", HFSBI_PIPE_UP},
+                 {HFSBI_PIPE_ASKED, "mux", HFSBI_PIPE_UP},
+                 {HFSBI_PIPE_ASKED, "forgot", HFSBI_PIPE_FORGOT}};
+    size_t i;
+    for (i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (steps[i].from == step && !strcmp(steps[i].answer, answer))
+            return steps[i].to;
+    return step;
+}
+
+/* Answers a line that begins with "hfsb-pipe ". */
+static hfsb_status hfsbi_pipe_answer(hfsbi_pipe_start *x, hfsb_str line) {
+    char            word[16];
+    hfsbi_pipe_step before = x->step;
+    hfsb_str        rest = line;
+    hfsbi_pipe_word(&rest, word, sizeof word); /* hfsb-pipe */
+    line = rest;
+    hfsbi_pipe_word(&rest, word, sizeof word);
+    x->step = hfsbi_pipe_next(before, word);
+    if (x->step == before) {
+        if (!strcmp(word, "fail")) line = rest;
+        (void)hfsbi_fail(x->err, HFSB_REMOTE, 0, "The other side reports: ");
+        hfsbi_err_quote(x->err, line, HFSBI_PIPE_REPORT);
+        return HFSB_REMOTE;
+    }
+    if (x->step == HFSBI_PIPE_OFFERED) return hfsbi_pipe_offer(x, rest);
+    if (x->step == HFSBI_PIPE_SENT) {
+        hfsb_status st = hfsbi_pipe_say(x, hfsb_buf_str(&x->server));
+        /* who stops reading may have written why */
+        return st == HFSB_CONNECT ? HFSB_OK : st;
+    }
+    if (x->step == HFSBI_PIPE_UP && !hfsb_str_equal(rest, HFSB_LIT("1")))
+        return hfsbi_fail(x->err, HFSB_REMOTE, 0,
+                          "hfsb-server over there is of another version.");
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_pipe_shake(hfsbi_pipe_start *x) {
+    char        head[128];
+    hfsb_status st;
+    (void)snprintf(head, sizeof head, "{ hfsb_key=%s; hfsb_linger=%lld; ",
+                   x->p->key, (x->p->o.linger_ms + 999) / 1000);
+    st = hfsbi_pipe_say(x, hfsb_cstr(head));
+    if (st == HFSB_OK) st = hfsbi_pipe_say(x, hfsb_cstr(x->script));
+    while (st == HFSB_OK && x->step < HFSBI_PIPE_UP) {
+        size_t len;
+        st = hfsbi_pipe_hear(x, &len);
+        if (st != HFSB_OK) break;
+        st = hfsbi_pipe_answer(x, hfsb_str_make(x->line, len - 1));
+        memmove(x->line, x->line + len, x->have - len);
+        x->have -= len;
+    }
+    hfsb_buf_free(&x->server);
+    return st;
+}
+
+/* ---- starting ---- */
+
+static hfsb_status hfsbi_pipe_spawn(hfsbi_pipe_start *x) {
+    hfsb_pipe     *p = x->p;
+    hfsb_proc_opts opts = HFSB_INIT;
+    hfsbi_ends     ends;
+    hfsb_status    st;
+    opts.argv = p->argv;
+    opts.keep_input = true;
+    opts.alloc = p->o.alloc;
+    st = hfsbi_spawn(&opts, -1, &p->pid, &ends, x->err);
+    if (st != HFSB_OK) {
+        p->pid = 0;
+        return st;
+    }
+    x->in = ends.output[0];
+    x->out = ends.input;
+    hfsbi_loop_lock(p->loop);
+    hfsb_buf_truncate(&p->said, 0);
+    p->errors.fd = ends.output[1];
+    if (!hfsbi_set_nonblocking(x->in) || !hfsbi_set_nonblocking(x->out) ||
+        !hfsbi_set_nonblocking(p->errors.fd) ||
+        !hfsbi_loop_io(p->loop, &p->errors, HFSBI_IO_READ))
+        st = hfsbi_fail_status(x->err, HFSB_BUSY, "pipe");
+    hfsbi_loop_unlock(p->loop);
+    return st;
+}
+
+/* Adds the last line on stderr to the message. */
+static void hfsbi_pipe_explain(hfsb_pipe *p, hfsb_err *err) {
+    hfsb_str said = hfsb_buf_str(&p->said);
+    size_t   at;
+    while (said.len && (unsigned char)said.ptr[said.len - 1] <= ' ')
+        said.len--;
+    while ((at = hfsb_str_find_byte(said, '\n')) != HFSB_NPOS)
+        said = hfsb_str_slice(said, at + 1, said.len);
+    if (said.len) hfsbi_err_add(err, ": ");
+    if (said.len) hfsbi_err_quote(err, said, 300);
+    if (!said.len || !strchr(".?!", said.ptr[said.len - 1]))
+        hfsbi_err_add(err, ".");
+}
+
+static void hfsbi_pipe_over(void *user, hfsbi_mux_end end) {
+    hfsb_pipe *p = (hfsb_pipe *)user;
+    (void)end;
+    (void)pthread_mutex_lock(&p->lock);
+    p->broke = hfsb_clock_ms();
+    (void)pthread_cond_broadcast(&p->changed);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+static hfsb_status hfsbi_pipe_begin_frames(hfsbi_pipe_start *x) {
+    hfsb_pipe     *p = x->p;
+    hfsbi_mux_opts opts = HFSB_INIT;
+    hfsb_status    st;
+    opts.loop = p->loop;
+    opts.over = hfsbi_pipe_over;
+    opts.user = p;
+    opts.alloc = p->o.alloc;
+    hfsbi_loop_lock(p->loop);
+    st = hfsbi_mux_open(&opts, &x->in, &x->out, &p->mux, x->err);
+    if (st == HFSB_OK) hfsbi_mux_feed(p->mux, hfsb_str_make(x->line, x->have));
+    hfsbi_loop_unlock(p->loop);
+    return st;
+}
+
+/* True for the exit code of a command that would fail again at its first
+   start: it cannot be run, or ssh got no connection. */
+static bool hfsbi_pipe_is_futile(int code) {
+    return code == 126 || code == 127 || code == 255;
+}
+
+/* Starts the command once. *futile: it would fail again. */
+static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
+                                  long long until, const hfsb_cancel *cancel,
+                                  bool *futile, hfsb_err *err) {
+    hfsbi_pipe_start *x =
+        (hfsbi_pipe_start *)hfsbi_array(&p->o.alloc, 1, sizeof *x);
+    hfsb_status st;
+    *futile = true;
+    if (!x) return hfsbi_fail_status(err, HFSB_NOMEM, "pipe");
+    memset(x, 0, sizeof *x);
+    x->p = p;
+    x->script = script;
+    x->in = x->out = -1;
+    x->until = until;
+    x->cancel = cancel;
+    x->err = err;
+    hfsbi_pipe_drop(p, 0);
+    st = hfsbi_pipe_spawn(x);
+    if (st == HFSB_OK) st = hfsbi_pipe_shake(x);
+    if (st == HFSB_OK && x->step == HFSBI_PIPE_UP)
+        st = hfsbi_pipe_begin_frames(x);
+    hfsbi_close(&x->in);
+    hfsbi_close(&x->out);
+    if (st != HFSB_OK)
+        hfsbi_pipe_drop(p, st == HFSB_CONNECT ? HFSBI_PIPE_EXIT_MS : 0);
+    *futile = !x->heard && p->said.len && hfsbi_pipe_is_futile(p->exit_code);
+    if (st == HFSB_CONNECT) hfsbi_pipe_explain(p, err);
+    hfsbi_array_free(&p->o.alloc, x, 1, sizeof *x);
+    return st;
+}
+
+/* Until when the server over there waits for another pipe; 0: not now. */
+static long long hfsbi_pipe_lingers(hfsb_pipe *p) {
+    long long until;
+    (void)pthread_mutex_lock(&p->lock);
+    until = p->broke ? p->broke + p->o.linger_ms : 0;
+    (void)pthread_mutex_unlock(&p->lock);
+    return until > hfsb_clock_ms() ? until : 0;
+}
+
+/* Starts the command until it works, or cannot. */
+static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
+                                  long long until, const hfsb_cancel *cancel,
+                                  hfsb_err *err) {
+    hfsbi_retry retry = HFSB_INIT;
+    long long   lingers = hfsbi_pipe_lingers(p);
+    hfsb_status st;
+    bool        futile;
+    retry.delay_ms = HFSBI_PIPE_AGAIN_MS;
+    retry.deadline = until;
+    retry.cancel = cancel;
+    if (lingers) {
+        retry.max_delay_ms = HFSBI_PIPE_LATER_MS;
+        if (lingers < until) retry.deadline = lingers;
+    } else retry.tries = HFSBI_PIPE_TRIES;
+    do {
+        /* one that hangs must not use up the time of the next ones */
+        long long soon = hfsb_clock_ms() + p->o.again_ms;
+        st = hfsbi_pipe_try(p, script, lingers && soon < until ? soon : until,
+                            cancel, &futile, err);
+    } while ((lingers ? st == HFSB_CONNECT || st == HFSB_TIMEOUT
+                      : st == HFSB_CONNECT && !futile) &&
+             hfsbi_retry_again(&retry) == HFSB_OK);
+    return st;
+}
+
+static bool hfsbi_pipe_is_up(hfsb_pipe *p) {
+    bool up;
+    hfsbi_loop_lock(p->loop);
+    up = p->mux && hfsbi_mux_runs(p->mux);
+    hfsbi_loop_unlock(p->loop);
+    return up;
+}
+
+/* Starts the command again, unless another thread has done so. */
+static hfsb_status hfsbi_pipe_restart(hfsb_pipe *p, long long until,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    hfsb_status st = HFSB_OK;
+    (void)pthread_mutex_lock(&p->lock);
+    while (p->starting && !hfsb_cancel_is_set(cancel) &&
+           hfsb_clock_ms() < until)
+        hfsbi_cond_wait_ms(&p->changed, &p->lock, HFSBI_PIPE_SLICE_MS);
+    if (p->starting) st = HFSB_TIMEOUT;
+    else p->starting = true;
+    (void)pthread_mutex_unlock(&p->lock);
+    if (st != HFSB_OK)
+        return hfsbi_fail(err,
+                          hfsb_cancel_is_set(cancel) ? HFSB_CANCELLED : st, 0,
+                          "Gave up waiting for the pipe.");
+    if (!hfsbi_pipe_is_up(p))
+        st = hfsbi_pipe_run(p, hfsbi_pipe_script, until, cancel, err);
+    (void)pthread_mutex_lock(&p->lock);
+    p->starting = false;
+    (void)pthread_cond_broadcast(&p->changed);
+    (void)pthread_mutex_unlock(&p->lock);
+    return st;
+}
+
+hfsb_status hfsb_pipe_dial(void *user, const hfsb_dial *to, int *fd,
+                           hfsb_err *err) {
+    hfsb_pipe  *p = (hfsb_pipe *)user;
+    hfsb_status st = HFSB_OK;
+    int         tries;
+    for (tries = 0; st == HFSB_OK && tries < HFSBI_PIPE_TRIES; tries++) {
+        hfsbi_loop_lock(p->loop);
+        st = p->mux ? hfsbi_mux_connect(p->mux, fd, err) : HFSB_CONNECT;
+        hfsbi_loop_unlock(p->loop);
+        if (st != HFSB_CONNECT) return st;
+        st = hfsbi_pipe_restart(p, to->deadline, to->cancel, err);
+    }
+    return st != HFSB_OK ? st
+                         : hfsbi_fail(err, HFSB_CONNECT, 0,
+                                      "The pipe breaks again and again.");
+}
+
+/* ---- open and close ---- */
+
+static void *hfsbi_pipe_thread(void *user) {
+    hfsb_pipe *p = (hfsb_pipe *)user;
+    hfsbi_loop_lock(p->loop);
+    while (!p->stop) hfsbi_loop_turn(p->loop, -1);
+    hfsbi_loop_unlock(p->loop);
+    return NULL;
+}
+
+static hfsb_status hfsbi_pipe_copy_argv(hfsb_pipe *p, const hfsb_pipe_opts *o,
+                                        hfsb_err *err) {
+    hfsbi_pipe_words *w = &p->words;
+    hfsb_status       st = HFSB_OK;
+    size_t            i, at = 0;
+    for (i = 0; o->argv && o->argv[i]; i++)
+        hfsbi_pipe_add(w, hfsb_cstr(o->argv[i]));
+    if (!o->argv) st = hfsbi_pipe_name(hfsb_cstr(o->name), w, err);
+    if (st != HFSB_OK) return st;
+    p->argv =
+        (const char **)hfsbi_array(&o->alloc, w->count + 1, sizeof(char *));
+    if (w->text.status != HFSB_OK || !p->argv)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "pipe");
+    for (i = 0; i < w->count; at += strlen(w->text.ptr + at) + 1)
+        p->argv[i++] = w->text.ptr + at;
+    p->argv[w->count] = NULL;
+    return HFSB_OK;
+}
+
+/* Frees what has no thread. */
+static void hfsbi_pipe_free(hfsb_pipe *p) {
+    hfsb_alloc alloc = p->o.alloc;
+    hfsbi_loop_close(p->loop);
+    (void)pthread_cond_destroy(&p->changed);
+    (void)pthread_mutex_destroy(&p->lock);
+    hfsb_buf_free(&p->said);
+    hfsb_buf_free(&p->words.text);
+    hfsbi_array_free(&alloc, p->argv, p->argv ? p->words.count + 1 : 0,
+                     sizeof(char *));
+    hfsbi_array_free(&alloc, p, 1, sizeof *p);
+}
+
+/* For a start after a break: the server must still be there for the next. */
+static long long hfsbi_pipe_again(long long linger_ms) {
+    long long ms = linger_ms / 3;
+    if (ms < HFSBI_PIPE_LEAST_MS) ms = HFSBI_PIPE_LEAST_MS;
+    if (ms > HFSBI_PIPE_MOST_MS) ms = HFSBI_PIPE_MOST_MS;
+    return ms;
+}
+
+/* A pipe without its thread; NULL without memory. */
+static hfsb_pipe *hfsbi_pipe_make(const hfsb_pipe_opts *opts) {
+    hfsb_pipe *p = (hfsb_pipe *)hfsbi_array(&opts->alloc, 1, sizeof *p);
+    if (!p) return NULL;
+    memset(p, 0, sizeof *p);
+    p->o = *opts;
+    if (p->o.start_ms <= 0) p->o.start_ms = 60000;
+    if (p->o.linger_ms <= 0) p->o.linger_ms = 60000;
+    if (p->o.again_ms <= 0) p->o.again_ms = hfsbi_pipe_again(p->o.linger_ms);
+    if (p->o.close_ms <= 0) p->o.close_ms = 12000;
+    p->words.text.alloc = p->said.alloc = opts->alloc;
+    p->errors.fd = -1;
+    p->errors.fn = hfsbi_pipe_listen;
+    if (pthread_mutex_init(&p->lock, NULL) == 0) {
+        if (hfsbi_cond_init(&p->changed) == 0) return p;
+        (void)pthread_mutex_destroy(&p->lock);
+    }
+    hfsbi_array_free(&opts->alloc, p, 1, sizeof *p);
+    return NULL;
+}
+
+static hfsb_status hfsbi_pipe_new(const hfsb_pipe_opts *opts, hfsb_pipe **out,
+                                  hfsb_err *err) {
+    hfsb_pipe  *p = hfsbi_pipe_make(opts);
+    hfsb_status st = p ? hfsbi_pipe_copy_argv(p, opts, err)
+                       : hfsbi_fail_status(err, HFSB_NOMEM, "pipe");
+    *out = NULL;
+    if (st == HFSB_OK && !hfsbi_random_hex(p->key, HFSBI_PIPE_KEY))
+        st = hfsbi_fail(err, HFSB_BUSY, 0,
+                        "The system has no random bytes for a key.");
+    if (st == HFSB_OK)
+        st = hfsbi_loop_open(&p->o.alloc, 0, true, &p->loop, err);
+    if (st == HFSB_OK && hfsbi_thread_start(&p->thread, HFSBI_PIPE_STACK,
+                                            hfsbi_pipe_thread, p) != 0)
+        st = hfsbi_fail(err, HFSB_BUSY, 0, "Cannot start a thread.");
+    if (st == HFSB_OK) *out = p;
+    else if (p) hfsbi_pipe_free(p);
+    return st;
+}
+
+/* Waits until the pipe is over. */
+static void hfsbi_pipe_say_bye(hfsb_pipe *p) {
+    long long until = hfsb_clock_ms() + p->o.close_ms;
+    hfsbi_loop_lock(p->loop);
+    if (p->mux && hfsbi_mux_runs(p->mux)) hfsbi_mux_bye(p->mux);
+    hfsbi_loop_unlock(p->loop);
+    while (hfsbi_pipe_is_up(p) && hfsb_clock_ms() < until) {
+        (void)pthread_mutex_lock(&p->lock);
+        hfsbi_cond_wait_ms(&p->changed, &p->lock, HFSBI_PIPE_SLICE_MS);
+        (void)pthread_mutex_unlock(&p->lock);
+    }
+}
+
+hfsb_str hfsb_pipe_token(const hfsb_pipe *pipe) {
+    return hfsb_cstr(pipe->key + HFSBI_PIPE_NAME);
+}
+
+void hfsb_pipe_close(hfsb_pipe *pipe) {
+    if (!pipe) return;
+    hfsbi_pipe_say_bye(pipe);
+    hfsbi_pipe_drop(pipe, HFSBI_PIPE_EXIT_MS);
+    hfsbi_loop_lock(pipe->loop);
+    pipe->stop = true;
+    hfsbi_loop_unlock(pipe->loop);
+    hfsbi_loop_wake(pipe->loop);
+    (void)pthread_join(pipe->thread, NULL);
+    hfsbi_pipe_free(pipe);
+}
+
+hfsb_status hfsb_pipe_open(const hfsb_pipe_opts *opts, hfsb_pipe **out,
+                           hfsb_err *err) {
+    hfsb_status st = hfsbi_pipe_new(opts, out, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_pipe_run(*out, hfsbi_pipe_script,
+                        hfsb_clock_ms() + (*out)->o.start_ms, opts->cancel,
+                        err);
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    hfsb_pipe_close(*out);
+    *out = NULL;
+    return st;
+}
+
+hfsb_status hfsb_pipe_forget(const hfsb_pipe_opts *opts, hfsb_err *err) {
+    hfsb_pipe  *p;
+    hfsb_status st = hfsbi_pipe_new(opts, &p, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_pipe_run(p, hfsbi_pipe_forget, hfsb_clock_ms() + p->o.start_ms,
+                        opts->cancel, err);
+    if (st == HFSB_OK && p->mux) /* it read no script */
+        st = hfsbi_fail(err, HFSB_REFUSED, 0,
+                        "hfsb-server itself answers through %s, not a shell: "
+                        "nothing was sent there, and nothing is removed.",
+                        p->argv[0]);
+    hfsb_pipe_close(p);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+/* ---- the other side ---- */
+
+typedef struct hfsbi_pipe_server {
+    hfsbi_io io; /* first; fd 0: the server is not watched */
+    const hfsb_pipe_serve_opts *o;
+    hfsbi_mux_end               end;
+} hfsbi_pipe_server;
+
+static hfsb_status hfsbi_pipe_accept(void *user, int *fd) {
+    const hfsbi_pipe_server *s = (const hfsbi_pipe_server *)user;
+    hfsb_dial                to = HFSB_INIT;
+    hfsb_status              st;
+    to.deadline = hfsb_clock_ms() + HFSBI_PIPE_DIAL_MS;
+    st = s->o->dial(s->o->user, &to, fd, NULL);
+    if (st != HFSB_OK) *fd = -1;
+    return st == HFSB_OK && !hfsbi_set_nonblocking(*fd) ? HFSB_IO : st;
+}
+
+static hfsb_status hfsbi_pipe_prove(void *user, int fd, void *room) {
+    const hfsbi_pipe_server *s = (const hfsbi_pipe_server *)user;
+    return s->o->prove(s->o->user, fd, room);
+}
+
+static void hfsbi_pipe_server_over(void *user, hfsbi_mux_end end) {
+    ((hfsbi_pipe_server *)user)->end = end;
+}
+
+/* Without the server the pipe is useless: its end lets the client start the
+   command, and so a server, again. */
+static void hfsbi_pipe_server_ready(hfsbi_io *io, unsigned events) {
+    hfsbi_pipe_server *s = (hfsbi_pipe_server *)(void *)io;
+    char               room[256];
+    ssize_t            n = hfsbi_read(io->fd, room, sizeof room);
+    (void)events;
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK))
+        s->end = HFSBI_MUX_BROKE;
+}
+
+/* Pumps until the pipe or the server ends. */
+static hfsb_status hfsbi_pipe_pump(hfsbi_pipe_server *s, hfsbi_mux_opts *opts,
+                                   int *in, int *out, hfsb_err *err) {
+    hfsbi_mux  *mux = NULL;
+    hfsb_status st = hfsbi_mux_open(opts, in, out, &mux, err);
+    if (st == HFSB_OK && s->io.fd > 0 &&
+        (!hfsbi_set_nonblocking(s->io.fd) ||
+         !hfsbi_loop_io(opts->loop, &s->io, HFSBI_IO_READ)))
+        st = hfsbi_fail_status(err, HFSB_BUSY, "pipe");
+    while (st == HFSB_OK && s->end == HFSBI_MUX_RUNS)
+        hfsbi_loop_turn(opts->loop, -1);
+    if (s->io.fd > 0) hfsbi_loop_io_forget(opts->loop, &s->io);
+    hfsbi_mux_close(mux);
+    return st;
+}
+
+hfsb_status hfsb_pipe_serve(int in, int out, const hfsb_pipe_serve_opts *how,
+                            bool *bye, hfsb_err *err) {
+    hfsbi_pipe_server  s = HFSB_INIT;
+    hfsbi_mux_opts     opts = HFSB_INIT;
+    hfsbi_signal_guard guard;
+    hfsb_status        st;
+    *bye = false;
+    s.io.fd = how->server;
+    s.io.fn = hfsbi_pipe_server_ready;
+    s.o = how;
+    s.end = HFSBI_MUX_RUNS;
+    opts.accept = hfsbi_pipe_accept;
+    if (how->prove) opts.prove = hfsbi_pipe_prove;
+    opts.proof_room = how->proof_room;
+    opts.over = hfsbi_pipe_server_over;
+    opts.user = &s;
+    st = hfsbi_loop_open(&opts.alloc, 0, true, &opts.loop, err);
+    if (st == HFSB_OK) {
+        hfsbi_signal_guard_begin(&guard);
+        hfsbi_loop_lock(opts.loop);
+        st = hfsbi_pipe_pump(&s, &opts, &in, &out, err);
+        hfsbi_loop_unlock(opts.loop);
+        hfsbi_signal_guard_end(&guard);
+        hfsbi_loop_close(opts.loop);
+    }
+    hfsbi_close(&in);
+    hfsbi_close(&out);
+    *bye = s.end == HFSBI_MUX_SAID_BYE;
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
 /* ---- src/remote/remote_private.h ---- */
 /* remote_private.h - what the files of the room remote share: the client of a
    server at a URL.
@@ -58803,10 +63433,17 @@ struct hfsbi_probe;
 struct hfsbi_remote;
 struct hfsbi_v1;
 
-/* What differs by the protocol of the server. */
-typedef struct hfsbi_protocol {
+/* What differs by the protocol of the server. Only a program that names a
+   protocol links it: /v1 carries all local tools. */
+struct hfsb_protocol {
     /* The header field of the server's token, and what precedes the token. */
     const char *token_name, *token_prefix;
+    /* Sets the addresses of the server at url, and what the protocol needs;
+       *parsed are the parts of url. HFSB_OK; HFSB_ARG; HFSB_NOMEM. close
+       frees it, also after a failure (NULL: there is nothing to free). */
+    hfsb_status (*open)(hfsb_sandbox *sandbox, hfsb_str url, hfsb_url *parsed,
+                        hfsb_err *err);
+    void (*close)(hfsb_sandbox *sandbox);
     /* One health check of at most ms. HFSB_OK: the server answers; HFSB_BUSY:
        not yet; HFSB_AUTH, HFSB_NOT_FOUND, HFSB_NOMEM, HFSB_CANCELLED,
        HFSB_REFUSED, HFSB_ARG.
@@ -58817,25 +63454,28 @@ typedef struct hfsbi_protocol {
        be begun, and *err is the text for it. */
     hfsb_status (*run)(struct hfsbi_remote *r, hfsb_tool_result *result,
                        hfsb_err *err);
-} hfsbi_protocol;
+};
 
 struct hfsb_sandbox {
     /* constant once the handle is open; api once the server is located */
-    hfsb_sandbox_opts o;         /* its texts are in `texts`, defaults are
+    hfsb_sandbox_opts    o;         /* its texts are in `texts`, defaults are
                                     filled in */
-    hfsb_transport    transport; /* owned by the caller */
-    hfsb_str          id;        /* "owner/name"; "" for a URL */
-    hfsb_buf          texts;     /* copies of id and of the options' texts,
+    hfsb_transport       transport; /* owned by the caller */
+    hfsb_str             id;        /* "owner/name"; "" for a URL */
+    hfsb_buf             texts;     /* copies of id and of the options' texts,
                                     each NUL-terminated; contains secrets */
-    hfsb_buf          page, api; /* api: "https://.../api/" */
-    const hfsbi_protocol *protocol;
-    struct hfsbi_v1  *v1;        /* of a server that speaks /v1, else NULL */
-    hfsb_buf          token;     /* of the server, when its home knows it and
+    hfsb_buf             page, api; /* api: "https://.../api/" */
+    const hfsb_protocol *protocol;
+    struct hfsbi_v1     *v1;      /* of a server that speaks /v1, else NULL */
+    hfsb_buf             token;   /* of the server, when its home knows it and
                                     the options do not; o.api_token shows it */
-    const hfsbi_home *home;      /* NULL for a URL */
-    bool              owned;     /* may be removed from its home */
-    bool              at_edge;   /* gets hub_token too */
-    hfsbi_seen        seen; /* files read or written, by their absolute path;
+    const hfsbi_home    *home;    /* NULL for a URL */
+    bool                 owned;   /* may be removed from its home */
+    bool                 at_edge; /* gets hub_token too */
+    bool                 usual_dir; /* o.work_dir is the one that the Spaces of
+                                    the reference have: not for hfsb-server,
+                                    which has its own */
+    hfsbi_seen seen; /* files read or written, by their absolute path;
                                has a lock of its own */
 
     pthread_mutex_t lock; /* guards the rest */
@@ -58866,7 +63506,10 @@ HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
 /* The wire of /api, see sandbox_call.c. */
-HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void);
+HFSBI_FN const hfsb_protocol *hfsbi_protocol_api(void);
+/* hfsb_protocol.open() of /api. */
+HFSBI_FN hfsb_status hfsbi_sandbox_place(hfsb_sandbox *sandbox, hfsb_str url,
+                                         hfsb_url *parsed, hfsb_err *err);
 /* Appends up to 95 bytes of a text of the server to *err, tokens removed. */
 HFSBI_FN void hfsbi_sandbox_quote(const hfsb_sandbox *sandbox, hfsb_str text,
                                   hfsb_err *err);
@@ -58879,12 +63522,14 @@ typedef struct hfsbi_probe {
                              before may still answer, and refuse the token */
     bool        look;     /* ask its home when a check fails, */
     long long   look_at;  /* on hfsb_clock_ms(): not before this time */
+    long long   empty_ms; /* the longest wait while every connection fails (0:
+                             as long as for an answer) */
     int         status;   /* HTTP status of the last reply, 0: none yet */
     bool        outdated; /* the last reply came from the server before */
     hfsb_err    last;     /* why the last check failed, or "" */
 } hfsbi_probe;
 
-/* hfsbi_protocol.check() of /api. */
+/* hfsb_protocol.check() of /api. */
 HFSBI_FN hfsb_status hfsbi_probe_check(hfsb_sandbox *sandbox, hfsbi_probe *p,
                                        long long ms);
 /* Checks health for wait_ms until the server answers; always at least once,
@@ -58909,6 +63554,14 @@ hfsbi_sandbox_find_instance(hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
                                         const hfsb_http_call *call,
                                         hfsb_http_reply *reply, hfsb_err *err);
+/* Opens a WebSocket at `path` beside /api, with both tokens; cancel counts
+   instead of that of the handle, unless it is NULL. HFSB_ARG for a server of
+   /v1; else as hfsbi_ws_client_open(). */
+HFSBI_FN hfsb_status hfsbi_sandbox_websocket(hfsb_sandbox *sandbox,
+                                             const char *path, size_t max,
+                                             const hfsb_cancel *cancel,
+                                             hfsbi_ws_client  **out,
+                                             int *status, hfsb_err *err);
 /* The instance in "X-Hfsb: {version}; instance={id}"; "" if there is none, or
    if it is too long to be compared later. */
 HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply);
@@ -58986,8 +63639,7 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
                                          hfsb_err         *err);
 /* Carries out the call in r->body, as the wire of its sandbox does. */
 HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
-                                      hfsb_tool_result *result,
-                                      hfsb_err         *err);
+                                      hfsb_tool_result *result, hfsb_err *err);
 /* The status for an HTTP status other than 200. */
 HFSBI_FN hfsb_status hfsbi_remote_status(int http);
 
@@ -59023,10 +63675,10 @@ typedef struct hfsbi_v1_use {
 } hfsbi_v1_use;
 
 typedef struct hfsbi_v1 {
-    hfsb_sandbox   *sandbox;
+    hfsb_sandbox     *sandbox;
     hfsbi_far_machine far;
-    hfsb_tools     *tools;
-    hfsb_buf        prefix; /* of routes: "v1/", "v1/sandboxes/{id}/" */
+    hfsb_tools       *tools;
+    hfsb_buf          prefix; /* of routes: "v1/", "v1/sandboxes/{id}/" */
     /* guarded by the lock of the sandbox: */
     long long     protocol; /* 0: not known yet */
     hfsbi_v1_use *uses;
@@ -59049,23 +63701,13 @@ HFSBI_FN hfsb_status hfsbi_v1_path(const hfsbi_v1 *v1, const char *route,
    becomes that of the thread. Returns as hfsb_http_send(). */
 HFSBI_FN hfsb_status hfsbi_v1_send(hfsbi_v1 *v1, const char *route,
                                    hfsb_str path, const char *more,
-                                   hfsb_http_call *call,
+                                   hfsb_http_call  *call,
                                    hfsb_http_reply *reply, hfsb_err *err);
 /* Fails as a reply other than 200 says; "Cannot {verb} {path}: ...". */
 HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
                                      const hfsb_http_reply *reply,
                                      hfsb_str path, const char *verb,
                                      hfsb_err *err);
-
-/* ==== v1.c: a server that speaks HF's /v1 ==== */
-
-/* Turns a new handle into one of the server at url, "http://host:1", with or
-   without "/v1" or "/v1/sandboxes/{id}": sets wire, v1, api and page. *parsed
-   becomes the parts of url. On failure the handle is still to be freed. */
-HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *sandbox, hfsb_str url,
-                                   hfsb_url *parsed, hfsb_err *err);
-/* NULL is allowed. */
-HFSBI_FN void hfsbi_v1_close(hfsbi_v1 *v1);
 
 /* ---- src/remote/seen.c ---- */
 /* seen.c - a session reads a file before it changes it.
@@ -59247,7 +63889,7 @@ static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
                       r->cancel);
     hfsb_json_writer_init(&w, &ask.body, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "path", path);
+    hfsb_json_put_member_str(&w, "path", path);
     hfsb_json_put_end(&w);
     st = hfsb_json_writer_finish(&w, err);
     if (st == HFSB_OK) st = hfsbi_remote_run(&ask, &reply, err);
@@ -59334,7 +63976,7 @@ HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
         hfsbi_remote_put_versions(r, arguments, w);
     else if (path.len && hfsbi_sandbox_version(r->sandbox, path, &version) &&
              version.hex[0])
-        hfsbi_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
+        hfsb_json_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
 }
 
 /* The version that the file has after the call, as hfsbi_remote_new_version().
@@ -59483,7 +64125,8 @@ static void hfsbi_remote_put_default(hfsb_json_writer      *w,
 
 /* Writes a required parameter or one that is SENT. A missing required one is
    for the server to report; a background command has no timeout unless asked
-   for; a server at a URL has a work directory of its own. */
+   for; a server at a URL, and hfsb-server anywhere, has a work directory of
+   its own, where relative paths begin as well. */
 static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
                              const hfsb_json_value *args,
                              const hfsbi_param     *p) {
@@ -59493,7 +64136,8 @@ static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
     if (required && !given) return;
     if (none && p->type == HFSBI_ARG_NUMBER && r->background) return;
     if (none && p->type == HFSBI_ARG_STR && !p->choices &&
-        !r->sandbox->o.work_dir.len)
+        (!r->sandbox->o.work_dir.len ||
+         (r->sandbox->usual_dir && r->instance[0])))
         return;
     hfsb_json_put_key(w, hfsb_cstr(p->name));
     if (none || hfsbi_remote_is_too_long(r, p, args))
@@ -59513,17 +64157,17 @@ static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
 static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
                                  const hfsb_json_value *args) {
     if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
-        hfsbi_put_member_str(w, "id", r->opts.id);
+        hfsb_json_put_member_str(w, "id", r->opts.id);
     /* the command must survive a stream that breaks */
     if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
         !hfsb_json_get(args, "on_disconnect"))
-        hfsbi_put_member_str(w, "on_disconnect", HFSB_LIT("continue"));
+        hfsb_json_put_member_str(w, "on_disconnect", HFSB_LIT("continue"));
     if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
         !hfsb_json_get(args, "image"))
-        hfsbi_put_member_bool(w, "image", true);
+        hfsb_json_put_member_bool(w, "image", true);
     if (r->opts.page && r->trusted && !hfsb_json_get(args, "page") &&
         hfsbi_param_find(r->tool->params, HFSB_LIT("page")))
-        hfsbi_put_member_int(w, "page", (long long)r->opts.page);
+        hfsb_json_put_member_int(w, "page", (long long)r->opts.page);
     hfsbi_remote_put_condition(r, args, w);
 }
 
@@ -59604,6 +64248,18 @@ static void hfsbi_remote_show_gap(hfsbi_remote          *r,
     hfsbi_remote_show(r, stream, hfsb_cstr(line));
 }
 
+/* {"stream":"stdout","text":"..."}: an unfinished line. */
+static void hfsbi_remote_show_line(hfsbi_remote          *r,
+                                   const hfsb_json_value *line) {
+    hfsb_str text = hfsb_json_str(hfsb_json_get(line, "text"), HFSB_LIT(""));
+    hfsb_str name =
+        hfsb_json_str(hfsb_json_get(line, "stream"), HFSB_LIT("stdout"));
+    bool is_error = hfsb_str_equal(name, HFSB_LIT("stderr"));
+    if (r->opts.on_line)
+        r->opts.on_line(r->opts.user,
+                        is_error ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT, text);
+}
+
 /* Reads an event; sets r->text.status. */
 static void hfsbi_remote_read_event(hfsbi_remote *r) {
     hfsbi_remote_text *t = &r->text;
@@ -59624,6 +64280,8 @@ static void hfsbi_remote_read_event(hfsbi_remote *r) {
         hfsbi_remote_show_piece(r, HFSB_PROC_STDOUT, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
         hfsbi_remote_show_piece(r, HFSB_PROC_STDERR, doc.root);
+    else if (hfsb_str_equal(event, HFSB_LIT("line")))
+        hfsbi_remote_show_line(r, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("gap")))
         hfsbi_remote_show_gap(r, doc.root);
     hfsb_json_free(&doc);
@@ -59728,9 +64386,10 @@ static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
         r->again = true; /* hfsbi_remote_unreachable() writes the message */
         return HFSB_CONNECT;
     }
-    if (st != HFSB_LOST && st != HFSB_TIMEOUT && st != HFSB_REMOTE &&
-        st != HFSB_IO)
-        return st;
+    if ((st != HFSB_LOST && st != HFSB_TIMEOUT && st != HFSB_REMOTE &&
+         st != HFSB_IO) ||
+        (!sent && !r->may_have_run))
+        return st; /* with the transport's message */
     if (sent) hfsbi_remote_set_ran(r);
     if (st == HFSB_TIMEOUT) {
         hfsbi_seconds_text((long long)(r->timeout * 1000.0), seconds);
@@ -59840,7 +64499,7 @@ static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
 }
 
 static size_t hfsbi_remote_fields(hfsbi_remote *r, bool stream,
-                                  hfsb_http_field field[4]) {
+                                  hfsb_http_field field[6]) {
     size_t n = 0;
     field[n].name = HFSB_LIT("Content-Type");
     field[n++].value = HFSB_LIT("application/json");
@@ -59852,9 +64511,17 @@ static size_t hfsbi_remote_fields(hfsbi_remote *r, bool stream,
         field[n].name = HFSB_LIT("X-Hfsb-Instance");
         field[n++].value = hfsb_cstr(r->instance);
     }
+    if (r->opts.names == HFSB_EDIT_NAMES_FLAGS) {
+        field[n].name = HFSB_LIT("X-Hfsb-Names");
+        field[n++].value = HFSB_LIT("flags");
+    }
     if (stream) {
         field[n].name = HFSB_LIT("Accept");
         field[n++].value = HFSB_LIT("text/event-stream, application/json");
+    }
+    if (stream && r->opts.on_line) {
+        field[n].name = HFSB_LIT("X-Hfsb-Lines");
+        field[n++].value = HFSB_LIT("unfinished");
     }
     return n;
 }
@@ -59869,7 +64536,7 @@ static bool hfsbi_remote_may_stream(const hfsbi_remote *r) {
 static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
-    hfsb_http_field field[4];
+    hfsb_http_field field[6];
     hfsb_status     st;
     bool            stream = hfsbi_remote_may_stream(r);
     call.method = HFSB_LIT("POST");
@@ -60093,7 +64760,7 @@ static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
                       hfsbi_tool_find(HFSB_LIT("bash_output")), r->cancel);
     hfsb_json_writer_init(&w, &ask.body, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", id);
+    hfsb_json_put_member_str(&w, "id", id);
     hfsb_json_put_key(&w, HFSB_LIT("offset"));
     hfsb_json_put_uint(&w, offset);
     hfsb_json_put_end(&w);
@@ -60151,8 +64818,8 @@ static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
 /* ---- the wire ---- */
 
 /* What POST /api/{tool} does with the call. */
-static hfsb_status hfsbi_remote_post(hfsbi_remote     *r,
-                                     hfsb_tool_result *result, hfsb_err *err) {
+static hfsb_status hfsbi_remote_post(hfsbi_remote *r, hfsb_tool_result *result,
+                                     hfsb_err *err) {
     hfsb_status st = hfsbi_remote_send(r, err);
     if (st == HFSB_OK) st = hfsbi_remote_result(r, result, err);
     if (st == HFSB_OK && hfsbi_remote_is(r, "bash"))
@@ -60160,10 +64827,11 @@ static hfsb_status hfsbi_remote_post(hfsbi_remote     *r,
     return st;
 }
 
-HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void) {
-    static const hfsbi_protocol wire = {"X-Sandbox-Authorization", "Bearer ",
-                                    hfsbi_probe_check, hfsbi_remote_post};
-    return &wire;
+HFSBI_FN const hfsb_protocol *hfsbi_protocol_api(void) {
+    static const hfsb_protocol api = {
+        "X-Sandbox-Authorization", "Bearer ",        hfsbi_sandbox_place, NULL,
+        hfsbi_probe_check,         hfsbi_remote_post};
+    return &api;
 }
 
 HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
@@ -60225,6 +64893,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     if (!opts) opts = &none;
     hfsbi_result_init(result, &sandbox->o.alloc);
     st = hfsbi_remote_check(tool, name, arguments, opts, &err);
+    if (!tool) hfsbi_tools_list(NULL, 0, &result->output);
     if (st != HFSB_OK) return hfsbi_remote_finish(sandbox, st, &err, result);
     hfsbi_remote_init(&r, sandbox, tool,
                       opts->cancel ? opts->cancel : sandbox->o.cancel);
@@ -60243,6 +64912,19 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     if (turn) pthread_mutex_unlock(&sandbox->seen.changing);
     hfsbi_remote_free(&r);
     return hfsbi_remote_finish(sandbox, st, &err, result);
+}
+
+hfsb_status hfsb_sandbox_call_text(hfsb_sandbox *sandbox, hfsb_str name,
+                                   hfsb_str              arguments,
+                                   const hfsb_call_opts *opts,
+                                   hfsb_tool_result     *result) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st =
+        hfsbi_arguments_parse(arguments, &sandbox->o.alloc, &doc, result);
+    if (st != HFSB_OK) return st;
+    st = hfsb_sandbox_call(sandbox, name, doc.root, opts, result);
+    hfsb_json_free(&doc);
+    return st;
 }
 
 hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
@@ -60728,8 +65410,8 @@ static hfsb_status hfsbi_piece_run(hfsbi_copy_down *f, size_t n,
     st = hfsbi_piece_command(f, n, &command);
     hfsb_json_writer_init(&w, &r.body, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "command", hfsb_buf_str(&command));
-    if (s->o.work_dir.len) hfsbi_put_member_str(&w, "work_dir", s->o.work_dir);
+    hfsb_json_put_member_str(&w, "command", hfsb_buf_str(&command));
+    if (s->o.work_dir.len) hfsb_json_put_member_str(&w, "work_dir", s->o.work_dir);
     hfsb_json_put_end(&w);
     if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, err);
     if (st == HFSB_OK) st = hfsbi_remote_run(&r, reply, err);
@@ -60902,7 +65584,8 @@ hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
        its home, if any: paused, failed, not found --> reported at once
         | starts, runs, wakes up, or unknown
         v
-       wait api_poll_ms, ask again; HFSB_TIMEOUT after api_wait_ms */
+       wait api_poll_ms, ask again; HFSB_TIMEOUT after api_wait_ms, at a URL
+       where nothing accepts a connection after HFSBI_EMPTY_MS by default */
 /* ---- retries and polls ---- */
 
 HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
@@ -61065,7 +65748,7 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     hfsb_alloc alloc;
     if (!s) return;
     alloc = s->o.alloc;
-    hfsbi_v1_close(s->v1);
+    if (s->protocol->close) s->protocol->close(s);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
     if (s->token.ptr) hfsbi_wipe(s->token.ptr, s->token.len);
@@ -61132,8 +65815,8 @@ static bool hfsbi_url_is_at_edge(const hfsb_url *url) {
 }
 
 /* Sets the addresses of a server with /api. */
-static hfsb_status hfsbi_sandbox_place(hfsb_sandbox *s, hfsb_str url,
-                                       hfsb_url *parsed, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_sandbox_place(hfsb_sandbox *s, hfsb_str url,
+                                         hfsb_url *parsed, hfsb_err *err) {
     const size_t tail = strlen("/api/");
     hfsb_status  st = hfsbi_sandbox_address(url, parsed, &s->api, err);
     if (st != HFSB_OK) return st;
@@ -61151,8 +65834,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
     hfsb_status   st = hfsbi_sandbox_new(opts, HFSB_LIT(""), out, err);
     if (st != HFSB_OK) return st;
     s = *out;
-    st = opts->v1 ? hfsbi_v1_open(s, url, &parsed, err)
-                  : hfsbi_sandbox_place(s, url, &parsed, err);
+    if (opts->protocol) s->protocol = opts->protocol;
+    st = s->protocol->open(s, url, &parsed, err);
     if (st == HFSB_OK) {
         s->at_edge = hfsbi_url_is_at_edge(&parsed);
         return st;
@@ -61222,13 +65905,14 @@ static void hfsbi_message_add(hfsbi_sandbox_message *m, hfsb_str name,
         hfsb_str_slice(hfsb_buf_str(&m->text), from, to);
 }
 
-static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str path,
+static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str base,
+                                      hfsb_str               path,
                                       const hfsb_http_call  *call,
                                       hfsbi_sandbox_message *m) {
     memset(m, 0, sizeof *m);
     m->text.alloc = s->o.alloc;
     HFSB_ASSERT(call->field_count + 2 <= HFSBI_SANDBOX_FIELDS);
-    hfsb_buf_append(&m->text, hfsb_buf_str(&s->api));
+    hfsb_buf_append(&m->text, base);
     hfsb_buf_append(&m->text, path);
     m->hub_at = m->text.len;
     if (s->o.hub_token.len && s->at_edge)
@@ -61252,7 +65936,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
                                         hfsb_err             *err) {
     hfsbi_sandbox_message m;
     hfsb_http_call        c = *call;
-    hfsb_status           st = hfsbi_message_make(s, path, call, &m);
+    hfsb_status           st;
+    st = hfsbi_message_make(s, hfsb_buf_str(&s->api), path, call, &m);
     if (st == HFSB_OK) {
         c.url = hfsb_str_slice(hfsb_buf_str(&m.text), 0, m.hub_at);
         c.fields = m.fields;
@@ -61269,7 +65954,45 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
     return st;
 }
 
+HFSBI_FN hfsb_status hfsbi_sandbox_websocket(hfsb_sandbox *s, const char *path,
+                                             size_t             max,
+                                             const hfsb_cancel *cancel,
+                                             hfsbi_ws_client  **out,
+                                             int *status, hfsb_err *err) {
+    const hfsb_str        api = HFSB_LIT("api/");
+    hfsb_str              base = hfsb_buf_str(&s->api);
+    hfsbi_sandbox_message m;
+    hfsb_http_call        call = HFSB_INIT;
+    hfsb_status           st;
+    *out = NULL;
+    *status = 0;
+    if (s->v1)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "%s speaks HF's /v1, which has no /%s. Run "
+                          "hfsb-server there, and give its URL without "
+                          "\"v1+\".",
+                          s->page.ptr, path);
+    if (hfsb_str_ends(base, api)) base.len -= api.len;
+    st = hfsbi_message_make(s, base, hfsb_cstr(path), &call, &m);
+    if (st == HFSB_OK) {
+        call.url = hfsb_str_slice(hfsb_buf_str(&m.text), 0, m.hub_at);
+        call.fields = m.fields;
+        call.field_count = m.count;
+        call.connect_ms = s->o.times.connect_ms;
+        call.cancel = cancel ? cancel : s->o.cancel;
+        st = hfsbi_ws_client_open(&s->transport, &call, max, &s->o.alloc, out,
+                                  status, err);
+    } else {
+        (void)hfsbi_fail_status(err, st, "WebSocket");
+    }
+    if (m.text.ptr) hfsbi_wipe(m.text.ptr, m.text.len);
+    hfsb_buf_free(&m.text);
+    return st;
+}
+
 /* ---- waiting for the server ---- */
+
+enum { HFSBI_EMPTY_MS = 3000 }; /* for a first connection to a URL */
 
 /* A server may echo a token. */
 HFSBI_FN void hfsbi_sandbox_quote(const hfsb_sandbox *s, hfsb_str said,
@@ -61374,13 +66097,30 @@ static hfsb_status hfsbi_probe_give_up(hfsb_sandbox *s, const hfsbi_probe *p,
                       p->last.msg[0] ? p->last.msg : "None");
 }
 
+/* How long to wait in all, after `failed` checks without an answer. The second
+   one is logged: the first fails whenever a server is just starting. */
+static long long hfsbi_probe_wait_ms(const hfsb_sandbox *s,
+                                     const hfsbi_probe *p, long long wait_ms,
+                                     size_t failed) {
+    char seconds[HFSBI_SECONDS];
+    if (!p->status && p->last.code == HFSB_CONNECT && p->empty_ms &&
+        p->empty_ms < wait_ms)
+        wait_ms = p->empty_ms;
+    hfsbi_seconds_text(wait_ms, seconds);
+    if (failed == 2)
+        hfsbi_sandbox_log(s, "Waiting for the server at %s (timeout: %ss)...",
+                          s->api.ptr, seconds);
+    return wait_ms;
+}
+
 HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
                                      long long wait_ms, hfsb_err *err) {
     const hfsb_sandbox_times *t = &s->o.times;
-    long long                 deadline = hfsb_clock_ms() + wait_ms, left;
+    long long                 began = hfsb_clock_ms(), left, ms = wait_ms;
+    size_t                    failed = 0;
     hfsb_status               st;
     for (;;) {
-        left = deadline - hfsb_clock_ms();
+        left = began + ms - hfsb_clock_ms();
         if (left > t->health_ms) left = t->health_ms;
         st = s->protocol->check(s, p, left > 100 ? left : 100);
         if (st == HFSB_OK) {
@@ -61396,8 +66136,9 @@ HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
             if (st != HFSB_OK) return st;
             p->look_at = hfsb_clock_ms() + t->poll_ms;
         }
-        st = hfsbi_poll_wait(s->o.cancel, t->api_poll_ms, deadline);
-        if (st == HFSB_LIMIT) return hfsbi_probe_give_up(s, p, wait_ms, err);
+        ms = hfsbi_probe_wait_ms(s, p, wait_ms, ++failed);
+        st = hfsbi_poll_wait(s->o.cancel, t->api_poll_ms, began + ms);
+        if (st == HFSB_LIMIT) return hfsbi_probe_give_up(s, p, ms, err);
         if (st == HFSB_CANCELLED)
             return hfsbi_fail_status(err, st, "Waiting for the sandbox");
     }
@@ -61428,6 +66169,9 @@ HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
     hfsb_status st;
     p.before = "";
     p.look = true;
+    /* a Space wakes up; what listens at another URL does so already */
+    if (!(*handle)->home && !(*handle)->at_edge && !opts->times.api_wait_ms)
+        p.empty_ms = HFSBI_EMPTY_MS;
     st = hfsbi_probe_run(
         *handle, &p, hfsbi_sandbox_time(opts->times.api_wait_ms, 60000), err);
     if (st == HFSB_OK) return st;
@@ -61478,6 +66222,351 @@ bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox) {
     ours = s->instance[0] != '\0';
     pthread_mutex_unlock(&s->lock);
     return ours;
+}
+
+/* ---- src/remote/exec.c ---- */
+/* exec.c - a program on a sandbox, byte for byte, and questions to its server.
+
+   hfsb_sandbox_exec() is the client of /api/exec (api/exec.c has the messages):
+   one WebSocket, this machine's descriptor for standard input, and one poll()
+   that waits for both:
+
+       descriptor --read--> message --> WebSocket --> program
+       on_output  <-------- message <-- WebSocket <-- program
+
+   Nothing is read from the descriptor while a message has not left, and nothing
+   from the WebSocket while on_output runs: so a slow side holds the other one,
+   through the network, and memory is bounded. A turn takes only so much of the
+   output, so that a flood of it holds up neither input nor cancel. While the
+   server does not read, its pings show that it is there. A connection that is
+   lost ends the program there, and is not made again: bytes of a pipe cannot
+   be repeated. */
+enum {
+    HFSBI_REXEC_READ = 65536,    /* bytes of input in one message */
+    HFSBI_REXEC_TAKE = 65536,    /* bytes, or ... */
+    HFSBI_REXEC_FRAMES = 16,     /* ... frames of output in one turn */
+    HFSBI_REXEC_LOOK_MS = 500,   /* between looks at the window's size */
+    HFSBI_REXEC_PING_MS = 20000, /* of silence, then a ping */
+    HFSBI_REXEC_LOST_MS = 60000, /* of silence, then it is lost */
+    HFSBI_REXEC_MOST = 4 << 20   /* bytes of a message */
+};
+
+typedef struct hfsbi_rexec_run {
+    hfsb_sandbox         *sandbox;
+    const hfsb_exec_opts *opts;
+    const hfsb_cancel    *cancel;
+    hfsb_exec_result     *result;
+    hfsbi_ws_client      *ws;
+    hfsb_err             *err;
+    bool                  reading; /* the descriptor has not ended */
+    hfsb_buf              out;     /* the message that is being sent ... */
+    bool                  text;
+    size_t                sent;  /* ... of which so much has left */
+    hfsb_buf              in;    /* a text message, as far as it has come */
+    size_t                piece; /* bytes of the message that came so far */
+    hfsb_proc_stream      stream;
+    unsigned              cols, rows;
+    long long             heard, pinged;
+    bool                  more; /* has come, and is to be taken */
+    bool                  over;
+} hfsbi_rexec_run;
+
+/* ---- sending ---- */
+
+static void hfsbi_rexec_queue(hfsbi_rexec_run *x, bool text) {
+    x->text = text;
+    x->sent = 0;
+}
+
+/* Sends the message, as much as fits. */
+static hfsb_status hfsbi_rexec_send(hfsbi_rexec_run *x) {
+    bool        whole = false;
+    hfsb_status st;
+    if (!x->out.len) return hfsbi_ws_client_flush(x->ws, x->err);
+    st = hfsbi_ws_client_send_as(x->ws, x->text, hfsb_buf_str(&x->out),
+                                 &x->sent, &whole, x->err);
+    if (st == HFSB_OK && whole) hfsb_buf_truncate(&x->out, 0);
+    return st;
+}
+
+static void hfsbi_rexec_put_env(hfsb_json_writer *w, const char *const *env) {
+    hfsb_json_put_key(w, HFSB_LIT("env"));
+    hfsb_json_put_object(w);
+    for (; env && *env; env++) {
+        size_t len = strcspn(*env, "=");
+        hfsb_json_put_key(w, hfsb_str_make(*env, len));
+        if ((*env)[len]) hfsb_json_put_str(w, hfsb_cstr(*env + len + 1));
+        else hfsb_json_put_null(w);
+    }
+    hfsb_json_put_end(w);
+}
+
+/* Writes the first message. */
+static hfsb_status hfsbi_rexec_put_spec(hfsbi_rexec_run *x) {
+    const hfsb_exec_opts *o = x->opts;
+    const char *const    *word = o->argv;
+    hfsb_json_writer      w;
+    hfsb_json_writer_init(&w, &x->out, NULL);
+    hfsb_json_put_object(&w);
+    if (word) {
+        hfsb_json_put_key(&w, HFSB_LIT("argv"));
+        hfsb_json_put_array(&w);
+        for (; *word; word++) hfsb_json_put_str(&w, hfsb_cstr(*word));
+        hfsb_json_put_end(&w);
+    }
+    if (o->command.len) hfsb_json_put_member_str(&w, "command", o->command);
+    if (o->work_dir.len) hfsb_json_put_member_str(&w, "work_dir", o->work_dir);
+    hfsbi_rexec_put_env(&w, o->env);
+    hfsb_json_put_key(&w, HFSB_LIT("no_input"));
+    hfsb_json_put_bool(&w, o->in < 0);
+    hfsb_json_put_key(&w, HFSB_LIT("merge_stderr"));
+    hfsb_json_put_bool(&w, o->merge_stderr);
+    hfsb_json_put_key(&w, HFSB_LIT("timeout"));
+    hfsb_json_put_double(&w, o->timeout > 0 ? o->timeout : 0);
+    if (x->cols && x->rows) {
+        hfsb_json_put_key(&w, HFSB_LIT("cols"));
+        hfsb_json_put_uint(&w, x->cols);
+        hfsb_json_put_key(&w, HFSB_LIT("rows"));
+        hfsb_json_put_uint(&w, x->rows);
+    }
+    hfsb_json_put_end(&w);
+    hfsbi_rexec_queue(x, true);
+    return hfsb_json_writer_finish(&w, x->err);
+}
+
+/* Reads input; its end is a message as well. */
+static hfsb_status hfsbi_rexec_read(hfsbi_rexec_run *x) {
+    char    bytes[HFSBI_REXEC_READ];
+    ssize_t n = read(x->opts->in, bytes, sizeof bytes);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return HFSB_OK;
+    if (n > 0) {
+        hfsbi_rexec_queue(x, false);
+        return hfsb_buf_append(&x->out, hfsb_str_make(bytes, (size_t)n));
+    }
+    x->reading = false; /* an error ends it, too */
+    hfsbi_rexec_queue(x, true);
+    return hfsb_buf_append(&x->out, HFSB_LIT("{\"eof\":true}"));
+}
+
+/* Sends the size of the window, if it has changed. */
+static hfsb_status hfsbi_rexec_look(hfsbi_rexec_run *x) {
+    unsigned cols = x->cols, rows = x->rows;
+    if (!x->opts->size || !x->cols || x->out.len) return HFSB_OK;
+    x->opts->size(x->opts->user, &cols, &rows);
+    if (!cols || !rows || (cols == x->cols && rows == x->rows)) return HFSB_OK;
+    x->cols = cols;
+    x->rows = rows;
+    hfsbi_rexec_queue(x, true);
+    return hfsb_buf_printf(&x->out, "{\"cols\":%u,\"rows\":%u}", cols, rows);
+}
+
+/* ---- receiving ---- */
+
+static hfsb_status hfsbi_rexec_code(hfsb_str word) {
+    if (hfsb_str_equal(word, HFSB_LIT("not_found"))) return HFSB_NOT_FOUND;
+    if (hfsb_str_equal(word, HFSB_LIT("denied"))) return HFSB_DENIED;
+    if (hfsb_str_equal(word, HFSB_LIT("invalid"))) return HFSB_ARG;
+    return HFSB_REMOTE;
+}
+
+/* A text message: the start, the exit or a failure. */
+static hfsb_status hfsbi_rexec_note(hfsbi_rexec_run *x) {
+    hfsb_json_doc          doc = HFSB_INIT;
+    const hfsb_json_value *code;
+    hfsb_status            st;
+    doc.alloc = x->sandbox->o.alloc;
+    st = hfsb_json_parse(hfsb_buf_str(&x->in), NULL, &doc, x->err);
+    code = hfsb_json_get(doc.root, "exit_code");
+    if (st == HFSB_OK && hfsb_json_get(doc.root, "error")) {
+        char     text[400];
+        hfsb_str why = hfsbi_json_get_str(doc.root, "error");
+        (void)snprintf(text, sizeof text, "%.*s",
+                       (int)hfsb_utf8_offset(why, 90), why.ptr);
+        hfsbi_sandbox_scrub(x->sandbox, text);
+        st = hfsbi_fail(x->err,
+                        hfsbi_rexec_code(hfsbi_json_get_str(doc.root, "code")),
+                        0, "%s", text);
+    } else if (st == HFSB_OK && code) {
+        x->over = true;
+        x->result->exit_code = (int)hfsb_json_int(code, -1);
+        x->result->signal =
+            (int)hfsb_json_int(hfsb_json_get(doc.root, "signal"), 0);
+        x->result->timed_out =
+            hfsb_json_bool(hfsb_json_get(doc.root, "timed_out"), false);
+    }
+    hfsb_json_free(&doc);
+    hfsb_buf_truncate(&x->in, 0);
+    return st;
+}
+
+/* A piece of a message. The first byte of a binary one is its stream. */
+static hfsb_status hfsbi_rexec_piece(hfsbi_rexec_run      *x,
+                                     const hfsbi_ws_frame *frame) {
+    hfsb_str    data = frame->data;
+    hfsb_status st = HFSB_OK;
+    bool        first = x->piece == 0;
+    x->piece = frame->last ? 0 : x->piece + data.len;
+    if (frame->text) {
+        st = hfsb_buf_append(&x->in, data);
+        if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "Message");
+        return frame->last ? hfsbi_rexec_note(x) : HFSB_OK;
+    }
+    if (first && data.len) {
+        x->stream = *data.ptr == 2 ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT;
+        data = hfsb_str_slice(data, 1, data.len);
+    }
+    if (!data.len || x->opts->on_output(x->opts->user, x->stream, data))
+        return HFSB_OK;
+    return hfsbi_fail(x->err, HFSB_IO, 0, "The output cannot be written.");
+}
+
+/* Takes what has come, as much as one turn may. */
+static hfsb_status hfsbi_rexec_receive(hfsbi_rexec_run *x) {
+    hfsbi_ws_event event;
+    hfsbi_ws_frame frame;
+    hfsb_status    st = HFSB_OK;
+    size_t         bytes = 0, frames;
+    x->more = true;
+    for (frames = 0; frames < HFSBI_REXEC_FRAMES && bytes < HFSBI_REXEC_TAKE;
+         frames++) {
+        st = hfsbi_ws_client_next(x->ws, &event, &frame, x->err);
+        x->more = st == HFSB_OK && event != HFSBI_WS_EVENT_MORE;
+        if (!x->more) return st;
+        x->heard = hfsb_clock_ms();
+        if (event == HFSBI_WS_EVENT_CLOSE)
+            return hfsbi_fail(x->err, HFSB_LOST, 0,
+                              "The server has closed the connection; the "
+                              "program was ended.");
+        if (event != HFSBI_WS_EVENT_DATA) continue;
+        bytes += frame.data.len;
+        st = hfsbi_rexec_piece(x, &frame);
+        x->heard = hfsb_clock_ms(); /* on_output may have taken its time */
+        if (st != HFSB_OK || x->over) return st;
+    }
+    return st;
+}
+
+/* ---- waiting ---- */
+
+static hfsb_status hfsbi_rexec_silence(hfsbi_rexec_run *x) {
+    long long now = hfsb_clock_ms();
+    if (now - x->heard > HFSBI_REXEC_LOST_MS)
+        return hfsbi_fail(x->err, HFSB_LOST, 0,
+                          "The sandbox does not answer any more.");
+    if (now - x->heard > HFSBI_REXEC_PING_MS &&
+        now - x->pinged > HFSBI_REXEC_PING_MS) {
+        x->pinged = now;
+        hfsbi_ws_client_ping(x->ws);
+    }
+    return HFSB_OK;
+}
+
+/* Waits for the WebSocket, the cancel and, unless a message is on its way, the
+   input. *input: there is some. */
+static hfsb_status hfsbi_rexec_wait(hfsbi_rexec_run *x, bool *input) {
+    struct pollfd fds[3];
+    int           most = x->more ? 0 : HFSBI_REXEC_LOOK_MS;
+    memset(fds, 0, sizeof fds);
+    fds[0].fd = hfsbi_ws_client_fd(x->ws);
+    fds[0].events = POLLIN;
+    if (hfsbi_ws_client_waits(x->ws)) fds[0].events |= POLLOUT;
+    fds[1].fd = x->reading && !x->out.len ? x->opts->in : -1;
+    fds[1].events = POLLIN;
+    fds[2].fd = -1;
+    most = hfsbi_cancel_watch(x->cancel, &fds[2], most);
+    (void)poll(fds, 3, most); /* a signal: the window may have changed */
+    if (hfsb_cancel_is_set(x->cancel))
+        return hfsbi_fail(x->err, HFSB_CANCELLED, 0, "Cancelled.");
+    *input = fds[1].fd >= 0 && fds[1].revents != 0;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_rexec_loop(hfsbi_rexec_run *x) {
+    hfsb_status st = hfsbi_rexec_put_spec(x);
+    bool        input;
+    while (st == HFSB_OK && !x->over) {
+        input = false;
+        st = hfsbi_rexec_receive(x);
+        if (st == HFSB_OK && !x->over) st = hfsbi_rexec_send(x);
+        if (st == HFSB_OK && !x->over) st = hfsbi_rexec_wait(x, &input);
+        if (st == HFSB_OK && input && !x->over) st = hfsbi_rexec_read(x);
+        if (st == HFSB_OK && !x->over) st = hfsbi_rexec_look(x);
+        if (st == HFSB_OK && !x->over) st = hfsbi_rexec_silence(x);
+    }
+    if (st == HFSB_NOMEM) (void)hfsbi_fail_status(x->err, st, "Program");
+    return st;
+}
+
+/* Why there is no WebSocket. */
+static hfsb_status hfsbi_rexec_refused(const hfsb_sandbox *s, int status,
+                                       hfsb_status st, hfsb_err *err) {
+    if (status == 404 || status == 405)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The server at %s has no /api/exec: it is not "
+                          "hfsb-server, or an older one.",
+                          s->page.ptr);
+    if (status && status != 101) {
+        st = hfsbi_remote_status(status);
+        return hfsbi_fail(err, st, 0, "%s refused to run a program: HTTP %d",
+                          s->page.ptr, status);
+    }
+    return st;
+}
+
+hfsb_status hfsb_sandbox_exec(hfsb_sandbox         *sandbox,
+                              const hfsb_exec_opts *opts,
+                              hfsb_exec_result *result, hfsb_err *err) {
+    hfsbi_rexec_run x = HFSB_INIT;
+    hfsb_err        own;
+    int             status;
+    hfsb_status     st;
+    memset(result, 0, sizeof *result);
+    x.sandbox = sandbox;
+    x.opts = opts;
+    x.cancel = opts->cancel ? opts->cancel : sandbox->o.cancel;
+    x.result = result;
+    x.err = err ? err : &own;
+    x.out.alloc = x.in.alloc = sandbox->o.alloc;
+    x.in.max = HFSBI_REXEC_MOST;
+    x.reading = opts->in >= 0;
+    x.heard = hfsb_clock_ms();
+    if (opts->size) opts->size(opts->user, &x.cols, &x.rows);
+    st = hfsbi_sandbox_websocket(sandbox, "api/exec", HFSBI_REXEC_MOST,
+                                 x.cancel, &x.ws, &status, x.err);
+    if (st != HFSB_OK) return hfsbi_rexec_refused(sandbox, status, st, x.err);
+    st = hfsbi_rexec_loop(&x);
+    if (st == HFSB_OK) {
+        hfsbi_ws_client_close(x.ws, 1000);
+        (void)hfsbi_ws_client_flush(x.ws, NULL);
+    }
+    hfsbi_ws_client_free(x.ws);
+    hfsb_buf_free(&x.out);
+    hfsb_buf_free(&x.in);
+    return st;
+}
+
+/* ---- questions ---- */
+
+hfsb_status hfsb_sandbox_ask(hfsb_sandbox *sandbox, hfsb_str path,
+                             const hfsb_cancel *cancel, hfsb_json_doc *out,
+                             hfsb_err *err) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_status     st;
+    call.method = HFSB_LIT("GET");
+    call.cancel = cancel ? cancel : sandbox->o.cancel;
+    st = hfsbi_sandbox_send(sandbox, path, &call, &reply, err);
+    if (st == HFSB_OK && reply.status != 200) {
+        st = hfsbi_fail(err, hfsbi_remote_status(reply.status), 0,
+                        "%s answered %.*s with HTTP %d", sandbox->page.ptr,
+                        (int)hfsb_utf8_offset(path, 60), path.ptr,
+                        reply.status);
+        hfsbi_sandbox_quote(sandbox, hfsb_buf_str(&reply.body), err);
+    } else if (st == HFSB_OK) {
+        st = hfsb_json_parse(hfsb_buf_str(&reply.body), NULL, out, err);
+    }
+    hfsb_http_reply_free(&reply);
+    return st;
 }
 
 /* ---- src/remote/v1_files.c ---- */
@@ -61696,7 +66785,7 @@ static bool hfsbi_v1_read_entry(const hfsb_json_value *entry,
     return hfsb_str_equal(type, HFSB_LIT("symlink"));
 }
 
-/* Where a symlink leads: reading none of its bytes tells. */
+/* Where a symlink leads: a read of no bytes shows it. */
 static hfsb_status hfsbi_v1_follow(hfsbi_v1 *v1, hfsb_str path,
                                    const char *verb, hfsb_file_info *info,
                                    hfsb_err *err) {
@@ -62048,14 +67137,16 @@ static void hfsbi_v1_put_script(const hfsbi_job *job, long long protocol,
     const hfsbi_job_spec *spec = &job->spec;
     char                  log[HFSBI_FAR_LOG];
     hfsbi_far_log(job, log);
-    if (spec->background) hfsb_buf_printf(out, "exec >%s 2>&1; ", log);
+    if (spec->background)
+        hfsb_buf_printf(out, "exec >%s%s 2>&1; ",
+                        log[0] == '/' ? "" : "\"$HOME\"/", log);
     else if (spec->merge_stderr) hfsb_buf_printf(out, "exec 2>&1; ");
     hfsbi_v1_put_unset(&spec->env, out);
     if (!spec->shell.len)
-        hfsb_buf_printf(
-            out, "if [ -x /bin/bash ]; then set -- \"$1\" /bin/bash; "
-                 "elif [ -x /usr/bin/bash ]; then set -- \"$1\" "
-                 "/usr/bin/bash; else set -- \"$1\" /bin/sh; fi; ");
+        hfsb_buf_printf(out,
+                        "if [ -x /bin/bash ]; then set -- \"$1\" /bin/bash; "
+                        "elif [ -x /usr/bin/bash ]; then set -- \"$1\" "
+                        "/usr/bin/bash; else set -- \"$1\" /bin/sh; fi; ");
     else hfsb_buf_printf(out, "set -- \"$1\" \"$0\"; ");
     if (protocol >= 2 || spec->background)
         hfsb_buf_printf(out, "exec \"$2\" -c \"$1\"");
@@ -62074,7 +67165,7 @@ static void hfsbi_v1_put_env(const hfsbi_job *job, hfsb_json_writer *w,
         hfsb_json_put_key(w, name);
         hfsb_json_put_str(w, hfsb_cstr(*list + name.len + 1));
     }
-    hfsbi_put_member_str(w, HFSBI_V1_MARK, hfsb_cstr(job->id));
+    hfsb_json_put_member_str(w, HFSBI_V1_MARK, hfsb_cstr(job->id));
     hfsb_json_put_end(w);
 }
 
@@ -62109,9 +67200,9 @@ static hfsb_status hfsbi_v1_put_command(hfsbi_v1 *v1, const hfsbi_job *job,
     hfsb_json_put_end(&w);
     hfsbi_v1_put_env(job, &w, env);
     if (spec->work_dir.len)
-        hfsbi_put_member_str(&w, "cwd", hfsb_buf_str(&spec->work_dir));
+        hfsb_json_put_member_str(&w, "cwd", hfsb_buf_str(&spec->work_dir));
     if (spec->has_input)
-        hfsbi_put_member_str(&w, "stdin", hfsb_buf_str(&spec->input));
+        hfsb_json_put_member_str(&w, "stdin", hfsb_buf_str(&spec->input));
     if (spec->timeout > 0) {
         hfsb_json_put_key(&w, HFSB_LIT("timeout"));
         hfsb_json_put_double(&w, spec->timeout);
@@ -62368,10 +67459,13 @@ static const char hfsbi_v1_kill_script[] =
 
 static hfsb_status hfsbi_v1_put_kill(hfsb_str id, hfsb_buf *out,
                                      hfsb_err *err) {
-    char             end[HFSBI_JOB_ID + 8];
+    char             end[3 * HFSBI_JOB_ID + 8];
     hfsb_json_writer w;
-    (void)snprintf(end, sizeof end, "%.*s%s", (int)id.len,
-                   id.ptr ? id.ptr : "", id.ptr ? "$" : "");
+    size_t           i, n = 0;
+    for (i = 0; i < id.len && n + 5 < sizeof end; i++) /* for grep */
+        n += (size_t)snprintf(end + n, sizeof end - n,
+                              id.ptr[i] == '.' ? "[%c]" : "%c", id.ptr[i]);
+    (void)snprintf(end + n, sizeof end - n, "%s", id.ptr ? "$" : "");
     hfsb_json_writer_init(&w, out, NULL);
     hfsb_json_put_object(&w);
     hfsb_json_put_key(&w, HFSB_LIT("cmd"));
@@ -62581,7 +67675,8 @@ static hfsb_status hfsbi_v1_address(hfsb_sandbox *s, hfsbi_v1 *v1,
     hfsb_buf_append(&s->api, u->authority);
     hfsb_buf_append(&s->api, path);
     hfsb_buf_append(&s->page, hfsb_buf_str(&s->api));
-    if (v1->prefix.len > 3) { /* one of several sandboxes */
+    v1->far.only_home = v1->prefix.len > 3; /* one of several sandboxes */
+    if (v1->far.only_home) {
         hfsb_buf_append(&s->page, HFSB_LIT("/"));
         hfsb_buf_append(&s->page, hfsb_str_slice(hfsb_buf_str(&v1->prefix), 0,
                                                  v1->prefix.len - 1));
@@ -62592,17 +67687,14 @@ static hfsb_status hfsbi_v1_address(hfsb_sandbox *s, hfsbi_v1 *v1,
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
 }
 
-HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
-                                   hfsb_url *parsed, hfsb_err *err) {
-    static const hfsbi_protocol wire = {"X-Sandbox-Token", "", hfsbi_v1_check,
-                                    hfsbi_v1_run};
-    hfsb_tools_opts         opts = HFSB_INIT;
-    hfsbi_v1   *v1 = (hfsbi_v1 *)hfsbi_array(&s->o.alloc, 1, sizeof *v1);
-    hfsb_status st;
+static hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
+                                 hfsb_url *parsed, hfsb_err *err) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsbi_v1       *v1 = (hfsbi_v1 *)hfsbi_array(&s->o.alloc, 1, sizeof *v1);
+    hfsb_status     st;
     if (!v1) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
     memset(v1, 0, sizeof *v1);
     s->v1 = v1;
-    s->protocol = &wire;
     v1->sandbox = s;
     v1->prefix.alloc = s->o.alloc;
     hfsbi_v1_set_files(v1);
@@ -62621,13 +67713,19 @@ HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
     return st;
 }
 
-HFSBI_FN void hfsbi_v1_close(hfsbi_v1 *v1) {
-    hfsb_alloc alloc;
-    if (!v1) return;
-    alloc = v1->sandbox->o.alloc;
-    hfsb_tools_close(v1->tools);
-    hfsb_buf_free(&v1->prefix);
-    hfsbi_array_free(&alloc, v1, 1, sizeof *v1);
+static void hfsbi_v1_close(hfsb_sandbox *s) {
+    if (!s->v1) return;
+    hfsb_tools_close(s->v1->tools);
+    hfsb_buf_free(&s->v1->prefix);
+    hfsbi_array_free(&s->o.alloc, s->v1, 1, sizeof *s->v1);
+    s->v1 = NULL;
+}
+
+const hfsb_protocol *hfsb_protocol_v1(void) {
+    static const hfsb_protocol v1 = {"X-Sandbox-Token", "",
+                                     hfsbi_v1_open,     hfsbi_v1_close,
+                                     hfsbi_v1_check,    hfsbi_v1_run};
+    return &v1;
 }
 
 #ifdef HFSB_HUB
@@ -62688,6 +67786,10 @@ typedef enum hfsbi_hub_repeat {
    is percent-encoded in a path. */
 #define HFSBI_HUB_ENDPOINTS(X)                                                \
     X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",     \
+      REPEAT)                                                                 \
+    X(SPACE_HARDWARE, "GET", "/api/spaces/hardware",                          \
+      "list the hardware of Spaces", REPEAT)                                  \
+    X(JOB_HARDWARE, "GET", "/api/jobs/hardware", "list the hardware of jobs", \
       REPEAT)                                                                 \
     X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                     \
       "duplicate {space} as {detail}", ONCE)                                  \
@@ -62934,9 +68036,6 @@ HFSBI_FN hfsb_status hfsbi_space_new(const hfsb_sandbox_opts *opts,
                                      hfsb_sandbox **out, hfsb_err *err);
 /* Asks the Hub for the address of a Space whose name does not determine it. */
 HFSBI_FN hfsb_status hfsbi_space_locate(hfsb_sandbox *sandbox, hfsb_err *err);
-/* "2025-03-07T12:24:18.657Z" (up to 9 digits after the point, a zone) as
-   seconds since 1970; false if the text is no such date. */
-HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
 /* ==== create.c ==== */
 
@@ -62953,7 +68052,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
                                          const char *sha, bool *seen,
                                          hfsb_err *err);
 
-/* What it shares with job_home.c: */
+/* What it shares with job_home.c and job_create.c: */
 
 /* Removes the tokens and the secrets of spec from a text. */
 HFSBI_FN void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
@@ -62970,10 +68069,18 @@ HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
 HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st);
 /* Appends `end` completely, if need be by cutting the message before it. */
 HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end);
+/* Calls on_failure; true when the sandbox is to be kept, which *err says
+   then. */
+HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
+                                const hfsb_sandbox *s, hfsb_status st,
+                                hfsb_err *err);
 
 /* ==== job_home.c: a sandbox that is a job ==== */
 
-#define HFSBI_HUBJOB_LABEL "hfsb-sandbox" /* = "1": a job that is a sandbox */
+#define HFSBI_HUBJOB_LABEL       "hfsb-sandbox" /* = "1": it is a sandbox */
+#define HFSBI_HUBJOB_NONCE_LABEL "hf-sandbox-nonce" /* of its token */
+
+enum { HFSBI_HUBJOB_PORT = 49983 };
 
 /* True for "jobs/OWNER/ID", which *owner and *job show then. */
 HFSBI_FN bool hfsbi_hubjob_split(hfsb_str id, hfsb_str *owner, hfsb_str *job);
@@ -62993,6 +68100,20 @@ HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
                                       long long          until,
                                       const hfsb_cancel *cancel,
                                       hfsbi_hub_tried *tried, hfsb_err *err);
+/* Appends the token that belongs to a nonce. */
+HFSBI_FN hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
+                                        hfsb_buf *out);
+/* Takes the address from the job. HFSB_OK; HFSB_BUSY when it has none yet. */
+HFSBI_FN hfsb_status hfsbi_hubjob_take_url(hfsb_sandbox          *sandbox,
+                                           const hfsb_json_value *job,
+                                           hfsb_err              *err);
+/* Waits until the Hub gives the address, which it does at once as a rule. */
+HFSBI_FN hfsb_status hfsbi_hubjob_await_url(hfsb_sandbox            *sandbox,
+                                            const hfsb_sandbox_spec *spec,
+                                            long long deadline, hfsb_err *err);
+
+/* ==== job_create.c ==== */
+
 /* hfsbi_sandbox_make() for a spec with an image. */
 HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
                                        const hfsb_sandbox_opts *opts,
@@ -63035,8 +68156,10 @@ struct hfsb_session {
     hfsb_buf          texts; /* of opts, spec and secrets */
     hfsb_cancel      *give_up;
     long long         close_ms;
-    hfsb_log_fn       log;
-    void             *user;
+    hfsb_status (*connect)(void *user, const hfsb_cancel *cancel,
+                           hfsb_sandbox **out, hfsb_err *err);
+    hfsb_log_fn log;
+    void       *user;
 
     pthread_mutex_t   lock;    /* guards the rest */
     pthread_cond_t    changed; /* see hfsbi_session_wait() */
@@ -63052,6 +68175,8 @@ struct hfsb_session {
     hfsb_status       made; /* outcome of the last creation */
     hfsb_err          made_err;
     hfsbi_plan        plan;
+    hfsb_buf jobs; /* of the remote runtime: ids of commands that may run
+                      there, each followed by a NUL */
 };
 
 /* Writes one line to the log, if there is one. Not under the lock. */
@@ -63087,10 +68212,41 @@ HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
 /* HFSB_OK, or why a retired sandbox could not be deleted. Takes the lock. */
 HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
                                            hfsbi_box *box, hfsb_err *err);
+/* A job that may run in the sandbox from now on: close kills it. HFSB_OK or
+   HFSB_NOMEM. Takes the lock. */
+HFSBI_FN hfsb_status hfsbi_session_note_job(hfsb_session *session,
+                                            const char   *id);
+/* The job has ended, or was never started. Takes the lock. */
+HFSBI_FN void hfsbi_session_forget_job(hfsb_session *session, const char *id);
 /* Ends the creation under way, deletes all sandboxes. Takes the lock. */
 HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
 
-/* ==== hf_jobs.c ==== */
+/* ==== hf_jobs.c, hf_jobs_run.c ==== */
+
+/* command is a string or a list, secrets a list or an object. */
+typedef struct hfsbi_hf_jobs_args {
+    hfsb_str operation, script, python, image, flavor, timeout, id, space;
+    hfsb_str name, stage, schedule;
+    hfsb_str trackio, project; /* trackio: its Space */
+    const hfsb_json_value *with, *args, *env, *labels, *volumes, *ports;
+} hfsbi_hf_jobs_args;
+
+typedef struct hfsbi_hf_jobs_call {
+    hfsb_session             *session;
+    const hfsb_json_value    *arguments;
+    const hfsbi_hf_jobs_args *args;
+    const hfsb_cancel        *cancel;
+    hfsb_tool_result         *result;
+    hfsb_str                  id, space; /* job_id and namespace, or empty */
+    hfsb_str                  flavor;    /* of run */
+    hfsb_scheduled            what;      /* to do with a scheduled job */
+    hfsb_json_doc             job;       /* as the Hub describes it */
+    hfsb_buf                  text;      /* becomes the output, masked */
+} hfsbi_hf_jobs_call;
+
+/* Makes the job that the arguments describe, or a scheduled one, and sends it:
+   c->job is the Hub's answer. */
+HFSBI_FN hfsb_status hfsbi_hf_jobs_start(hfsbi_hf_jobs_call *c, hfsb_err *err);
 
 HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
 /* Executes it; args as its parameters describe. */
@@ -64234,6 +69390,21 @@ hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
     hfsbi_hub_request request;
     hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_WHOAMI, none,
                                          none, cancel, err);
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_hardware(hfsb_hub *hub, bool jobs,
+                              const hfsb_cancel *cancel, hfsb_json_doc *out,
+                              hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status       status = hfsbi_hub_begin(hub, &request,
+                                         jobs ? HFSBI_HUB_JOB_HARDWARE
+                                                    : HFSBI_HUB_SPACE_HARDWARE,
+                                               none, none, cancel, err);
     request.out = out;
     if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     hfsbi_hub_end(&request);
@@ -65640,6 +70811,23 @@ hfsb_status hfsb_job_volume_parse(hfsb_str text, hfsb_job_volume *out,
     return status == HFSB_OK ? hfsbi_ok(err) : status;
 }
 
+/* A name such as "@daily", or the 5 to 7 fields of cron; the Hub knows which
+   of them are valid. */
+static hfsb_status hfsbi_job_check_schedule(hfsb_str text, hfsb_err *err) {
+    size_t i, fields = 0;
+    for (i = 0; i < text.len; i++)
+        fields += text.ptr[i] != ' ' && (!i || text.ptr[i - 1] == ' ');
+    if (!text.len || (text.ptr[0] == '@' && fields == 1) ||
+        (fields >= 5 && fields <= 7))
+        return HFSB_OK;
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
+    hfsbi_err_quote(err, text, 40);
+    hfsbi_err_add(err, "\" is not a valid schedule of a job: expected "
+                       "@hourly, @daily, @weekly, @monthly or @yearly, or "
+                       "the 5 to 7 fields of cron (\"0 9 * * 1\").");
+    return HFSB_ARG;
+}
+
 static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
                                         hfsb_err            *err) {
     hfsb_status status =
@@ -65668,6 +70856,8 @@ static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
                            "seconds, or a number followed by s, m, h or d "
                            "(\"30m\").");
     }
+    if (status == HFSB_OK)
+        status = hfsbi_job_check_schedule(spec->schedule, err);
     return status;
 }
 
@@ -66136,7 +71326,8 @@ hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
        starting, running, asleep, unknown    wait
        paused                                HFSB_CONNECT; after a restart wait
        failed, being deleted                 HFSB_REMOTE
-       not shown to this token               HFSB_NOT_FOUND */
+       not shown to this token               HFSB_NOT_FOUND
+       the Hub refuses the token             HFSB_AUTH, key "hub_token" */
 /* ---- its address ---- */
 
 /* The Space's page, and its server's address by the Hub's rule; api stays
@@ -66189,8 +71380,14 @@ HFSBI_FN hfsb_status hfsbi_space_locate(hfsb_sandbox *s, hfsb_err *err) {
 static hfsb_status hfsbi_space_look(hfsb_sandbox *s, bool fresh,
                                     hfsb_err *err) {
     hfsb_space_runtime runtime;
+    hfsb_err           why = HFSB_INIT;
     hfsbi_space_state  state = hfsbi_hub_look(
-         s->o.hub, s->id, s->o.times.health_ms, s->o.cancel, &runtime, NULL);
+         s->o.hub, s->id, s->o.times.health_ms, s->o.cancel, &runtime, &why);
+    if (why.code == HFSB_AUTH) {
+        hfsbi_err_key(&why, "hub_token"); /* not that of the server */
+        if (err) *err = why;
+        return HFSB_AUTH;
+    }
     if (state == HFSBI_SPACE_GONE && !runtime.stage[0])
         return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
                           "The Hub shows no Space %s: check the name, and "
@@ -66288,13 +71485,14 @@ HFSBI_FN hfsb_status hfsbi_space_new(const hfsb_sandbox_opts *opts,
                           "a sandbox on a Space needs the option hub");
     o = *opts;
     if (!o.transport) o.transport = hfsbi_hub_transport(o.hub);
-    if (!o.work_dir.len) o.work_dir = HFSB_LIT("/app");
+    if (!o.work_dir.len) o.work_dir = HFSB_LIT("/app"); /* see usual_dir */
     if (!o.space_url.len && instead) o.space_url = hfsb_cstr(instead);
     st = hfsbi_sandbox_new(&o, id, out, err);
     if (st != HFSB_OK) return st;
     (*out)->home = &home;
     (*out)->owned = owned;
     (*out)->at_edge = true;
+    (*out)->usual_dir = !opts->work_dir.len;
     st = hfsbi_space_address(*out, err);
     if (st == HFSB_OK) return st;
     hfsbi_sandbox_free(*out);
@@ -66362,77 +71560,6 @@ hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
         return hfsbi_hubjob_status(sandbox, out, err);
     return hfsb_hub_runtime(sandbox->o.hub, sandbox->id, sandbox->o.cancel,
                             out, err);
-}
-
-/* ---- dates ---- */
-
-/* Reads n digits at *at of text; false if there are others. */
-static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
-                              long long *out) {
-    long long value = 0;
-    for (; n; n--, ++*at) {
-        if (*at >= text.len || text.ptr[*at] < '0' || text.ptr[*at] > '9')
-            return false;
-        value = value * 10 + (text.ptr[*at] - '0');
-    }
-    *out = value;
-    return true;
-}
-
-static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
-    if (*at >= text.len || text.ptr[*at] != c) return false;
-    ++*at;
-    return true;
-}
-
-/* Days from 1970-01-01 to a Gregorian date. The year is counted from March, so
-   that the leap day is its last. */
-static long long hfsbi_date_days(long long y, long long m, long long d) {
-    long long in_year;
-    y -= m <= 2;
-    in_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-    return y * 365 + y / 4 - y / 100 + y / 400 + in_year - 719468;
-}
-
-/* "Z", "+02:00" or "-0530" in seconds; false for anything else. */
-static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
-    bool      west;
-    long long h, m;
-    *out = 0;
-    if (hfsbi_date_byte(text, &at, 'Z')) return at == text.len;
-    west = hfsbi_date_byte(text, &at, '-');
-    if (!west && !hfsbi_date_byte(text, &at, '+')) return false;
-    if (!hfsbi_date_digits(text, &at, 2, &h)) return false;
-    (void)hfsbi_date_byte(text, &at, ':');
-    if (!hfsbi_date_digits(text, &at, 2, &m) || h > 23 || m > 59) return false;
-    *out = (h * 60 + m) * (west ? -60 : 60);
-    return at == text.len;
-}
-
-HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
-    static const char marks[] = "--T::";
-    long long         part[6], zone;
-    size_t            at = 0, i;
-    double            fraction = 0, scale = 0.1;
-    for (i = 0; i < 6; i++) {
-        if (!hfsbi_date_digits(text, &at, i ? 2 : 4, &part[i])) return false;
-        if (i < 5 && !hfsbi_date_byte(text, &at, marks[i])) return false;
-    }
-    if (hfsbi_date_byte(text, &at, '.')) {
-        size_t first = at;
-        for (; at < text.len && hfsbi_is_digit(text.ptr[at]);
-             at++, scale /= 10)
-            fraction += scale * (text.ptr[at] - '0');
-        if (at - first > 9) return false;
-    }
-    if (part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
-        part[3] > 23 || part[4] > 59 || part[5] > 60 ||
-        !hfsbi_date_zone(text, at, &zone))
-        return false;
-    *out = (double)(hfsbi_date_days(part[0], part[1], part[2]) * 86400 +
-                    part[3] * 3600 + part[4] * 60 + part[5] - zone) +
-           fraction;
-    return true;
 }
 
 /* ---- list ---- */
@@ -66840,7 +71967,7 @@ static hfsb_status hfsbi_start_failed(hfsbi_start *w, hfsb_err *err) {
     (void)hfsbi_fail(err, HFSB_REMOTE, 0,
                      "Space failed to start: %s. Check %s", r->stage,
                      w->s->page.ptr);
-    if (r->error[0]) hfsbi_err_add(err, "\n%s", r->error);
+    if (r->error[0]) hfsbi_err_add(err, "\nThe Hub's message: %s", r->error);
     if (strstr(r->stage, "_ERROR"))
         hfsbi_log_end_add(w->s, w->spec,
                           strcmp(r->stage, "RUNTIME_ERROR") ? "build" : "run",
@@ -66859,6 +71986,8 @@ static hfsb_status hfsbi_start_judge(hfsbi_start *w, hfsb_err *err) {
         *hardware && !hfsb_str_equal(hfsb_cstr(hardware), w->hardware);
     bool halted = hfsbi_space_state_of(r->stage) >= HFSBI_SPACE_ASLEEP;
     bool running = !strcmp(r->stage, "RUNNING");
+    if (w->spec->on_stage)
+        w->spec->on_stage(w->spec->user, w->s->id, r->stage);
     if (running && !other && !elsewhere) {
         hfsbi_sandbox_log(w->s, "Space is running (hardware: %s)",
                           r->hardware[0] ? r->hardware : "None");
@@ -66948,8 +72077,9 @@ typedef struct hfsbi_create {
     hfsb_buf                 owner, token;
     hfsb_sandbox            *box; /* NULL until it has a name */
     hfsbi_made_state         state;
-    bool                     left;    /* the Space could not be deleted */
-    char                     sha[48]; /* of the commit to wait for, or "" */
+    bool                     left;       /* the Space could not be deleted */
+    bool                     names_page; /* err advises to look at it */
+    char                     sha[48];    /* of the commit to wait for, or "" */
     hfsb_err                 err;
 } hfsbi_create;
 
@@ -67281,6 +72411,20 @@ HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end) {
     hfsbi_err_add(err, "%s", end);
 }
 
+HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
+                                const hfsb_sandbox *s, hfsb_status st,
+                                hfsb_err *err) {
+    char end[400];
+    if (st == HFSB_CANCELLED || !spec->on_failure ||
+        !spec->on_failure(spec->user, s->id))
+        return false;
+    (void)snprintf(end, sizeof end,
+                   "\n%.160s was kept, and may cost money: %.200s", s->id.ptr,
+                   s->page.ptr);
+    hfsbi_create_append(err, end);
+    return true;
+}
+
 /* Deletes the Space, and adds to c->err what became of it. Needs no memory but
    for the request. */
 static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
@@ -67289,6 +72433,7 @@ static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
     char        end[HFSB_ERR_SIZE / 2];
     const char *id = c->box->id.ptr;
     end[0] = '\0';
+    if (made && hfsbi_create_keep(c->spec, c->box, st, &c->err)) return;
     c->left = !hfsbi_create_delete(c, &why);
     if (c->left) {
         hfsbi_create_scrub(&c->opts, c->spec, why.msg);
@@ -67297,8 +72442,9 @@ static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
                        "not be deleted (%.160s). Delete it at %.300s/settings",
                        id, made ? "is" : "may be", why.msg, c->box->page.ptr);
         hfsbi_sandbox_log(c->box, "Warning: %s", end + 1);
-    } else if (made && st != HFSB_CANCELLED) {
-        (void)snprintf(end, sizeof end, "\nThe Space %s was deleted.", id);
+    } else if (made) {
+        (void)snprintf(end, sizeof end, "\nThe Space %s was deleted.%s", id,
+                       c->names_page ? " Its page is gone, too." : "");
     }
     hfsbi_create_append(&c->err, end);
 }
@@ -67322,6 +72468,7 @@ static hfsb_status hfsbi_create_start(hfsbi_create *c) {
     hfsb_status st =
         hfsbi_sandbox_start(c->box, c->spec, c->sha, &seen, &c->err);
     if (seen) c->state = HFSBI_MADE_SEEN;
+    c->names_page = st == HFSB_REMOTE || st == HFSB_TIMEOUT;
     return st;
 }
 
@@ -67391,39 +72538,17 @@ hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
 }
 
 /* ---- src/hub/job_home.c ---- */
-/* job_home.c - sandboxes that are jobs: their address, their life, and how one
-   is created.
+/* job_home.c - sandboxes that are jobs: their address, their token, their life.
 
-   A job runs any image that has /bin/sh. Its command is a boot script that
-   decodes a static hfsb-server, checks it, and becomes it. The server is
-   committed once, as base64 text, since the Hub wants other bytes in LFS, to
-   the private model OWNER/hfsb-server, one file for each version and sha256:
+   A job exposes the port of its server, and the Hub gives that port a URL. The
+   token of the server is HMAC-SHA-256(token of the Hub, "hf-sandbox:" N), as
+   huggingface_hub derives it, where N is a label of the job. So the job itself
+   says all that another machine with the same token of the Hub needs to
+   connect, and nothing must be kept. job_create.c makes such a job.
 
-       commit (once) --> run the job --> its URL --> its server answers
-                             |  volume: the model, read-only
-                             |  secret: SANDBOX_API_TOKEN
-                             |  labels: hfsb-sandbox=1, hf-sandbox-nonce=N
-
-   The token is HMAC-SHA-256(token of the Hub, "hf-sandbox:" N), as
-   huggingface_hub derives it. So the job itself says all that another machine
-   with the same token of the Hub needs to connect, and nothing must be kept.
-
-   Whatever fails after the job was sent cancels it. When the reply to that
-   request is lost, the nonce finds the job; one that cannot be cancelled is
-   named in the message. */
-enum {
-    HFSBI_HUBJOB_PORT = 49983,
-    HFSBI_HUBJOB_NONCE = 32, /* hexadecimal digits */
-    HFSBI_HUBJOB_LINE = 76,  /* characters of base64, for openssl */
-    HFSBI_HUBJOB_LOOKS = 4,  /* for a job whose reply was lost */
-    HFSBI_HUBJOB_TRIES = 8,  /* of a commit to a model that is not visible */
-    HFSBI_HUBJOB_POLL_MS = 2000,
-    HFSBI_HUBJOB_API_POLL_MS = 250
-};
-
-#define HFSBI_HUBJOB_NONCE_LABEL "hf-sandbox-nonce"
-#define HFSBI_HUBJOB_REPO        "hfsb-server"
-#define HFSBI_HUBJOB_MOUNT       "/.hfsb-server"
+   The id of such a sandbox is "jobs/OWNER/ID". It cannot be paused; cancelling
+   the job deletes it. */
+enum { HFSBI_HUBJOB_POLL_MS = 2000, HFSBI_HUBJOB_API_POLL_MS = 250 };
 
 /* ---- ids ---- */
 
@@ -67481,9 +72606,8 @@ static void hfsbi_hubjob_hmac(hfsb_str key, hfsb_str text,
     hfsbi_wipe(pad, sizeof pad);
 }
 
-/* Appends the token that belongs to a nonce. */
-static hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
-                                      hfsb_buf *out) {
+HFSBI_FN hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
+                                        hfsb_buf *out) {
     hfsb_str key =
         hfsb_str_slice(hfsb_buf_str(&hub->authorization), 7, HFSB_NPOS);
     char        text[128], hex[HFSB_SHA256_HEX];
@@ -67528,10 +72652,9 @@ static bool hfsbi_hubjob_is_address(const hfsb_sandbox *s, hfsb_str url) {
                            hfsb_cstr(port));
 }
 
-/* Takes the address from the job. HFSB_OK; HFSB_BUSY when it has none yet. */
-static hfsb_status hfsbi_hubjob_take_url(hfsb_sandbox          *s,
-                                         const hfsb_json_value *job,
-                                         hfsb_err              *err) {
+HFSBI_FN hfsb_status hfsbi_hubjob_take_url(hfsb_sandbox          *s,
+                                           const hfsb_json_value *job,
+                                           hfsb_err              *err) {
     hfsb_json_iter it = hfsb_json_begin(
         hfsb_json_get(hfsb_json_get(job, "status"), "exposeUrls"));
     if (s->api.len) return HFSB_OK;
@@ -67691,6 +72814,39 @@ HFSBI_FN hfsb_status hfsbi_hubjob_locate(hfsb_sandbox *s, hfsb_err *err) {
     return st;
 }
 
+HFSBI_FN hfsb_status hfsbi_hubjob_await_url(hfsb_sandbox            *s,
+                                            const hfsb_sandbox_spec *spec,
+                                            long long                deadline,
+                                            hfsb_err                *err) {
+    hfsb_status st = HFSB_OK, wait;
+    int         failures = 0;
+    while (!s->api.len) {
+        hfsb_json_doc doc = HFSB_INIT;
+        doc.alloc = s->o.alloc;
+        st = hfsbi_hubjob_ask(s, s->o.times.health_ms, &doc, err);
+        if (st == HFSB_OK) {
+            hfsb_str stage = hfsbi_job_stage(doc.root);
+            if (spec->on_stage && stage.len)
+                spec->on_stage(spec->user, s->id, stage.ptr);
+            failures = 0;
+            if (hfsbi_job_is_final(stage))
+                st = hfsbi_hubjob_ended(s, spec, doc.root, err);
+            else st = hfsbi_hubjob_take_url(s, doc.root, err);
+            if (st == HFSB_BUSY && hfsb_str_equal(stage, HFSB_LIT("RUNNING")))
+                st = HFSB_REMOTE;
+        } else if (st != HFSB_CANCELLED && st != HFSB_NOMEM &&
+                   ++failures < 3) {
+            st = HFSB_BUSY;
+        }
+        hfsb_json_free(&doc);
+        if (st != HFSB_BUSY) return st;
+        wait = hfsbi_poll_wait(s->o.cancel, s->o.times.poll_ms, deadline);
+        if (wait == HFSB_CANCELLED) return wait;
+        if (wait == HFSB_LIMIT) return HFSB_TIMEOUT;
+    }
+    return st;
+}
+
 /* ---- its end ---- */
 
 /* The Hub refused to cancel: HFSB_OK when that is because the job has
@@ -67731,13 +72887,39 @@ HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
     return st;
 }
 
+/* ---- src/hub/job_create.c ---- */
+/* job_create.c - how a sandbox that is a job is created.
+
+   A job runs any image that has /bin/sh. Its command is a boot script that
+   decodes a static hfsb-server, checks it, and becomes it. The server is
+   committed once, as base64 text, since the Hub wants other bytes in LFS, to
+   the private model OWNER/hfsb-server, one file for each version and sha256:
+
+       commit (once) --> run the job --> its URL --> its server answers
+                             |  volume: the model, read-only
+                             |  secret: SANDBOX_API_TOKEN
+                             |  labels: hfsb-sandbox=1, hf-sandbox-nonce=N
+
+   Whatever fails after the job was sent cancels it. When the reply to that
+   request is lost, the nonce finds the job; one that cannot be cancelled is
+   named in the message. */
+enum {
+    HFSBI_HUBJOB_NONCE = 32, /* hexadecimal digits */
+    HFSBI_HUBJOB_LINE = 76,  /* characters of base64, for openssl */
+    HFSBI_HUBJOB_LOOKS = 4,  /* for a job whose reply was lost */
+    HFSBI_HUBJOB_TRIES = 8   /* of a commit to a model that is not visible */
+};
+
+#define HFSBI_HUBJOB_REPO  "hfsb-server"
+#define HFSBI_HUBJOB_MOUNT "/.hfsb-server"
+
 /* ---- the boot script ---- */
 
 /* POSIX sh, for any image. Its variables are HFSB_SERVER_FILE, _SHA256,
-   _MOUNT and _URL, HFSB_DOWNLOAD_TOKEN, HFSB_API; HFSB_HOST, SBX_PORT and
-   HFSB_WORK_DIR are for tests and for images with other habits. Without
-   base64, openssl, python3 and perl the shell decodes by itself, which takes
-   some seconds. */
+   _MOUNT and _URL, HFSB_DOWNLOAD_TOKEN, HFSB_API, SBX_IDLE_TIMEOUT; HFSB_HOST,
+   SBX_PORT and HFSB_WORK_DIR are for tests and for images with other habits.
+   Without base64, openssl, python3 and perl the shell decodes by itself, which
+   takes some seconds. */
 static const char hfsbi_hubjob_boot[] =
     "set -u\n"
     "die() { echo \"hfsb boot: $*\" >&2; exit 1; }\n"
@@ -67789,10 +72971,13 @@ static const char hfsbi_hubjob_boot[] =
     "{ mkdir -p \"$w\" && cd \"$w\" && [ -w . ]; } 2>/dev/null || "
     "cd \"${HOME:-/tmp}\" 2>/dev/null || cd /\n"
     "set -- --host \"${HFSB_HOST:-0.0.0.0}\" --port \"${SBX_PORT:-49983}\" "
-    "--work-dir \"$PWD\" ${HFSB_API:+--api} ${HFSB_API:+\"$HFSB_API\"}\n"
+    "--work-dir \"$PWD\" ${HFSB_API:+--api} ${HFSB_API:+\"$HFSB_API\"} "
+    "${SBX_IDLE_TIMEOUT:+--max-idle} "
+    "${SBX_IDLE_TIMEOUT:+\"$SBX_IDLE_TIMEOUT\"}\n"
+    "[ \"${HFSB_API:-}\" = codex ] || set -- \"$@\" --api codex\n"
     "unset HFSB_SERVER_FILE HFSB_SERVER_SHA256 HFSB_SERVER_MOUNT "
     "HFSB_SERVER_URL HFSB_DOWNLOAD_TOKEN HFSB_HOST HFSB_WORK_DIR HFSB_API "
-    "SBX_PORT\n"
+    "SBX_PORT SBX_IDLE_TIMEOUT\n"
     "exec \"$p\" \"$@\"\n";
 
 /* ---- one creation ---- */
@@ -68182,37 +73367,6 @@ static hfsb_status hfsbi_hubjob_create_run(hfsbi_hubjob_create *c) {
 
 /* ---- until it answers ---- */
 
-/* Waits until the Hub gives the URL, which it does at once as a rule. */
-static hfsb_status hfsbi_hubjob_create_locate(hfsbi_hubjob_create *c,
-                                              long long            deadline) {
-    hfsb_sandbox *s = c->box;
-    hfsb_status   st = HFSB_OK, wait;
-    int           failures = 0;
-    while (!s->api.len) {
-        hfsb_json_doc doc = HFSB_INIT;
-        doc.alloc = c->opts.alloc;
-        st = hfsbi_hubjob_ask(s, s->o.times.health_ms, &doc, &c->err);
-        if (st == HFSB_OK) {
-            hfsb_str stage = hfsbi_job_stage(doc.root);
-            failures = 0;
-            if (hfsbi_job_is_final(stage))
-                st = hfsbi_hubjob_ended(s, c->spec, doc.root, &c->err);
-            else st = hfsbi_hubjob_take_url(s, doc.root, &c->err);
-            if (st == HFSB_BUSY && hfsb_str_equal(stage, HFSB_LIT("RUNNING")))
-                st = HFSB_REMOTE;
-        } else if (st != HFSB_CANCELLED && st != HFSB_NOMEM &&
-                   ++failures < 3) {
-            st = HFSB_BUSY;
-        }
-        hfsb_json_free(&doc);
-        if (st != HFSB_BUSY) return st;
-        wait = hfsbi_poll_wait(s->o.cancel, s->o.times.poll_ms, deadline);
-        if (wait == HFSB_CANCELLED) return wait;
-        if (wait == HFSB_LIMIT) return HFSB_TIMEOUT;
-    }
-    return st;
-}
-
 /* Waits for the server: its silence is a failure, and the end of the job's
    log says why. */
 static hfsb_status hfsbi_hubjob_create_answer(hfsbi_hubjob_create *c) {
@@ -68224,7 +73378,7 @@ static hfsb_status hfsbi_hubjob_create_answer(hfsbi_hubjob_create *c) {
     hfsbi_seconds_text(s->o.times.wait_ms, seconds);
     hfsbi_sandbox_log(s, "Waiting for the job to start (timeout: %ss)...",
                       seconds);
-    st = hfsbi_hubjob_create_locate(c, deadline);
+    st = hfsbi_hubjob_await_url(s, c->spec, deadline, &c->err);
     if (st != HFSB_OK) return st;
     p.before = "";
     p.fresh = p.look = true;
@@ -68245,6 +73399,7 @@ static void hfsbi_hubjob_create_undo(hfsbi_hubjob_create *c, hfsb_status st) {
         (void)hfsbi_fail(&c->err, st, 0, "Sandbox creation cancelled%s%s",
                          c->box ? ": " : "", c->box ? c->box->id.ptr : "");
     hfsbi_create_scrub(&c->opts, c->spec, c->err.msg);
+    if (c->box && hfsbi_create_keep(c->spec, c->box, st, &c->err)) return;
     if (c->box) {
         ended = hfsbi_hubjob_end(c->hub, c->box->id, 0, c->opts.give_up, NULL,
                                  &why);
@@ -68257,7 +73412,7 @@ static void hfsbi_hubjob_create_undo(hfsbi_hubjob_create *c, hfsb_status st) {
                            "%.300s",
                            c->box->id.ptr, why.msg, c->box->page.ptr);
             hfsbi_sandbox_log(c->box, "Warning: %s", end + 1);
-        } else if (st != HFSB_CANCELLED) {
+        } else {
             (void)snprintf(end, sizeof end, "\nThe job %s was cancelled.",
                            c->box->id.ptr);
         }
@@ -68334,7 +73489,12 @@ HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
    session->box is the READY one, session->boxes has all but MAKING. A Space
    that cannot be deleted stays in the list, for close to try again. The last
    failure is kept and reported to every call, because another creation takes
-   minutes and is for the model to decide. */
+   minutes and is for the model to decide.
+
+   In the remote runtime the maker connects to a sandbox of the caller's, and a
+   call after a failure tries again. Nothing is deleted: close kills the
+   commands that the session left running there, in another thread, because
+   the sandbox may not answer. */
 enum {
     HFSBI_SPACE_ID = 160, /* longer than any id */
     HFSBI_MAKER_STACK = 1024 * 1024,
@@ -68497,8 +73657,11 @@ static void *hfsbi_session_maker(void *user) {
     hfsb_err          err = HFSB_INIT;
     hfsb_status       st;
     opts.cancel = box->cancel;
-    st = hfsbi_sandbox_make(&session->make, &opts, &box->left, &box->sandbox,
-                            &err);
+    st =
+        session->runtime == HFSB_RUNTIME_REMOTE
+            ? session->connect(session->user, box->cancel, &box->sandbox, &err)
+            : hfsbi_sandbox_make(&session->make, &opts, &box->left,
+                                 &box->sandbox, &err);
     if (box->left.len) box->state = HFSBI_BOX_LEFT;
     if (st != HFSB_OK) hfsbi_session_log(session, "No sandbox: %s", err.msg);
     pthread_mutex_lock(&session->lock);
@@ -68550,15 +73713,18 @@ HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
 
 static hfsb_status hfsbi_session_failed(const hfsb_session *session,
                                         hfsb_err           *err) {
-    return hfsbi_fail(err, session->made, 0,
-                      "There is no sandbox (sandbox_create tries again): %s",
-                      session->made_err.msg);
+    return hfsbi_fail(
+        err, session->made, 0, "There is no sandbox (%s tries again): %s",
+        session->runtime == HFSB_RUNTIME_REMOTE ? "the next call"
+                                                : "sandbox_create",
+        session->made_err.msg);
 }
 
 HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
                                         const hfsb_cancel *cancel,
                                         hfsbi_box **out, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
+    bool        again = session->runtime == HFSB_RUNTIME_REMOTE;
     *out = NULL;
     pthread_mutex_lock(&session->lock);
     while (st == HFSB_OK && !*out) {
@@ -68566,13 +73732,15 @@ HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
         if (!busy && session->box) {
             *out = session->box;
             (*out)->users++;
-        } else if (!busy && session->made != HFSB_OK) {
+        } else if (!busy && session->made != HFSB_OK && !again) {
             st = hfsbi_session_failed(session, err);
         } else if (!busy) {
             st = hfsbi_session_start(session, &session->spec, true, err);
         } else if (!hfsbi_session_wait(session, cancel)) {
             st = hfsbi_fail(err, HFSB_CANCELLED, 0,
                             "Cancelled while the sandbox was being created.");
+        } else {
+            again = false; /* its outcome counts for this call */
         }
     }
     pthread_mutex_unlock(&session->lock);
@@ -68601,6 +73769,81 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
     return st;
 }
 
+/* ---- jobs in a sandbox that outlives the session ---- */
+
+HFSBI_FN hfsb_status hfsbi_session_note_job(hfsb_session *session,
+                                            const char   *id) {
+    hfsb_status st;
+    pthread_mutex_lock(&session->lock);
+    st = hfsb_buf_append(&session->jobs, hfsb_str_make(id, strlen(id) + 1));
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+HFSBI_FN void hfsbi_session_forget_job(hfsb_session *session, const char *id) {
+    hfsb_buf *jobs = &session->jobs;
+    size_t    at = 0, n, end;
+    pthread_mutex_lock(&session->lock);
+    while (at < jobs->len && strcmp(jobs->ptr + at, id) != 0)
+        at += strlen(jobs->ptr + at) + 1;
+    if (at < jobs->len) {
+        n = strlen(id) + 1;
+        end = jobs->len - n;
+        memmove(jobs->ptr + at, jobs->ptr + at + n, end - at);
+        hfsb_buf_truncate(jobs, end);
+    }
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* Kills one job. HFSB_OK also when it has ended before. */
+static hfsb_status hfsbi_session_kill(hfsb_session *session, const char *id,
+                                      hfsb_err *err) {
+    hfsb_call_opts   opts = HFSB_INIT;
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsbi_build      arguments;
+    hfsb_status      st;
+    opts.cancel = session->give_up;
+    hfsbi_build_init(&arguments, &session->alloc);
+    hfsbi_build_object(&arguments, NULL);
+    hfsbi_build_str(&arguments, "id", hfsb_cstr(id));
+    hfsbi_build_end(&arguments);
+    doc.alloc = session->alloc;
+    st = hfsbi_build_finish(&arguments, &doc);
+    hfsbi_build_free(&arguments);
+    if (st == HFSB_OK)
+        st = hfsb_sandbox_call(session->box->sandbox, HFSB_LIT("kill"),
+                               doc.root, &opts, &result);
+    if (st == HFSB_ARG || st == HFSB_NOT_FOUND) st = HFSB_OK;
+    if (st != HFSB_OK)
+        hfsbi_fail(err, st, 0,
+                   "Commands may still run in the sandbox: they could not be "
+                   "killed. %s",
+                   result.error.len ? result.error.ptr : hfsb_status_text(st));
+    hfsb_tool_result_free(&result);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* Kills the jobs until the sandbox does not answer. No call is under way. */
+static void *hfsbi_session_killer(void *user) {
+    hfsb_session *session = (hfsb_session *)user;
+    hfsb_err      err = HFSB_INIT;
+    hfsb_status   st = HFSB_OK;
+    size_t        at = 0;
+    while (st == HFSB_OK && at < session->jobs.len) {
+        st = hfsbi_session_kill(session, session->jobs.ptr + at, &err);
+        at += strlen(session->jobs.ptr + at) + 1;
+    }
+    pthread_mutex_lock(&session->lock);
+    session->made = st;
+    session->made_err = err;
+    session->making = NULL;
+    hfsbi_session_change(session);
+    pthread_mutex_unlock(&session->lock);
+    return NULL;
+}
+
 /* ---- close ---- */
 
 /* Cancels the creation under way. False when it did not end before the
@@ -68621,6 +73864,27 @@ static bool hfsbi_session_stop(hfsb_session *session, long long deadline) {
     return ended;
 }
 
+/* Kills the jobs of the remote runtime, in a thread: stopping it, as the maker
+   is stopped, keeps the deadline. */
+static hfsb_status hfsbi_session_leave(hfsb_session *session,
+                                       long long deadline, hfsb_err *err) {
+    int rc;
+    if (!session->box || !session->jobs.len) return HFSB_OK;
+    session->making = session->box;
+    rc = hfsbi_thread_start(&session->thread, HFSBI_MAKER_STACK,
+                            hfsbi_session_killer, session);
+    if (rc != 0) {
+        session->making = NULL;
+        return hfsbi_fail_os(err, rc,
+                             "The thread that kills commands cannot be "
+                             "started");
+    }
+    session->thread_there = true;
+    (void)hfsbi_session_stop(session, deadline);
+    if (session->made != HFSB_OK && err) *err = session->made_err;
+    return session->made;
+}
+
 HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     hfsb_status st = HFSB_OK, one;
     hfsb_err    why;
@@ -68630,10 +73894,14 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     hfsbi_ok(err);
     if (session->runtime == HFSB_RUNTIME_LOCAL) return HFSB_OK;
     ended = hfsbi_session_stop(session, deadline);
+    if (session->runtime == HFSB_RUNTIME_REMOTE)
+        st = hfsbi_session_leave(session, deadline, err);
     session->box = NULL;
     while ((box = session->boxes) != NULL) {
         session->boxes = box->next;
-        one = hfsbi_box_delete(session, box, deadline, &why);
+        one = session->runtime == HFSB_RUNTIME_REMOTE
+                  ? HFSB_OK
+                  : hfsbi_box_delete(session, box, deadline, &why);
         if (one != HFSB_OK && st == HFSB_OK)
             st = hfsbi_fail(err, ended ? one : HFSB_TIMEOUT, 0, "%s", why.msg);
         else if (one != HFSB_OK) hfsbi_err_add(err, "\n%s", why.msg);
@@ -68642,143 +73910,15 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     return st;
 }
 
-/* ---- src/hub/hf_jobs.c ---- */
-/* hf_jobs.c - hf_jobs: jobs on the Hub, for a model.
+/* ---- src/hub/hf_jobs_run.c ---- */
+/* hf_jobs_run.c - hf_jobs: the job that its operation run starts.
 
-   run starts a job from a script or a command, or with a schedule makes a
-   scheduled job; ps lists jobs, logs shows what one printed so far, inspect
-   and cancel take a job_id. scheduled_... do the same for scheduled jobs.
-
-   run makes a hfsbi_wanted of the arguments, which owns all that the job's
-   spec points to: one document with the lists as texts, and one array of views
-   of them. A script may be source text, a URL, or a file of the sandbox, whose
+   A hfsbi_wanted is made of the arguments, and owns all that the job's spec
+   points to: one document with the lists as texts, and one array of views of
+   them. A script may be source text, a URL, or a file of the sandbox, whose
    content is sent. The model names secrets, and the session, which knows their
-   values, fills them in.
-
-   Anything that the Hub or a job printed is shown without the session's
-   secrets. Text is masked before it is cut, so that no part of a secret
-   remains. */
-enum {
-    HFSBI_HF_JOBS_TEXT = 200,      /* characters of a name on the Hub */
-    HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command */
-    HFSBI_HF_JOBS_LISTED = 50,     /* jobs by ps */
-    HFSBI_HF_JOBS_LABELS = 16,     /* by which ps selects */
-    HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are read */
-    HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
-    HFSBI_HF_JOBS_HEAD = 1000,     /* this many of them from its start */
-    HFSBI_HF_JOBS_IDLE_MS = 3000,  /* of silence end the reading of a log, */
-    HFSBI_HF_JOBS_TOTAL_MS = 8000, /* and this in any case */
-    HFSBI_HF_JOBS_NAME = 80        /* characters of an unknown operation */
-};
-
-/* command is a string or a list, secrets a list or an object. */
-typedef struct hfsbi_hf_jobs_args {
-    hfsb_str operation, script, python, image, flavor, timeout, id, space;
-    hfsb_str name, stage, schedule;
-    const hfsb_json_value *with, *args, *env, *labels, *volumes, *ports;
-} hfsbi_hf_jobs_args;
-
-typedef struct hfsbi_hf_jobs_call {
-    hfsb_session             *session;
-    const hfsb_json_value    *arguments;
-    const hfsbi_hf_jobs_args *args;
-    const hfsb_cancel        *cancel;
-    hfsb_tool_result         *result;
-    hfsb_str                  id, space; /* job_id and namespace, or empty */
-    hfsb_scheduled            what;      /* to do with a scheduled job */
-    hfsb_json_doc             job;       /* as the Hub describes it */
-    hfsb_buf                  text;      /* becomes the output, masked */
-} hfsbi_hf_jobs_call;
-
-/* ---- a job as the Hub describes it ---- */
-
-/* A text member of a job, cut to a sane length; "" if there is none. */
-static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                   const char            *key) {
-    hfsb_str text = hfsbi_json_get_str(job, key);
-    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
-}
-
-static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
-    return hfsbi_hf_jobs_text(hfsb_json_get(job, "status"), "stage");
-}
-
-static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
-    return !hfsb_str_equal(stage, HFSB_LIT("SCHEDULING")) &&
-           !hfsb_str_equal(stage, HFSB_LIT("RUNNING")) &&
-           !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
-}
-
-/* Adds id, stage and url of the job to the result. */
-static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    const hfsb_json_value *job = c->job.root;
-    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
-    hfsb_str               stage = hfsbi_hf_jobs_stage(job);
-    hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
-    hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
-    hfsb_buf url = HFSB_INIT;
-    hfsb_status st;
-    hfsbi_build fields;
-    if (!id.len || !stage.len)
-        return hfsbi_fail(err, HFSB_REMOTE, 0,
-                          "The Hub accepted the request but returned no job "
-                          "id.");
-    url.alloc = c->session->alloc;
-    st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
-                         endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
-                         id.ptr);
-    if (st == HFSB_OK) {
-        hfsbi_build_init(&fields, &c->session->alloc);
-        hfsbi_build_object(&fields, NULL);
-        hfsbi_build_str(&fields, "id", id);
-        hfsbi_build_str(&fields, "stage", stage);
-        hfsbi_build_str(&fields, "url", hfsb_buf_str(&url));
-        hfsbi_build_end(&fields);
-        hfsb_json_free(&c->result->fields);
-        st = hfsbi_build_finish(&fields, &c->result->fields);
-    }
-    hfsb_buf_free(&url);
-    return st;
-}
-
-/* Appends a text without the session's secrets. */
-static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
-                                      hfsb_str text, hfsb_buf *out) {
-    return hfsbi_hub_redact(c->session->opts.hub, c->session->secrets,
-                            c->session->spec.secret_count, text, out);
-}
-
-/* Adds at most max characters of a text, masked before it is cut, on one
-   line. */
-static void hfsbi_hf_jobs_put(hfsbi_hf_jobs_call *c, hfsb_str text,
-                              size_t max) {
-    hfsb_buf    masked = HFSB_INIT;
-    hfsb_err    line = HFSB_INIT;
-    hfsb_status st;
-    masked.alloc = c->session->alloc;
-    st = hfsbi_hf_jobs_mask(c, text, &masked);
-    hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
-    hfsb_buf_free(&masked);
-    if (st == HFSB_OK) hfsb_buf_append(&c->text, hfsb_cstr(line.msg));
-    else if (c->text.status == HFSB_OK) c->text.status = st;
-}
-
-/* Adds the words of a job's command. */
-static void hfsbi_hf_jobs_put_command(hfsbi_hf_jobs_call    *c,
-                                      const hfsb_json_value *job, size_t max) {
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
-    hfsb_buf       line = HFSB_INIT;
-    line.alloc = c->session->alloc;
-    while (hfsb_json_next(&it)) {
-        if (line.len) hfsb_buf_append_byte(&line, ' ');
-        hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
-    }
-    if (line.status == HFSB_OK) hfsbi_hf_jobs_put(c, hfsb_buf_str(&line), max);
-    else c->text.status = line.status;
-    hfsb_buf_free(&line);
-}
-
-/* ---- run: lists of texts ---- */
+   values, fills them in. */
+/* ---- lists of texts ---- */
 
 /* The lists of a job, in the order in which they are copied. */
 typedef enum hfsbi_wanted_list {
@@ -68961,7 +74101,7 @@ static hfsb_status hfsbi_wanted_lists(hfsbi_wanted *wanted, bool is_command) {
     return HFSB_OK;
 }
 
-/* ---- run: secrets and variables ---- */
+/* ---- secrets and variables ---- */
 
 static hfsb_status hfsbi_wanted_secret(hfsbi_wanted *wanted, hfsb_str name,
                                        hfsb_str *value, hfsb_err *err) {
@@ -69014,23 +74154,45 @@ static const char *const hfsbi_wanted_calm[] = {
     "TQDM_DISABLE"};
 
 enum {
-    HFSBI_WANTED_CALM = sizeof hfsbi_wanted_calm / sizeof *hfsbi_wanted_calm
+    HFSBI_WANTED_CALM = sizeof hfsbi_wanted_calm / sizeof *hfsbi_wanted_calm,
+    HFSBI_WANTED_TRACKIO = 2 /* its Space and its project */
 };
 
+static bool hfsbi_wanted_sets(const hfsbi_words *env, hfsb_str name) {
+    size_t i;
+    for (i = 0; i < env->count; i += 2)
+        if (hfsb_str_equal(env->list[i], name)) return true;
+    return false;
+}
+
+/* What is given for trackio replaces variables of these names. */
 static void hfsbi_wanted_fill_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
-    const hfsbi_words *env = &wanted->words[HFSBI_WANTED_ENV];
-    size_t             i, k, n = 0;
+    const hfsbi_hf_jobs_args *a = wanted->call->args;
+    const hfsbi_words        *env = &wanted->words[HFSBI_WANTED_ENV];
+    const hfsb_str space = HFSB_LIT("TRACKIO_SPACE_ID"), given = a->trackio;
+    const hfsb_str project = HFSB_LIT("TRACKIO_PROJECT");
+    size_t         i, n = 0;
     for (i = 0; i < HFSBI_WANTED_CALM; i++) {
         hfsb_str name = hfsb_cstr(hfsbi_wanted_calm[i]);
-        for (k = 0; k < env->count; k += 2)
-            if (hfsb_str_equal(env->list[k], name)) break;
-        if (k < env->count) continue;
+        if (hfsbi_wanted_sets(env, name)) continue;
         pairs[n].key = name;
         pairs[n++].value = HFSB_LIT("1");
     }
-    for (k = 0; k + 1 < env->count; k += 2) {
-        pairs[n].key = env->list[k];
-        pairs[n++].value = env->list[k + 1];
+    for (i = 0; i + 1 < env->count; i += 2) {
+        hfsb_str key = env->list[i];
+        if ((given.len && hfsb_str_equal(key, space)) ||
+            (a->project.len && hfsb_str_equal(key, project)))
+            continue;
+        pairs[n].key = key;
+        pairs[n++].value = env->list[i + 1];
+    }
+    if (given.len) {
+        pairs[n].key = space;
+        pairs[n++].value = given;
+    }
+    if (a->project.len) {
+        pairs[n].key = project;
+        pairs[n++].value = a->project;
     }
     wanted->spec.env = pairs;
     wanted->spec.env_count = n;
@@ -69087,7 +74249,7 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
         hfsb_json_get(wanted->call->arguments, "secrets");
     hfsb_hub_pair *secrets;
-    wanted->pair_cap = HFSBI_WANTED_CALM +
+    wanted->pair_cap = HFSBI_WANTED_CALM + HFSBI_WANTED_TRACKIO +
                        wanted->words[HFSBI_WANTED_ENV].count / 2 +
                        wanted->words[HFSBI_WANTED_LABELS].count / 2 +
                        wanted->words[HFSBI_WANTED_SECRETS].count + 1;
@@ -69107,7 +74269,7 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     return hfsbi_wanted_secret(wanted, secrets->key, &secrets->value, err);
 }
 
-/* ---- run: script or command ---- */
+/* ---- script or command ---- */
 
 /* True when there is nothing to run: such a job would still cost money. */
 static bool hfsbi_wanted_is_blank(hfsb_str text) {
@@ -69190,7 +74352,7 @@ static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
     wanted->spec.timeout = a->timeout;
     wanted->spec.name = a->name;
     wanted->spec.schedule = a->schedule;
-    wanted->spec.flavor = a->flavor.len ? a->flavor : HFSB_LIT("cpu-basic");
+    wanted->spec.flavor = wanted->call->flavor;
     if (st == HFSB_OK) st = hfsbi_wanted_lists(wanted, is_command);
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_mounts(wanted, err);
@@ -69199,7 +74361,7 @@ static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
                       : hfsbi_wanted_script(wanted, err);
 }
 
-/* ---- run: sending it ---- */
+/* ---- sending it ---- */
 
 /* Hardware that the Hub had; it adds more, so any name is sent. */
 static const char hfsbi_flavors[] =
@@ -69232,6 +74394,135 @@ static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_err *err) {
     return st;
 }
 
+HFSBI_FN hfsb_status hfsbi_hf_jobs_start(hfsbi_hf_jobs_call *c,
+                                         hfsb_err           *err) {
+    hfsbi_wanted wanted;
+    hfsb_status  st;
+    memset(&wanted, 0, sizeof wanted);
+    wanted.call = c;
+    wanted.alloc = &c->session->alloc;
+    wanted.err = err;
+    wanted.script.alloc = wanted.doc.alloc = c->session->alloc;
+    st = hfsbi_wanted_make(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, err);
+    hfsbi_wanted_free(&wanted);
+    return st;
+}
+
+/* ---- src/hub/hf_jobs.c ---- */
+/* hf_jobs.c - hf_jobs: jobs on the Hub, for a model.
+
+   run starts a job from a script or a command, or with a schedule makes a
+   scheduled job (hf_jobs_run.c). ps lists jobs, logs shows what one printed so
+   far, inspect and cancel take a job_id. scheduled_... do the same for
+   scheduled jobs.
+
+   Anything that the Hub or a job printed is shown without the session's
+   secrets. Text is masked before it is cut, so that no part of a secret
+   remains. */
+enum {
+    HFSBI_HF_JOBS_TEXT = 200,      /* characters of a name on the Hub */
+    HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command */
+    HFSBI_HF_JOBS_LISTED = 50,     /* jobs by ps */
+    HFSBI_HF_JOBS_LABELS = 16,     /* by which ps selects */
+    HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are read */
+    HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
+    HFSBI_HF_JOBS_HEAD = 1000,     /* this many of them from its start */
+    HFSBI_HF_JOBS_IDLE_MS = 3000,  /* of silence end the reading of a log, */
+    HFSBI_HF_JOBS_TOTAL_MS = 8000, /* and this in any case */
+    HFSBI_HF_JOBS_NAME = 80        /* characters of an unknown operation */
+};
+
+/* ---- a job as the Hub describes it ---- */
+
+/* A text member of a job, cut to a sane length; "" if there is none. */
+static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                   const char            *key) {
+    hfsb_str text = hfsbi_json_get_str(job, key);
+    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
+}
+
+static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
+    return hfsbi_hf_jobs_text(hfsb_json_get(job, "status"), "stage");
+}
+
+static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
+    return !hfsb_str_equal(stage, HFSB_LIT("SCHEDULING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("RUNNING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
+}
+
+/* Adds id, stage and url of the job to the result. */
+static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    const hfsb_json_value *job = c->job.root;
+    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str               stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
+    hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
+    hfsb_buf url = HFSB_INIT;
+    hfsb_status st;
+    hfsbi_build fields;
+    if (!id.len || !stage.len)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub accepted the request but returned no job "
+                          "id.");
+    url.alloc = c->session->alloc;
+    st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
+                         endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
+                         id.ptr);
+    if (st == HFSB_OK) {
+        hfsbi_build_init(&fields, &c->session->alloc);
+        hfsbi_build_object(&fields, NULL);
+        hfsbi_build_str(&fields, "id", id);
+        hfsbi_build_str(&fields, "stage", stage);
+        hfsbi_build_str(&fields, "url", hfsb_buf_str(&url));
+        hfsbi_build_end(&fields);
+        hfsb_json_free(&c->result->fields);
+        st = hfsbi_build_finish(&fields, &c->result->fields);
+    }
+    hfsb_buf_free(&url);
+    return st;
+}
+
+/* Appends a text without the session's secrets. */
+static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
+                                      hfsb_str text, hfsb_buf *out) {
+    return hfsbi_hub_redact(c->session->opts.hub, c->session->secrets,
+                            c->session->spec.secret_count, text, out);
+}
+
+/* Adds at most max characters of a text, masked before it is cut, on one
+   line. */
+static void hfsbi_hf_jobs_put(hfsbi_hf_jobs_call *c, hfsb_str text,
+                              size_t max) {
+    hfsb_buf    masked = HFSB_INIT;
+    hfsb_err    line = HFSB_INIT;
+    hfsb_status st;
+    masked.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_mask(c, text, &masked);
+    hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
+    hfsb_buf_free(&masked);
+    if (st == HFSB_OK) hfsb_buf_append(&c->text, hfsb_cstr(line.msg));
+    else if (c->text.status == HFSB_OK) c->text.status = st;
+}
+
+/* Adds the words of a job's command. */
+static void hfsbi_hf_jobs_put_command(hfsbi_hf_jobs_call    *c,
+                                      const hfsb_json_value *job, size_t max) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
+    hfsb_buf       line = HFSB_INIT;
+    line.alloc = c->session->alloc;
+    while (hfsb_json_next(&it)) {
+        if (line.len) hfsb_buf_append_byte(&line, ' ');
+        hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
+    }
+    if (line.status == HFSB_OK) hfsbi_hf_jobs_put(c, hfsb_buf_str(&line), max);
+    else c->text.status = line.status;
+    hfsb_buf_free(&line);
+}
+
+/* ---- run ---- */
+
 /* Adds id, schedule and suspended of a scheduled job to the result. */
 static hfsb_status hfsbi_hf_jobs_schedule_fields(hfsbi_hf_jobs_call *c,
                                                  hfsb_err           *err) {
@@ -69253,18 +74544,29 @@ static hfsb_status hfsbi_hf_jobs_schedule_fields(hfsbi_hf_jobs_call *c,
     return hfsbi_build_finish(&fields, &c->result->fields);
 }
 
-static hfsb_status hfsbi_wanted_report(hfsbi_wanted *wanted, hfsb_err *err) {
-    hfsbi_hf_jobs_call *c = wanted->call;
-    hfsb_str            id = hfsbi_hf_jobs_text(c->job.root, "id");
-    hfsb_str            stage = hfsbi_hf_jobs_stage(c->job.root);
-    hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st;
-    if (wanted->spec.schedule.len) {
+/* Adds where trackio shows the job, if the arguments say that it does. */
+static void hfsbi_hf_jobs_put_dashboard(hfsbi_hf_jobs_call *c) {
+    hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
+    hfsb_str space = c->args->trackio;
+    if (hfsb_space_check(space, NULL) != HFSB_OK) return;
+    hfsb_buf_printf(&c->text, " Its dashboard will be %.*s/spaces/%.*s",
+                    (int)endpoint.len, endpoint.ptr, (int)space.len,
+                    space.ptr);
+}
+
+/* Starts a job, or makes a scheduled one, and describes it. */
+static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_str    flavor = c->flavor, id, stage;
+    hfsb_status st = hfsbi_hf_jobs_start(c, err);
+    if (st != HFSB_OK) return st;
+    id = hfsbi_hf_jobs_text(c->job.root, "id");
+    stage = hfsbi_hf_jobs_stage(c->job.root);
+    if (c->args->schedule.len) {
         st = hfsbi_hf_jobs_schedule_fields(c, err);
         if (st != HFSB_OK) return st;
         hfsb_buf_printf(&c->text, "Scheduled job %.*s was made (", (int)id.len,
                         id.ptr);
-        hfsbi_hf_jobs_put(c, wanted->spec.schedule, HFSBI_HF_JOBS_NAME);
+        hfsbi_hf_jobs_put(c, c->args->schedule, HFSBI_HF_JOBS_NAME);
         return hfsb_buf_printf(&c->text,
                                "). It costs money at every run until "
                                "scheduled_delete.");
@@ -69276,27 +74578,14 @@ static hfsb_status hfsbi_wanted_report(hfsbi_wanted *wanted, hfsb_err *err) {
     if (st != HFSB_OK) return st;
     hfsbi_session_log(c->session, "Started job %.*s on %.*s", (int)id.len,
                       id.ptr, (int)flavor.len, flavor.ptr);
-    return hfsb_buf_printf(
+    hfsb_buf_printf(
         &c->text,
         "Job %.*s was started on %.*s (%.*s). Its logs and inspect take this "
         "job_id%s.",
         (int)id.len, id.ptr, (int)flavor.len, flavor.ptr, (int)stage.len,
         stage.ptr, c->space.len ? " and namespace" : "");
-}
-
-static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsbi_wanted wanted;
-    hfsb_status  st;
-    memset(&wanted, 0, sizeof wanted);
-    wanted.call = c;
-    wanted.alloc = &c->session->alloc;
-    wanted.err = err;
-    wanted.script.alloc = wanted.doc.alloc = c->session->alloc;
-    st = hfsbi_wanted_make(&wanted, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_report(&wanted, err);
-    hfsbi_wanted_free(&wanted);
-    return st;
+    hfsbi_hf_jobs_put_dashboard(c);
+    return HFSB_OK;
 }
 
 /* ---- ps ---- */
@@ -69610,6 +74899,11 @@ static const hfsbi_param hfsbi_hf_jobs_params[] = {
     HFSBI_HF_JOBS_STR("schedule", schedule,
                       "For run, to repeat it: @daily or cron; its id is the "
                       "job_id of scheduled_..."),
+    HFSBI_HF_JOBS_STR("trackio_space_id", trackio,
+                      "With report_to=trackio: Space of its dashboard, "
+                      "you/ml-intern-1a2b3c4d, which trackio makes; set as "
+                      "TRACKIO_SPACE_ID"),
+    HFSBI_HF_JOBS_STR("trackio_project", project, "Set as TRACKIO_PROJECT"),
     /* for programs: each one more is read by the model in every call */
     HFSBI_PARAM("name", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
                 name, NULL),
@@ -69621,6 +74915,8 @@ static const hfsbi_param hfsbi_hf_jobs_params[] = {
                 ports, NULL),
     HFSBI_PARAM("stage", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
                 stage, NULL),
+    HFSBI_PARAM("scheduled_job_id", HFSBI_ARG_STR,
+                HFSBI_UNLISTED | HFSBI_BY_TOOL, hfsbi_hf_jobs_args, id, NULL),
     HFSBI_HF_JOBS_STR("job_id", id, NULL),
     HFSBI_HF_JOBS_STR("namespace", space,
                       "Organisation to run it for; default: you"),
@@ -69643,9 +74939,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
         NULL,
         HFSBI_TOOL_RUNS,
         0,
-        hfsbi_hf_jobs_params,
-        NULL,
-        NULL};
+        hfsbi_hf_jobs_params};
     return &row;
 }
 
@@ -69670,19 +74964,34 @@ static const hfsbi_hf_jobs_operation hfsbi_hf_jobs_operations[] = {
     {"scheduled_resume", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_RESUME},
     {"scheduled_run", hfsbi_hf_jobs_scheduled, true, HFSB_SCHEDULED_RUN}};
 
-static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
-                                                         hfsb_err *err) {
+/* True for the name, also with a blank in it: "scheduled ps". */
+static bool hfsbi_hf_jobs_is(hfsb_str name, const char *wanted) {
+    size_t i;
+    if (name.len != strlen(wanted)) return false;
+    for (i = 0; i < name.len; i++)
+        if (name.ptr[i] != wanted[i] &&
+            !(name.ptr[i] == ' ' && wanted[i] == '_'))
+            return false;
+    return true;
+}
+
+/* scheduled_run with a schedule makes a scheduled job, as run does. */
+static const hfsbi_hf_jobs_operation *
+hfsbi_hf_jobs_find(const hfsbi_hf_jobs_args *args, hfsb_err *err) {
     const hfsbi_hf_jobs_operation *op = hfsbi_hf_jobs_operations;
     const hfsbi_hf_jobs_operation *end =
         op +
         sizeof hfsbi_hf_jobs_operations / sizeof *hfsbi_hf_jobs_operations;
-    while (op < end && !hfsb_str_equal(name, hfsb_cstr(op->name))) op++;
-    if (op < end) return op;
+    while (op < end && !hfsbi_hf_jobs_is(args->operation, op->name)) op++;
+    if (op < end)
+        return op->what == HFSB_SCHEDULED_RUN && args->schedule.len
+                   ? hfsbi_hf_jobs_operations
+                   : op;
     hfsbi_fail(err, HFSB_ARG, 0,
                "\"operation\": expected run, ps, logs, inspect or cancel, "
                "or scheduled_ps, _inspect, _delete, _suspend, _resume or "
                "_run, found \"");
-    hfsbi_err_quote(err, name, HFSBI_HF_JOBS_NAME);
+    hfsbi_err_quote(err, args->operation, HFSBI_HF_JOBS_NAME);
     hfsbi_err_add(err, "\"");
     return NULL;
 }
@@ -69709,8 +75018,11 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
     c.cancel = call->cancel;
     c.result = result;
     c.id = c.args->id;
+    if (!c.id.len)
+        c.id = hfsbi_json_get_str(call->arguments, "scheduled_job_id");
     c.space = c.args->space;
-    op = hfsbi_hf_jobs_find(c.args->operation, err);
+    c.flavor = c.args->flavor.len ? c.args->flavor : HFSB_LIT("cpu-basic");
+    op = hfsbi_hf_jobs_find(c.args, err);
     if (!op) return HFSB_ARG;
     c.what = op->what;
     hfsbi_hf_jobs_split(&c);
@@ -69736,18 +75048,22 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
 /* ---- src/hub/session.c ---- */
 /* session.c - what an agent holds: tools here or in a sandbox, and a plan.
 
-   The runtime decides where the tools work: on this machine, or in a sandbox
-   that preload.c creates in the background. The session adds tools of its own:
-   plan_tool always, sandbox_create and hf_jobs with a sandbox. A call looks
-   for its tool there first, then goes to the runtime.
+   The runtime decides where the tools work: on this machine, in a sandbox that
+   preload.c creates in the background, or in one of the caller's, to which it
+   connects there. The session adds tools of its own: plan_tool always,
+   sandbox_create and hf_jobs with a sandbox of its own. A call looks for its
+   tool there first, then goes to the runtime.
 
    The options, the spec and all secrets are copied at open, into one buffer
    that is overwritten at close. */
 enum {
     HFSBI_SESSION_TEXTS = 12,  /* of the options */
     HFSBI_SESSION_SECRETS = 3, /* HF_TOKEN and two of trackio */
+    HFSBI_SESSION_JOB = 8,     /* hex digits of a job id */
     HFSBI_CREATE_SLEEP = 2700  /* seconds without use, unless on cpu-basic */
 };
+
+#define HFSBI_CREATE_IDLE "2700" /* the same of a job, on any hardware */
 
 HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
                                 const char         *format, ...) {
@@ -69774,8 +75090,8 @@ static const hfsbi_param hfsbi_wish_params[] = {
                 "a10g-small, a10g-large, a100-large or another that the Hub "
                 "has"),
     HFSBI_PARAM("trackio_space_id", HFSBI_ARG_STR, 0, hfsbi_wish, space,
-                "Space with the trackio dashboard, owner/name; set as "
-                "TRACKIO_SPACE_ID in the sandbox"),
+                "Space of trackio's dashboard, you/ml-intern-1a2b3c4d, which "
+                "trackio makes; set as TRACKIO_SPACE_ID in the sandbox"),
     HFSBI_PARAM("trackio_project", HFSBI_ARG_STR, 0, hfsbi_wish, project,
                 "Set as TRACKIO_PROJECT"),
     HFSBI_PARAM_END};
@@ -69843,6 +75159,26 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     return st;
 }
 
+/* True when the sandbox in use is a job that has ended, for want of use or by
+   its timeout: unlike a Space it does not come back. Under the lock, which is
+   released meanwhile; the claim keeps the sandbox in its place. */
+static bool hfsbi_session_has_ended(hfsb_session *session) {
+    hfsbi_box         *box = session->box;
+    hfsb_space_runtime runtime;
+    hfsb_str           owner, job;
+    hfsb_status        st;
+    if (!box ||
+        !hfsbi_hubjob_split(hfsb_sandbox_id(box->sandbox), &owner, &job))
+        return false;
+    box->users++;
+    pthread_mutex_unlock(&session->lock);
+    st = hfsb_sandbox_status(box->sandbox, &runtime, NULL);
+    pthread_mutex_lock(&session->lock);
+    box->users--;
+    return st == HFSB_NOT_FOUND ||
+           (st == HFSB_OK && hfsbi_job_is_final(hfsb_cstr(runtime.stage)));
+}
+
 /* Describes the sandbox in use to the model. Under the lock. */
 static hfsb_status hfsbi_session_describe(hfsb_session     *session,
                                           const hfsbi_wish *wish, bool is_new,
@@ -69903,7 +75239,7 @@ static hfsb_status hfsbi_session_create(const hfsbi_own_call *call,
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
                           "Cancelled before a sandbox was created.");
     }
-    make = !session->box ||
+    make = !session->box || hfsbi_session_has_ended(session) ||
            (session->box->automatic &&
             hfsbi_wish_differs(wish, hfsb_buf_str(&session->box->hardware)));
     if (make && session->box) {
@@ -69922,7 +75258,7 @@ static hfsb_status hfsbi_session_create(const hfsbi_own_call *call,
 /* ---- the session's own tools ---- */
 
 typedef struct hfsbi_own_tool {
-    const hfsbi_tool *(*row)(void); /* its fn is NULL */
+    const hfsbi_tool *(*row)(void);
     /* As hfsbi_run_fn. */
     hfsb_status (*fn)(const hfsbi_own_call *call, const void *args,
                       hfsb_tool_result *result, hfsb_err *err);
@@ -69940,9 +75276,7 @@ static const hfsbi_tool *hfsbi_create_tool(void) {
         NULL,
         HFSBI_TOOL_RUNS,
         0,
-        hfsbi_wish_params,
-        NULL,
-        NULL};
+        hfsbi_wish_params};
     return &row;
 }
 
@@ -69958,7 +75292,7 @@ static hfsb_status hfsbi_session_set_plan(const hfsbi_own_call *call,
     return st;
 }
 
-/* The local runtime has only the first. */
+/* Only the sandbox runtime has more than the first. */
 static const hfsbi_own_tool hfsbi_own_tools[] = {
     {hfsbi_plan_tool, hfsbi_session_set_plan},
     {hfsbi_create_tool, hfsbi_session_create},
@@ -69972,6 +75306,14 @@ enum {
 static size_t hfsbi_own_tool_count(const hfsb_session *session) {
     return session->runtime == HFSB_RUNTIME_SANDBOX ? HFSBI_OWN_TOOLS
                                                     : HFSBI_OWN_TOOLS_LOCAL;
+}
+
+/* Fills rows, and returns their number. */
+static size_t hfsbi_own_rows(const hfsb_session *session,
+                             const hfsbi_tool  **rows) {
+    size_t i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
+    return n;
 }
 
 /* The session's own tool of that name, or NULL. */
@@ -70004,7 +75346,9 @@ hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
 }
 
 const char *hfsb_runtime_text(hfsb_runtime runtime) {
-    return runtime == HFSB_RUNTIME_SANDBOX ? "HF sandbox" : "local filesystem";
+    return runtime == HFSB_RUNTIME_SANDBOX  ? "HF sandbox"
+           : runtime == HFSB_RUNTIME_REMOTE ? "remote sandbox"
+                                            : "local filesystem";
 }
 
 bool hfsb_model_is_local(hfsb_str model) {
@@ -70020,7 +75364,7 @@ bool hfsb_model_is_local(hfsb_str model) {
 }
 
 bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local) {
-    return runtime != HFSB_RUNTIME_LOCAL || !model_local;
+    return runtime == HFSB_RUNTIME_SANDBOX || !model_local;
 }
 
 /* ---- open ---- */
@@ -70029,6 +75373,9 @@ static hfsb_status hfsbi_session_check(const hfsb_session_opts *o,
                                        hfsb_err                *err) {
     bool local = o->model_local || hfsb_model_is_local(o->model);
     bool sandbox = o->runtime == HFSB_RUNTIME_SANDBOX;
+    if (o->runtime == HFSB_RUNTIME_REMOTE && !o->connect)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "the remote runtime needs the option connect");
     if (!hfsb_session_needs_token(o->runtime, local)) return HFSB_OK;
     if (o->hub && hfsb_hub_has_token(o->hub) && (!sandbox || o->hub_token.len))
         return HFSB_OK;
@@ -70072,6 +75419,8 @@ static hfsb_status hfsbi_session_copy(hfsb_session            *s,
     if (o->sandbox) s->opts = *o->sandbox;
     if (o->spec) s->spec = *o->spec;
     if (!s->spec.hardware.len) s->spec.hardware = HFSB_LIT("cpu-basic");
+    if (!s->spec.idle_timeout.len)
+        s->spec.idle_timeout = HFSB_LIT(HFSBI_CREATE_IDLE);
     s->opts.hub = o->hub;
     s->opts.hub_token = o->hub_token;
     s->opts.session = true;
@@ -70139,6 +75488,7 @@ static void hfsbi_session_free(hfsb_session *s) {
     hfsb_cancel_close(s->give_up);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
+    hfsb_buf_free(&s->jobs);
     hfsbi_plan_free(&s->plan);
     hfsbi_array_free(&alloc, s->secrets, s->secret_cap, sizeof *s->secrets);
     (void)pthread_cond_destroy(&s->changed);
@@ -70159,7 +75509,9 @@ hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
     if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the session");
     memset(s, 0, sizeof *s);
     s->alloc = s->texts.alloc = s->plan.doc.alloc = opts->alloc;
+    s->jobs.alloc = opts->alloc;
     s->runtime = opts->runtime;
+    s->connect = opts->connect;
     s->log = opts->log;
     s->user = opts->user;
     s->close_ms = opts->close_ms > 0 ? opts->close_ms : 30000;
@@ -70209,6 +75561,54 @@ static hfsb_status hfsbi_session_run_own(void *user, const void *args,
     return call->tool->fn(call, args, result, err);
 }
 
+/* The id of the job that a call of bash starts: the caller's, else a new one.
+   False when the caller's is invalid, which the sandbox refuses. */
+static bool hfsbi_session_job_id(const hfsb_json_value *arguments,
+                                 const hfsb_call_opts  *opts,
+                                 char                   out[HFSBI_JOB_ID]) {
+    const hfsb_json_value *given = hfsb_json_get(arguments, "id");
+    hfsb_json_type         type = hfsb_json_type_of(given);
+    hfsb_str               id = hfsb_json_str(given, HFSB_LIT(""));
+    if (opts->id.ptr) id = opts->id;
+    else if (type != HFSB_JSON_NULL && type != HFSB_JSON_STRING) return false;
+    if (id.len >= HFSBI_JOB_ID || hfsb_str_find_byte(id, '\0') != HFSB_NPOS)
+        return false;
+    if (id.len) memcpy(out, id.ptr, id.len);
+    out[id.len] = '\0';
+    if (!id.len) hfsbi_random_hex(out, HFSBI_SESSION_JOB);
+    return true;
+}
+
+/* bash in the remote runtime: the sandbox outlives the session, so the session
+   remembers what may still run there. */
+static hfsb_status hfsbi_session_bash(hfsb_session *session, hfsbi_box *box,
+                                      const hfsb_json_value *arguments,
+                                      const hfsb_call_opts  *opts,
+                                      hfsb_tool_result      *result) {
+    const hfsb_str name = HFSB_LIT("bash");
+    bool           background =
+        hfsb_json_bool(hfsb_json_get(arguments, "background"), false);
+    hfsb_call_opts o = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    char           id[HFSBI_JOB_ID];
+    hfsb_status    st;
+    if (opts) o = *opts;
+    if (!hfsbi_session_job_id(arguments, &o, id))
+        return hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
+    st = hfsbi_session_note_job(session, id);
+    if (st != HFSB_OK) {
+        hfsbi_fail_status(&err, st, "Starting a command");
+        hfsbi_result_status(result, st, &err);
+        return st;
+    }
+    o.id = hfsb_cstr(id);
+    st = hfsb_sandbox_call(box->sandbox, name, arguments, &o, result);
+    if (st == HFSB_ARG || st == HFSB_REFUSED ||
+        (st == HFSB_OK && !(background && result->success)))
+        hfsbi_session_forget_job(session, id);
+    return st;
+}
+
 static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
                                              hfsb_str               name,
                                              const hfsb_json_value *arguments,
@@ -70222,7 +75622,10 @@ static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
         hfsbi_result_status(result, st, &err);
         return st;
     }
-    st = hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
+    if (session->runtime == HFSB_RUNTIME_REMOTE &&
+        hfsb_str_equal(name, HFSB_LIT("bash")))
+        st = hfsbi_session_bash(session, box, arguments, opts, result);
+    else st = hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
     (void)hfsbi_session_release(session, box, NULL);
     return st;
 }
@@ -70231,8 +75634,9 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               const hfsb_json_value *arguments,
                               const hfsb_call_opts  *opts,
                               hfsb_tool_result      *result) {
-    hfsbi_own_call own;
-    hfsb_err       err = HFSB_INIT;
+    const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
+    hfsbi_own_call    own;
+    hfsb_err          err = HFSB_INIT;
     own.session = session;
     own.tool = hfsbi_session_tool(session, name);
     own.arguments = arguments;
@@ -70245,6 +75649,7 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
     if (!hfsb_tools_has(name)) {
         hfsb_status st = hfsbi_tool_unknown(name, &err);
         hfsbi_result_status(result, st, &err);
+        hfsbi_tools_list(rows, hfsbi_own_rows(session, rows), &result->output);
         return st;
     }
     return session->runtime == HFSB_RUNTIME_LOCAL
@@ -70266,12 +75671,15 @@ hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
     return st;
 }
 
+bool hfsb_session_has(const hfsb_session *session, hfsb_str name) {
+    return hfsbi_session_tool(session, name) || hfsb_tools_has(name);
+}
+
 hfsb_status hfsb_session_define(const hfsb_session *session,
                                 hfsb_tools_format format, hfsb_buf *out,
                                 hfsb_err *err) {
     const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
-    size_t            i, n = hfsbi_own_tool_count(session);
-    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
+    size_t            n = hfsbi_own_rows(session, rows);
     return hfsbi_tools_define(
         session->tools ? session->tools->shell.ptr : NULL,
         session->tools ? hfsb_confine_level_of(session->tools->confine)
@@ -70294,7 +75702,7 @@ static hfsb_status hfsbi_script_long(hfsb_err *err) {
 
 static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
                                        const hfsb_err *why, hfsb_err *err) {
-    bool there = session->runtime == HFSB_RUNTIME_SANDBOX;
+    bool there = session->runtime != HFSB_RUNTIME_LOCAL;
     if (why->code == HFSB_LIMIT) return hfsbi_script_long(err);
     hfsbi_fail(err, why->code, 0, "The script ");
     hfsbi_err_quote(err, path, 200);

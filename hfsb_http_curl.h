@@ -13,6 +13,10 @@
            #include "hfsb_http_curl.h"
        Link with -lcurl -pthread. Everywhere else: #include
        "hfsb_http_curl.h", which needs no header of libcurl.
+       Without libcurl's header and library, define HFSB_CURL_DLOPEN in that
+       one file as well: libcurl is loaded at run time (dlopen; link with -ldl
+       where that is not in libc), and hfsb_curl_open() returns HFSB_NOT_FOUND
+       where it is not installed.
 
        hfsb_transport  net;
        hfsb_http_call  call = HFSB_INIT;
@@ -80,8 +84,9 @@ typedef struct hfsb_curl_opts {
 /* Opens a transport for http and https. opts may be NULL; its texts are
    copied, and the environment is read, before this returns.
    HFSB_OK; HFSB_NOMEM; HFSB_ARG for a text that contains a NUL; HFSB_REFUSED
-   when the libcurl found at run time is too old; for an unreadable ca_file or
-   ca_dir the status of its errno.
+   when the libcurl found at run time is too old; with HFSB_CURL_DLOPEN
+   HFSB_NOT_FOUND when there is none; for an unreadable ca_file or ca_dir the
+   status of its errno.
 
    Certificates are always verified. .netrc and cookies are not used, and only
    http and https are supported. A name lookup can be cancelled; libcurl may
@@ -106,6 +111,296 @@ HFSB_API hfsb_status hfsb_curl_open(const hfsb_curl_opts *opts,
 needs: define HFSB_IMPLEMENTATION before both, and take both from the same version"
 #endif
 
+/* ---- src/net/curl/curl_private.h ---- */
+/* curl_private.h - libcurl as the transport uses it: its functions in a table,
+   filled by the linker or, with HFSB_CURL_DLOPEN, at run time.
+
+   With HFSB_CURL_DLOPEN libcurl's header is not needed: the few types and
+   numbers are declared here. They are part of libcurl's binary interface,
+   which has not changed since 2006 but for additions. Each build that has the
+   header compares them with it, so a mistake here does not compile there. A
+   file that needs <curl/curl.h> itself includes it first. */
+
+#if !defined(HFSB_CURL_DLOPEN) && !defined(LIBCURL_VERSION_NUM)
+#include <curl/curl.h>
+#endif
+
+/* for CURLOPT_PREREQFUNCTION */
+#if defined(LIBCURL_VERSION_NUM) && LIBCURL_VERSION_NUM < 0x075000
+#error "hfsb_http_curl.h needs libcurl 7.80.0 or newer"
+#endif
+
+/* clang-format off */
+#define HFSBI_CURL_CODES(X)                                                  \
+    X(CURLE_OK, 0) X(CURLE_UNSUPPORTED_PROTOCOL, 1)                          \
+    X(CURLE_URL_MALFORMAT, 3) X(CURLE_COULDNT_CONNECT, 7)                    \
+    X(CURLE_WEIRD_SERVER_REPLY, 8) X(CURLE_OUT_OF_MEMORY, 27)                \
+    X(CURLE_OPERATION_TIMEDOUT, 28) X(CURLE_ABORTED_BY_CALLBACK, 42)         \
+    X(CURLE_GOT_NOTHING, 52) X(CURLE_RECV_ERROR, 56)                         \
+    X(CURLE_SSL_CERTPROBLEM, 58) X(CURLE_PEER_FAILED_VERIFICATION, 60)       \
+    X(CURLE_BAD_CONTENT_ENCODING, 61) X(CURLE_SSL_CACERT_BADFILE, 77)        \
+    X(CURLE_AGAIN, 81) X(CURLE_SSL_ISSUER_ERROR, 83)                         \
+    X(CURLE_SSL_INVALIDCERTSTATUS, 91)
+
+#define HFSBI_CURL_OPTIONS(X)                                                \
+    X(CURLOPT_SSLVERSION, 32) X(CURLOPT_NOBODY, 44) X(CURLOPT_POST, 47)      \
+    X(CURLOPT_FOLLOWLOCATION, 52) X(CURLOPT_HTTPPROXYTUNNEL, 61)             \
+    X(CURLOPT_FORBID_REUSE, 75) X(CURLOPT_HTTPGET, 80)                       \
+    X(CURLOPT_HTTP_VERSION, 84) X(CURLOPT_BUFFERSIZE, 98)                    \
+    X(CURLOPT_NOSIGNAL, 99) X(CURLOPT_CONNECT_ONLY, 141)                     \
+    X(CURLOPT_CONNECTTIMEOUT_MS, 156) X(CURLOPT_TCP_KEEPALIVE, 213)          \
+    X(CURLOPT_PATH_AS_IS, 234) X(CURLOPT_SUPPRESS_CONNECT_HEADERS, 265)      \
+    X(CURLOPT_UPLOAD_BUFFERSIZE, 280) X(CURLOPT_MAXAGE_CONN, 288)            \
+    X(CURLOPT_WRITEDATA, 10001) X(CURLOPT_URL, 10002)                        \
+    X(CURLOPT_PROXY, 10004) X(CURLOPT_READDATA, 10009)                       \
+    X(CURLOPT_ERRORBUFFER, 10010) X(CURLOPT_POSTFIELDS, 10015)               \
+    X(CURLOPT_HTTPHEADER, 10023) X(CURLOPT_HEADERDATA, 10029)                \
+    X(CURLOPT_CUSTOMREQUEST, 10036) X(CURLOPT_CAINFO, 10065)                 \
+    X(CURLOPT_CAPATH, 10097) X(CURLOPT_OPENSOCKETDATA, 10164)                \
+    X(CURLOPT_NOPROXY, 10177) X(CURLOPT_CLOSESOCKETDATA, 10209)              \
+    X(CURLOPT_PREREQDATA, 10313) X(CURLOPT_WRITEFUNCTION, 20011)             \
+    X(CURLOPT_READFUNCTION, 20012) X(CURLOPT_HEADERFUNCTION, 20079)          \
+    X(CURLOPT_OPENSOCKETFUNCTION, 20163) X(CURLOPT_SEEKFUNCTION, 20167)      \
+    X(CURLOPT_CLOSESOCKETFUNCTION, 20208)                                    \
+    X(CURLOPT_PREREQFUNCTION, 20312) X(CURLOPT_POSTFIELDSIZE_LARGE, 30120)
+
+#define HFSBI_CURL_INFOS(X)                                                  \
+    X(CURLINFO_ACTIVESOCKET, 0x50002c) X(CURLINFO_SIZE_UPLOAD_T, 0x600007)
+
+#define HFSBI_CURL_NUMBERS(X)                                                \
+    X(CURL_SOCKET_BAD, -1) X(CURL_ERROR_SIZE, 256)                           \
+    X(CURL_READFUNC_ABORT, 0x10000000) X(CURL_SEEKFUNC_FAIL, 1)              \
+    X(CURL_PREREQFUNC_OK, 0) X(CURL_PREREQFUNC_ABORT, 1)                     \
+    X(CURL_GLOBAL_DEFAULT, 3) X(CURL_HTTP_VERSION_1_1, 2)                    \
+    X(CURL_HTTP_VERSION_2TLS, 4) X(CURL_SSLVERSION_TLSv1_2, 6)               \
+    X(CURL_WAIT_POLLIN, 1)
+
+/* Type, name without "curl_", parameters. */
+#define HFSBI_CURL_FUNCTIONS(X)                                              \
+    X(CURL *, easy_init, (void))                                             \
+    X(void, easy_cleanup, (CURL *))                                          \
+    X(CURLcode, easy_setopt, (CURL *, CURLoption, ...))                      \
+    X(CURLcode, easy_getinfo, (CURL *, CURLINFO, ...))                       \
+    X(void, easy_reset, (CURL *))                                            \
+    X(const char *, easy_strerror, (CURLcode))                               \
+    X(CURLcode, easy_send, (CURL *, const void *, size_t, size_t *))         \
+    X(CURLcode, easy_recv, (CURL *, void *, size_t, size_t *))               \
+    X(CURLcode, global_init, (long))                                         \
+    X(void, global_cleanup, (void))                                          \
+    X(CURLM *, multi_init, (void))                                           \
+    X(CURLMcode, multi_cleanup, (CURLM *))                                   \
+    X(CURLMcode, multi_setopt, (CURLM *, CURLMoption, ...))                  \
+    X(CURLMcode, multi_add_handle, (CURLM *, CURL *))                        \
+    X(CURLMcode, multi_remove_handle, (CURLM *, CURL *))                     \
+    X(CURLMcode, multi_perform, (CURLM *, int *))                            \
+    X(CURLMcode, multi_poll,                                                 \
+      (CURLM *, struct curl_waitfd *, unsigned, int, int *))                 \
+    X(CURLMsg *, multi_info_read, (CURLM *, int *))                          \
+    X(struct curl_slist *, slist_append,                                     \
+      (struct curl_slist *, const char *))                                   \
+    X(void, slist_free_all, (struct curl_slist *))                           \
+    X(curl_version_info_data *, version_info, (CURLversion))
+/* clang-format on */
+
+#define HFSBI_CURL_ENUM(name, value) name = value,
+
+#ifndef LIBCURL_VERSION_NUM
+
+typedef void      CURL;
+typedef void      CURLM;
+typedef int       curl_socket_t;
+typedef long long curl_off_t;
+typedef enum { HFSBI_CURL_CODES(HFSBI_CURL_ENUM) HFSBI_CURLE_LAST } CURLcode;
+typedef enum {
+    HFSBI_CURL_OPTIONS(HFSBI_CURL_ENUM) HFSBI_CURLOPT_LAST
+} CURLoption;
+typedef enum {
+    HFSBI_CURL_INFOS(HFSBI_CURL_ENUM) HFSBI_CURLINFO_LAST
+} CURLINFO;
+typedef enum { CURLM_OK } CURLMcode;
+typedef enum { CURLMOPT_MAXCONNECTS = 6 } CURLMoption;
+typedef enum { CURLMSG_NONE, CURLMSG_DONE } CURLMSG;
+typedef enum { CURLVERSION_FIRST } CURLversion;
+typedef enum { CURLSOCKTYPE_IPCXN } curlsocktype;
+enum { HFSBI_CURL_NUMBERS(HFSBI_CURL_ENUM) HFSBI_CURL_LAST };
+
+struct curl_slist;
+struct curl_sockaddr { /* begins so */
+    int family, socktype, protocol;
+};
+struct curl_waitfd {
+    curl_socket_t fd;
+    short         events, revents;
+};
+typedef struct CURLMsg {
+    CURLMSG msg;
+    CURL   *easy_handle;
+    union {
+        void    *whatever;
+        CURLcode result;
+    } data;
+} CURLMsg;
+typedef struct curl_version_info_data { /* begins so */
+    CURLversion age;
+    const char *version;
+    unsigned    version_num;
+} curl_version_info_data;
+
+#else /* the header is there: is it as above? */
+
+#define HFSBI_CURL_SAME(name, value) \
+    char same_##name[(long)(name) == (long)(value) ? 1 : -1];
+typedef struct hfsbi_curl_checked {
+    HFSBI_CURL_CODES(HFSBI_CURL_SAME)
+    HFSBI_CURL_OPTIONS(HFSBI_CURL_SAME)
+    HFSBI_CURL_INFOS(HFSBI_CURL_SAME)
+    HFSBI_CURL_SAME(CURLM_OK, 0)
+    HFSBI_CURL_SAME(CURLMOPT_MAXCONNECTS, 6)
+    HFSBI_CURL_SAME(CURLVERSION_FIRST, 0)
+    HFSBI_CURL_NUMBERS(HFSBI_CURL_SAME)
+    char sizes[sizeof(curl_socket_t) == sizeof(int) &&
+                       sizeof(curl_off_t) == sizeof(long long) &&
+                       sizeof(CURLcode) == sizeof(int)
+                   ? 1
+                   : -1];
+    char at_protocol
+        [offsetof(struct curl_sockaddr, protocol) == 2 * sizeof(int) ? 1 : -1];
+    char at_events[offsetof(struct curl_waitfd, events) == sizeof(int) &&
+                           sizeof(struct curl_waitfd) == 2 * sizeof(int)
+                       ? 1
+                       : -1];
+    char at_result[offsetof(CURLMsg, data) == 2 * sizeof(void *) ? 1 : -1];
+    char at_version[offsetof(curl_version_info_data, version_num) ==
+                            2 * sizeof(void *)
+                        ? 1
+                        : -1];
+} hfsbi_curl_checked;
+
+#endif
+
+/* Two options that older headers do not have, and one that newer ones call
+   deprecated. An older libcurl refuses the first two. */
+enum {
+    HFSBI_CURLOPT_PROTOCOLS = 181,
+    HFSBI_CURLOPT_QUICK_EXIT = 322,
+    HFSBI_CURLOPT_PROTOCOLS_STR = 10318
+};
+
+#define HFSBI_CURL_MEMBER(type, name, args) type(*name) args;
+
+/* libcurl's functions. */
+typedef struct hfsbi_libcurl {
+    HFSBI_CURL_FUNCTIONS(HFSBI_CURL_MEMBER)
+    void *handle; /* of dlopen(), or NULL */
+} hfsbi_libcurl;
+
+/* Fills *lib. HFSB_OK; with HFSB_CURL_DLOPEN also HFSB_NOT_FOUND: libcurl is
+   not installed. HFSB_REFUSED: it is too old. */
+HFSBI_FN hfsb_status hfsbi_libcurl_open(hfsbi_libcurl *lib, hfsb_err *err);
+HFSBI_FN void        hfsbi_libcurl_close(hfsbi_libcurl *lib);
+
+/* ---- src/net/curl/libcurl.c ---- */
+/* libcurl.c - finds libcurl: linked with the program, or loaded at run time.
+
+   With HFSB_CURL_DLOPEN a program is built without libcurl's header and
+   library, and runs where libcurl is missing: opening the transport then
+   returns an error that names the package to install. Each transport loads
+   libcurl for itself, so nothing here is global. It is never unloaded: a
+   thread of libcurl that looks up a name may outlive its transport, and the
+   TLS library may have work to do when the process exits. */
+#ifdef HFSB_CURL_DLOPEN
+
+#include <dlfcn.h>
+
+#ifndef RTLD_NODELETE
+#define RTLD_NODELETE 0 /* then the library is not closed, see below */
+#endif
+
+static void *hfsbi_libcurl_find(void) {
+    static const char *const names[] = {
+#ifdef __APPLE__
+        "libcurl.4.dylib",
+        "/usr/lib/libcurl.4.dylib",
+#else
+        "libcurl.so.4",
+        "libcurl-gnutls.so.4",
+        "libcurl.so",
+#endif
+    };
+    void  *handle = NULL;
+    size_t i;
+    for (i = 0; i < sizeof names / sizeof *names && !handle; i++)
+        handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    return handle;
+}
+
+/* Stores the function at *to, a pointer to a function: ISO C has no cast for
+   that. */
+static bool hfsbi_libcurl_symbol(void *handle, const char *name, void *to) {
+    void *found = dlsym(handle, name);
+    memcpy(to, &found, sizeof found);
+    return found != NULL;
+}
+
+static const char *hfsbi_libcurl_resolve(hfsbi_libcurl *lib) {
+#define HFSBI_CURL_RESOLVE(type, name, args)              \
+    if (!hfsbi_libcurl_symbol(lib->handle, "curl_" #name, \
+                              (void *)&lib->name))        \
+        return "curl_" #name;
+    HFSBI_CURL_FUNCTIONS(HFSBI_CURL_RESOLVE)
+    return NULL;
+}
+
+static hfsb_status hfsbi_libcurl_load(hfsbi_libcurl *lib, hfsb_err *err) {
+    const char *missing;
+    lib->handle = hfsbi_libcurl_find();
+    if (!lib->handle)
+        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
+                          "https needs libcurl, which is not installed: "
+                          "install the package libcurl4 (Debian, Ubuntu), "
+                          "libcurl (Alpine, Fedora) or curl (other systems).");
+    missing = hfsbi_libcurl_resolve(lib);
+    if (!missing) return HFSB_OK;
+    hfsbi_libcurl_close(lib);
+    return hfsbi_fail(err, HFSB_REFUSED, 0,
+                      "libcurl is too old: %s is missing, need 7.80.0.",
+                      missing);
+}
+
+HFSBI_FN void hfsbi_libcurl_close(hfsbi_libcurl *lib) {
+    if (lib->handle && RTLD_NODELETE) (void)dlclose(lib->handle);
+    lib->handle = NULL;
+}
+
+#else
+
+static hfsb_status hfsbi_libcurl_load(hfsbi_libcurl *lib, hfsb_err *err) {
+    (void)err;
+#define HFSBI_CURL_LINK(type, name, args) lib->name = curl_##name;
+    HFSBI_CURL_FUNCTIONS(HFSBI_CURL_LINK)
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_libcurl_close(hfsbi_libcurl *lib) {
+    (void)lib;
+}
+
+#endif
+
+HFSBI_FN hfsb_status hfsbi_libcurl_open(hfsbi_libcurl *lib, hfsb_err *err) {
+    const curl_version_info_data *is;
+    hfsb_status                   st;
+    memset(lib, 0, sizeof *lib);
+    st = hfsbi_libcurl_load(lib, err);
+    if (st) return st;
+    is = lib->version_info(CURLVERSION_FIRST);
+    if (is->version_num >= 0x075000) return HFSB_OK;
+    st = hfsbi_fail(err, HFSB_REFUSED, 0,
+                    "libcurl is too old: found %s, need 7.80.0.", is->version);
+    hfsbi_libcurl_close(lib);
+    return st;
+}
+
 /* ---- src/net/curl/http_curl.c ---- */
 /* http_curl.c - the transport on libcurl: https, HTTP/2 and proxies.
 
@@ -116,16 +411,10 @@ needs: define HFSB_IMPLEMENTATION before both, and take both from the same versi
 
    libcurl reports what happens through callbacks; a callback that ends the
    call records the reason first (hfsbi_curl_end), because libcurl only reports
-   that it was aborted. libcurl repeats requests on its own when a kept
+   that it was aborted. A stream has a slot of its own, which is never idle.
+   libcurl repeats requests on its own when a kept
    connection turns out to be closed: on_request prevents that, except for GET
    and HEAD. */
-#include <curl/curl.h>
-
-/* for CURLOPT_PREREQFUNCTION */
-#if LIBCURL_VERSION_NUM < 0x075000
-#error "hfsb_http_curl.h needs libcurl 7.80.0 or newer"
-#endif
-
 enum { HFSBI_CURL_KEPT = 4, HFSBI_CURL_SOCKETS = 8 };
 
 /* A libcurl handle with its own connections, used by one call at a time. */
@@ -142,11 +431,12 @@ typedef struct hfsbi_curl_slot {
 
 /* The transport. */
 typedef struct hfsbi_curl {
-    hfsb_alloc alloc;
-    hfsb_buf   ca_file, ca_dir, proxy, secure_proxy, no_proxy;
-    bool       http1;
-    size_t     max_kept, max_head;
-    long       kept_seconds;
+    hfsbi_libcurl lib; /* its functions */
+    hfsb_alloc    alloc;
+    hfsb_buf      ca_file, ca_dir, proxy, secure_proxy, no_proxy;
+    bool          http1;
+    size_t        max_kept, max_head;
+    long          kept_seconds;
 
     pthread_mutex_t  lock; /* protects the list: */
     hfsbi_curl_slot *idle; /* most recently used first */
@@ -271,7 +561,7 @@ static hfsb_status hfsbi_curl_connect_timeout(hfsbi_curl_call *x,
 static hfsb_status hfsbi_curl_result(hfsbi_curl_call *x, CURLcode code) {
     hfsb_str    origin = hfsb_buf_str(&x->slot->origin);
     const char *text =
-        x->slot->text[0] ? x->slot->text : curl_easy_strerror(code);
+        x->slot->text[0] ? x->slot->text : x->curl->lib.easy_strerror(code);
     if (x->ended) return x->ended;
     if (x->again)
         return hfsbi_fail(x->err, HFSB_LOST, 0,
@@ -371,8 +661,8 @@ static void hfsbi_curl_slot_free(const hfsbi_curl *curl,
     hfsbi_signal_guard guard; /* libcurl may send a TLS close_notify */
     if (slot->pid != (long)getpid()) return; /* the parent still uses it */
     hfsbi_signal_guard_begin(&guard);
-    if (slot->easy) curl_easy_cleanup(slot->easy);
-    if (slot->multi) (void)curl_multi_cleanup(slot->multi);
+    if (slot->easy) curl->lib.easy_cleanup(slot->easy);
+    if (slot->multi) (void)curl->lib.multi_cleanup(slot->multi);
     hfsbi_signal_guard_end(&guard);
     hfsb_buf_free(&slot->origin);
     hfsbi_array_free(&curl->alloc, slot, 1, sizeof *slot);
@@ -387,11 +677,11 @@ static hfsbi_curl_slot *hfsbi_curl_slot_new(const hfsbi_curl *curl) {
     for (i = 0; i < HFSBI_CURL_SOCKETS; i++) slot->fds[i] = -1;
     slot->pid = (long)getpid();
     slot->origin.alloc = curl->alloc;
-    slot->easy = curl_easy_init();
-    slot->multi = curl_multi_init();
+    slot->easy = curl->lib.easy_init();
+    slot->multi = curl->lib.multi_init();
     if (slot->easy && slot->multi) {
-        (void)curl_multi_setopt(slot->multi, CURLMOPT_MAXCONNECTS,
-                                (long)HFSBI_CURL_KEPT);
+        (void)curl->lib.multi_setopt(slot->multi, CURLMOPT_MAXCONNECTS,
+                                     (long)HFSBI_CURL_KEPT);
         return slot;
     }
     hfsbi_curl_slot_free(curl, slot);
@@ -600,7 +890,7 @@ static int hfsbi_curl_on_request(void *user, char *ip, char *local_ip,
 }
 
 static hfsb_status hfsbi_curl_add(hfsbi_curl_call *x, const char *line) {
-    struct curl_slist *list = curl_slist_append(x->fields, line);
+    struct curl_slist *list = x->curl->lib.slist_append(x->fields, line);
     if (!list) return hfsbi_fail_status(x->err, HFSB_NOMEM, "request");
     x->fields = list;
     return HFSB_OK;
@@ -657,19 +947,22 @@ static void hfsbi_curl_set_body(hfsbi_curl_call *x) {
     CURL                 *easy = x->slot->easy;
     const hfsb_http_call *call = x->call;
     x->body_left = call->body_read ? call->body_length : call->body.len;
-    (void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                           (curl_off_t)x->body_left);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_POST, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                                   (curl_off_t)x->body_left);
     if (x->body_left > 65536)
-        (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
+        (void)x->curl->lib.easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE,
+                                       262144L);
     if (!x->body_left || !call->body_read) {
-        (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
-                               x->body_left ? call->body.ptr : "");
+        (void)x->curl->lib.easy_setopt(easy, CURLOPT_POSTFIELDS,
+                                       x->body_left ? call->body.ptr : "");
         return;
     }
-    (void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, hfsbi_curl_on_read);
-    (void)curl_easy_setopt(easy, CURLOPT_READDATA, x);
-    (void)curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, hfsbi_curl_on_seek);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_READFUNCTION,
+                                   hfsbi_curl_on_read);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_READDATA, x);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_SEEKFUNCTION,
+                                   hfsbi_curl_on_seek);
 }
 
 /* libcurl knows GET, HEAD and POST; any other method is one of them with
@@ -678,7 +971,7 @@ static bool hfsbi_curl_set_method(hfsbi_curl_call *x) {
     CURL    *easy = x->slot->easy;
     hfsb_str method = x->call->method, known = HFSB_LIT("GET");
     if (hfsb_str_equal(method, HFSB_LIT("HEAD")))
-        return !curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+        return !x->curl->lib.easy_setopt(easy, CURLOPT_NOBODY, 1L);
     if (x->call->body.ptr || x->call->body_read ||
         hfsb_str_equal(method, HFSB_LIT("POST")) ||
         hfsb_str_equal(method, HFSB_LIT("PUT")) ||
@@ -686,10 +979,11 @@ static bool hfsbi_curl_set_method(hfsbi_curl_call *x) {
         hfsbi_curl_set_body(x);
         known = HFSB_LIT("POST");
     } else {
-        (void)curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+        (void)x->curl->lib.easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     }
     return hfsb_str_equal(method, known) ||
-           !curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, x->method.ptr);
+           !x->curl->lib.easy_setopt(easy, CURLOPT_CUSTOMREQUEST,
+                                     x->method.ptr);
 }
 
 /* Trusts only the given certificates, not also those of the system. */
@@ -697,35 +991,35 @@ static bool hfsbi_curl_set_trust(const hfsbi_curl_call *x) {
     const hfsbi_curl *c = x->curl;
     CURL             *easy = x->slot->easy;
     if (!c->ca_file.len && !c->ca_dir.len) return true;
-    return !curl_easy_setopt(easy, CURLOPT_CAINFO, c->ca_file.ptr) &&
-           !curl_easy_setopt(easy, CURLOPT_CAPATH, c->ca_dir.ptr);
+    return !x->curl->lib.easy_setopt(easy, CURLOPT_CAINFO, c->ca_file.ptr) &&
+           !x->curl->lib.easy_setopt(easy, CURLOPT_CAPATH, c->ca_dir.ptr);
 }
 
 static void hfsbi_curl_set_protocols(const hfsbi_curl_call *x) {
     CURL *easy = x->slot->easy;
-#if LIBCURL_VERSION_NUM >= 0x075500
-    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS,
-                           (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
+    /* http and https */
+    if (x->curl->lib.easy_setopt(easy, (CURLoption)HFSBI_CURLOPT_PROTOCOLS_STR,
+                                 "http,https"))
+        (void)x->curl->lib.easy_setopt(
+            easy, (CURLoption)HFSBI_CURLOPT_PROTOCOLS, 3L);
     /* do not wait for a cancelled name lookup */
-    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-#endif
+    (void)x->curl->lib.easy_setopt(easy, (CURLoption)HFSBI_CURLOPT_QUICK_EXIT,
+                                   1L);
     /* fails harmlessly in a libcurl without HTTP/2 */
-    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                           (long)(x->curl->http1 ? CURL_HTTP_VERSION_1_1
-                                                 : CURL_HTTP_VERSION_2TLS));
-    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION,
-                           (long)CURL_SSLVERSION_TLSv1_2);
-    (void)curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 102400L);
-    (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, x->curl->kept_seconds);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                                   (long)(x->curl->http1
+                                              ? CURL_HTTP_VERSION_1_1
+                                              : CURL_HTTP_VERSION_2TLS));
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_SSLVERSION,
+                                   (long)CURL_SSLVERSION_TLSv1_2);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_BUFFERSIZE, 102400L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_MAXAGE_CONN,
+                                   x->curl->kept_seconds);
 }
 
 /* Sets all options of the call; false without memory. */
@@ -735,32 +1029,35 @@ static bool hfsbi_curl_set(hfsbi_curl_call *x) {
         x->url.secure ? &x->curl->secure_proxy : &x->curl->proxy;
     long long connect_ms = x->call->connect_ms ? x->call->connect_ms : 30000;
     if (connect_ms > 0x7fffffff) connect_ms = 0x7fffffff;
-    curl_easy_reset(easy); /* keeps its connections */
+    x->curl->lib.easy_reset(easy); /* keeps its connections */
     x->slot->text[0] = '\0';
     x->slot->code = 0;
-    (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, x->slot->text);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_ERRORBUFFER, x->slot->text);
     hfsbi_curl_set_protocols(x);
-    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
-    (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, hfsbi_curl_on_line);
-    (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, x);
-    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, hfsbi_curl_on_body);
-    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, x);
-    (void)curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION,
-                           hfsbi_curl_on_request);
-    (void)curl_easy_setopt(easy, CURLOPT_PREREQDATA, x);
-    (void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION,
-                           hfsbi_curl_on_socket);
-    (void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, x->slot);
-    (void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION,
-                           hfsbi_curl_on_close);
-    (void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, x->slot);
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, x->fields);
-    return !curl_easy_setopt(easy, CURLOPT_URL, x->address.ptr) &&
-           !curl_easy_setopt(easy, CURLOPT_PROXY,
-                             proxy->len ? proxy->ptr : "") &&
-           !curl_easy_setopt(easy, CURLOPT_NOPROXY,
-                             x->curl->no_proxy.len ? x->curl->no_proxy.ptr
-                                                   : "") &&
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                                   (long)connect_ms);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_HEADERFUNCTION,
+                                   hfsbi_curl_on_line);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_HEADERDATA, x);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_WRITEFUNCTION,
+                                   hfsbi_curl_on_body);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_WRITEDATA, x);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_PREREQFUNCTION,
+                                   hfsbi_curl_on_request);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_PREREQDATA, x);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION,
+                                   hfsbi_curl_on_socket);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_OPENSOCKETDATA, x->slot);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION,
+                                   hfsbi_curl_on_close);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, x->slot);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_HTTPHEADER, x->fields);
+    return !x->curl->lib.easy_setopt(easy, CURLOPT_URL, x->address.ptr) &&
+           !x->curl->lib.easy_setopt(easy, CURLOPT_PROXY,
+                                     proxy->len ? proxy->ptr : "") &&
+           !x->curl->lib.easy_setopt(
+               easy, CURLOPT_NOPROXY,
+               x->curl->no_proxy.len ? x->curl->no_proxy.ptr : "") &&
            hfsbi_curl_set_trust(x) && hfsbi_curl_set_method(x);
 }
 
@@ -772,7 +1069,8 @@ static void hfsbi_curl_note_progress(hfsbi_curl_call *x, long long now,
     curl_off_t sent = 0;
     /* no callback sees a body that is in memory */
     if (x->call->body.len)
-        (void)curl_easy_getinfo(x->slot->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+        (void)x->curl->lib.easy_getinfo(x->slot->easy, CURLINFO_SIZE_UPLOAD_T,
+                                        &sent);
     if (x->moved + (unsigned long long)sent == *seen) return;
     *seen = x->moved + (unsigned long long)sent;
     x->moved_at = now;
@@ -820,11 +1118,11 @@ static CURLcode hfsbi_curl_loop(hfsbi_curl_call *x) {
         CURLMsg  *message;
         long long now;
         hfsbi_signal_guard_begin(&guard);
-        bad = curl_multi_perform(x->slot->multi, &running);
+        bad = x->curl->lib.multi_perform(x->slot->multi, &running);
         hfsbi_signal_guard_end(&guard);
         if (bad) return CURLE_OUT_OF_MEMORY;
         if (!running) {
-            message = curl_multi_info_read(x->slot->multi, &none);
+            message = x->curl->lib.multi_info_read(x->slot->multi, &none);
             return message ? message->data.result : CURLE_OUT_OF_MEMORY;
         }
         now = hfsb_clock_ms();
@@ -833,7 +1131,8 @@ static CURLcode hfsbi_curl_loop(hfsbi_curl_call *x) {
         if (x->ended) return CURLE_ABORTED_BY_CALLBACK;
         wait = hfsbi_cancel_watch(x->call->cancel, &cancel, wait);
         wake.fd = (curl_socket_t)cancel.fd;
-        bad = curl_multi_poll(x->slot->multi, &wake, wake.fd >= 0, wait, NULL);
+        bad = x->curl->lib.multi_poll(x->slot->multi, &wake, wake.fd >= 0,
+                                      wait, NULL);
         if (bad) return CURLE_OUT_OF_MEMORY;
     }
 }
@@ -844,14 +1143,15 @@ static hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x) {
     CURLcode           code;
     x->begun_at = x->moved_at = hfsb_clock_ms();
     hfsbi_curl_drop_stale(x->slot);
-    if (curl_multi_add_handle(x->slot->multi, x->slot->easy))
+    if (x->curl->lib.multi_add_handle(x->slot->multi, x->slot->easy))
         return hfsbi_fail_status(x->err, HFSB_NOMEM, "request");
     code = hfsbi_curl_loop(x);
     /* a connection left in mid-message must be closed */
     if (code || x->ended)
-        (void)curl_easy_setopt(x->slot->easy, CURLOPT_FORBID_REUSE, 1L);
+        (void)x->curl->lib.easy_setopt(x->slot->easy, CURLOPT_FORBID_REUSE,
+                                       1L);
     hfsbi_signal_guard_begin(&guard);
-    (void)curl_multi_remove_handle(x->slot->multi, x->slot->easy);
+    (void)x->curl->lib.multi_remove_handle(x->slot->multi, x->slot->easy);
     hfsbi_signal_guard_end(&guard);
     return hfsbi_curl_result(x, code);
 }
@@ -890,12 +1190,129 @@ static hfsb_status hfsbi_curl_perform(void *user, const hfsb_http_call *call,
     x.head.max = curl->max_head;
     st = hfsbi_curl_run(curl, &x);
     *sent = x.requested;
-    curl_slist_free_all(x.fields);
+    curl->lib.slist_free_all(x.fields);
     hfsb_buf_free(&x.method);
     hfsb_buf_free(&x.address);
     hfsb_buf_free(&x.head);
     return st;
 }
+
+/* ---- a stream ---- */
+
+/* A connection that libcurl made and keeps for us. The handle stays in its
+   slot's multi handle, which owns the connection. */
+typedef struct hfsbi_curl_stream {
+    hfsbi_curl      *curl;
+    hfsbi_curl_slot *slot;
+} hfsbi_curl_stream;
+
+static hfsb_status hfsbi_curl_stream_result(const hfsbi_curl_stream *s,
+                                            CURLcode code, hfsb_err *err) {
+    hfsb_str    origin = hfsb_buf_str(&s->slot->origin);
+    const char *text =
+        s->slot->text[0] ? s->slot->text : s->curl->lib.easy_strerror(code);
+    if (code == CURLE_OK || code == CURLE_AGAIN) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_LOST, 0, "The connection to %.*s ended: %s.",
+                      (int)origin.len, origin.ptr, text);
+}
+
+static hfsb_status hfsbi_curl_stream_send(void *user, hfsb_str bytes,
+                                          size_t *n, hfsb_err *err) {
+    const hfsbi_curl_stream *s = (const hfsbi_curl_stream *)user;
+    hfsbi_signal_guard       guard;
+    CURLcode                 code;
+    *n = 0;
+    s->slot->text[0] = '\0';
+    hfsbi_signal_guard_begin(&guard);
+    code = s->curl->lib.easy_send(s->slot->easy, bytes.ptr, bytes.len, n);
+    hfsbi_signal_guard_end(&guard);
+    return hfsbi_curl_stream_result(s, code, err);
+}
+
+static hfsb_status hfsbi_curl_stream_receive(void *user, char *ptr,
+                                             size_t room, size_t *n,
+                                             hfsb_err *err) {
+    const hfsbi_curl_stream *s = (const hfsbi_curl_stream *)user;
+    hfsbi_signal_guard       guard; /* TLS may have to answer */
+    CURLcode                 code;
+    *n = 0;
+    s->slot->text[0] = '\0';
+    hfsbi_signal_guard_begin(&guard);
+    code = s->curl->lib.easy_recv(s->slot->easy, ptr, room, n);
+    hfsbi_signal_guard_end(&guard);
+    if (code == CURLE_OK && !*n) code = CURLE_GOT_NOTHING; /* the end */
+    return hfsbi_curl_stream_result(s, code, err);
+}
+
+static void hfsbi_curl_stream_close(void *user) {
+    hfsbi_curl_stream *s = (hfsbi_curl_stream *)user;
+    hfsbi_curl        *curl = s->curl;
+    hfsbi_curl_slot_free(curl, s->slot);
+    hfsbi_array_free(&curl->alloc, s, 1, sizeof *s);
+}
+
+/* Connects with the handle of a slot of its own. */
+static hfsb_status hfsbi_curl_dial(hfsbi_curl_call *x, curl_socket_t *fd) {
+    CURL       *easy = x->slot->easy;
+    CURLcode    code;
+    hfsb_status st = hfsbi_curl_prepare(x);
+    if (st) return st;
+    if (hfsb_buf_append(&x->slot->origin, hfsbi_curl_origin(x)) ||
+        !hfsbi_curl_set(x) ||
+        x->curl->lib.easy_setopt(easy, CURLOPT_HTTPHEADER, NULL) ||
+        x->curl->lib.easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L) ||
+        x->curl->lib.easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L) ||
+        x->curl->lib.easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                                 (long)CURL_HTTP_VERSION_1_1) ||
+        x->curl->lib.multi_add_handle(x->slot->multi, easy))
+        return hfsbi_fail_status(x->err, HFSB_NOMEM, "connection");
+    x->begun_at = x->moved_at = hfsb_clock_ms();
+    code = hfsbi_curl_loop(x);
+    if (!code && !x->ended)
+        code = x->curl->lib.easy_getinfo(easy, CURLINFO_ACTIVESOCKET, fd);
+    if (!code && !x->ended && *fd == CURL_SOCKET_BAD)
+        code = CURLE_COULDNT_CONNECT;
+    return code || x->ended ? hfsbi_curl_result(x, code) : HFSB_OK;
+}
+
+static hfsb_status hfsbi_curl_stream_open(void                 *user,
+                                          const hfsb_http_call *call,
+                                          hfsb_stream *out, hfsb_err *err) {
+    hfsbi_curl        *curl = (hfsbi_curl *)user;
+    hfsbi_curl_stream *s =
+        (hfsbi_curl_stream *)hfsbi_array(&curl->alloc, 1, sizeof *s);
+    hfsbi_curl_call x = HFSB_INIT;
+    curl_socket_t   fd = CURL_SOCKET_BAD;
+    hfsb_status     st;
+    memset(out, 0, sizeof *out);
+    out->fd = -1;
+    x.curl = curl;
+    x.call = call;
+    x.err = err;
+    x.method.alloc = x.address.alloc = x.head.alloc = curl->alloc;
+    x.slot = s ? hfsbi_curl_slot_new(curl) : NULL;
+    st = x.slot ? hfsbi_curl_dial(&x, &fd)
+                : hfsbi_fail_status(err, HFSB_NOMEM, "connection");
+    curl->lib.slist_free_all(x.fields);
+    hfsb_buf_free(&x.method);
+    hfsb_buf_free(&x.address);
+    hfsb_buf_free(&x.head);
+    if (st) {
+        if (x.slot) hfsbi_curl_slot_free(curl, x.slot);
+        hfsbi_array_free(&curl->alloc, s, 1, sizeof *s);
+        return st;
+    }
+    s->curl = curl;
+    s->slot = x.slot;
+    out->fd = (int)fd;
+    out->send = hfsbi_curl_stream_send;
+    out->receive = hfsbi_curl_stream_receive;
+    out->close = hfsbi_curl_stream_close;
+    out->user = s;
+    return hfsbi_ok(err);
+}
+
+/* ---- the end ---- */
 
 static void hfsbi_curl_close(void *user) {
     hfsbi_curl *curl = (hfsbi_curl *)user;
@@ -911,8 +1328,9 @@ static void hfsbi_curl_close(void *user) {
     hfsb_buf_free(&curl->proxy);
     hfsb_buf_free(&curl->secure_proxy);
     hfsb_buf_free(&curl->no_proxy);
+    curl->lib.global_cleanup();
+    hfsbi_libcurl_close(&curl->lib);
     hfsbi_array_free(&alloc, curl, 1, sizeof *curl);
-    curl_global_cleanup();
 }
 
 /* ---- open ---- */
@@ -992,18 +1410,19 @@ HFSB_API hfsb_status hfsb_curl_open(const hfsb_curl_opts *opts,
     hfsbi_curl                 *curl;
     hfsb_status                 st;
     memset(out, 0, sizeof *out);
-    if (curl_version_info(CURLVERSION_NOW)->version_num < 0x075000)
-        return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "libcurl is too old: found %s, need 7.80.0.",
-                          curl_version_info(CURLVERSION_NOW)->version);
     curl = (hfsbi_curl *)hfsbi_array(&o->alloc, 1, sizeof *curl);
     if (!curl) return hfsbi_fail_status(err, HFSB_NOMEM, "transport");
     memset(curl, 0, sizeof *curl);
     curl->alloc = o->alloc;
-    if (pthread_mutex_init(&curl->lock, NULL) ||
-        curl_global_init(CURL_GLOBAL_DEFAULT)) {
+    st = hfsbi_libcurl_open(&curl->lib, err);
+    if (!st && (pthread_mutex_init(&curl->lock, NULL) ||
+                curl->lib.global_init(CURL_GLOBAL_DEFAULT))) {
+        hfsbi_libcurl_close(&curl->lib);
+        st = hfsbi_fail(err, HFSB_IO, 0, "Cannot initialise libcurl.");
+    }
+    if (st) {
         hfsbi_array_free(&o->alloc, curl, 1, sizeof *curl);
-        return hfsbi_fail(err, HFSB_IO, 0, "Cannot initialise libcurl.");
+        return st;
     }
     st = hfsbi_curl_init(curl, o, err);
     if (st) {
@@ -1012,6 +1431,7 @@ HFSB_API hfsb_status hfsb_curl_open(const hfsb_curl_opts *opts,
     }
     out->perform = hfsbi_curl_perform;
     out->close = hfsbi_curl_close;
+    out->connect = hfsbi_curl_stream_open;
     out->user = curl;
     return hfsbi_ok(err);
 }

@@ -87,7 +87,7 @@ typedef struct hfsb_request hfsb_request;
 /* One line for a log: an answered request, or another event. Views are valid
    during the callback only. */
 typedef struct hfsb_server_event {
-    const char *what;         /* "request", or the event: "accept failed" */
+    const char *what; /* "request", or the event: "accept failed", "idle" */
     hfsb_str    method, path; /* of a request, as received: hostile bytes */
     int         status;       /* 0: the client went away before its reply */
     long long   duration_ms;
@@ -107,9 +107,19 @@ typedef struct hfsb_server_opts {
     bool     no_auth;     /* no token is needed; the server then listens on
                          loopback only */
     bool     open_to_all; /* a server with no_auth may listen on any address */
+    /* A second way to be trusted: asked about a request for a route that needs
+       a token and whose token is absent or wrong. True lets it in; otherwise
+       it gets 401. Runs in the thread that serves, as soon as the head is
+       complete; must not block, nor reply. Where it is set Authorization and
+       X-Sandbox-Authorization stay in the head unless they hold the token.
+       Compare secrets with hfsb_secret_equal(). (NULL: only the token) */
+    bool (*authorize)(void *user, const hfsb_request *request);
     const char *const *allow_hosts; /* names that Host and Origin may have, in
                          addition to loopback names and the bound address;
-                         NULL-terminated; "*" allows any */
+                         NULL-terminated; "*" allows any. Where no token is
+                         needed Host is checked on Unix sockets, too, and an
+                         Origin must be the Host with its port, or a name
+                         listed here, for which "*" does not count */
     size_t             max_head;    /* bytes (0: 16 KiB) */
     size_t             max_fields;  /* (0: 100) */
     size_t    max_body;        /* bytes of a body kept in memory (0: 64 MiB) */
@@ -138,12 +148,19 @@ typedef struct hfsb_server_opts {
     long long drain_ms;    /* of a stop before that: everything is served as
                           before, but those that ask for readiness get 503, so
                           that a load balancer looks elsewhere (0: none) */
+    long long max_idle_ms; /* stops the server once there was, for so long, no
+                          request with the token (health checks need none; a
+                          GET with "X-Hfsb-Who: page" only looks on,
+                          unless a file is being sent) and no command that
+                          waits or runs, a background job included; what a
+                          command has left running does not count (0: never)
+                        */
     size_t    max_threads; /* for work that takes less than a second; up to
                             eight times as many for work that takes longer
                             (0: 8) */
     bool      no_threads;  /* do blocking work at once, in the loop */
     void (*on_event)(void *user, const hfsb_server_event *event);
-    void      *user;
+    void      *user;  /* of on_event and authorize */
     hfsb_alloc alloc; /* must be usable from the server's threads */
 } hfsb_server_opts;
 
@@ -168,7 +185,8 @@ HFSB_API hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
                                         unsigned port, unsigned *bound,
                                         hfsb_err *err);
 /* A Unix socket, mode 0600. Replaces the stale socket of a server that died;
-   HFSB_REFUSED if another server answers there. close removes it. */
+   HFSB_REFUSED if another server answers there. close removes it, unless
+   another one has taken its path. */
 HFSB_API hfsb_status hfsb_server_listen_unix(hfsb_server *server,
                                              const char *path, hfsb_err *err);
 /* An inherited listening socket. HFSB_ARG if fd is not one; otherwise the
@@ -207,12 +225,31 @@ HFSB_API long long hfsb_server_deadline(hfsb_server *server);
 HFSB_API hfsb_status hfsb_server_post(hfsb_server *server,
                                       void (*fn)(void *user), void *user);
 
+/* ---- timers; only in the thread that serves, or before it runs ---- */
+
+/* Calls fn(user) in the thread that serves once the time that hfsb_timer_set()
+   gave is over. */
+typedef struct hfsb_timer hfsb_timer;
+
+/* Opens a timer in *out, not set. HFSB_OK; HFSB_NOMEM with *out NULL.
+   hfsb_server_close() closes the timers that are left; from then on they must
+   not be used. */
+HFSB_API hfsb_status hfsb_timer_open(hfsb_server *server,
+                                     void (*fn)(void *user), void *user,
+                                     hfsb_timer **out, hfsb_err *err);
+/* Calls fn once in ms milliseconds, instead of the time set before; ms below 0:
+   not at all. fn may set or close its own timer. */
+HFSB_API void hfsb_timer_set(hfsb_timer *timer, long long ms);
+/* NULL is allowed. */
+HFSB_API void hfsb_timer_close(hfsb_timer *timer);
+
 /* ---- routes ---- */
 
 typedef void (*hfsb_route_fn)(void *user, hfsb_request *request);
 
 typedef struct hfsb_route {
-    const char   *method; /* "GET" (which answers HEAD too), "POST" ... */
+    const char   *method; /* "GET" (which answers HEAD too), "POST" ...; "*":
+                           any, also one that HTTP does not know */
     const char   *path;   /* "/hello"; a "*" matches one part, not empty:
                            "/things/" "*" "/parts"; "**" at the end matches the
                            rest, which may be empty */
@@ -225,28 +262,36 @@ typedef struct hfsb_route {
                                 512 KiB of stack, and must reply before it
                                 returns, with hfsb_reply() or
                                 hfsb_reply_error() */
+    bool          raw; /* the parts of the path are not decoded: %2F and %00
+                          stay as they are */
     size_t        max_body; /* (0: that of the server; with no_token 64 KiB,
                                 since anyone can fill it) */
     /* For bodies of any size, in pieces as they arrive: begin is called when
        the head is complete, body for each piece. With neither set the body is
-       kept in memory. Both may reply: then nothing more is called. */
+       kept in memory. Both may reply, or begin a reply: then nothing more is
+       called, and the rest of the body is read and thrown away. A route cannot
+       send its reply while it reads: it begins the reply in fn. */
     hfsb_route_fn begin;
     void (*body)(void *user, hfsb_request *request, hfsb_str piece);
+    const char *accept; /* only for requests whose Accept lists this type, as
+                           those of browsers list "text/html" (NULL: for all).
+                           Of several routes that fit, the first one that was
+                           added is taken */
 } hfsb_route;
 
 /* Adds a route, before the server runs or in its thread. Texts are copied.
-   HFSB_OK; HFSB_ARG for an invalid route, or one whose method and path exist
-   already; HFSB_NOMEM. */
+   HFSB_OK; HFSB_ARG for an invalid route, or one whose method, path and accept
+   exist already; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_server_add(hfsb_server      *server,
                                      const hfsb_route *route, hfsb_err *err);
 
 /* ---- a request: valid until its reply has ended or `gone` was called ---- */
 
 /* The head. X-Sandbox-Authorization is empty, and on a route that needs a
-   token so is Authorization. */
+   token so is Authorization, unless the server has `authorize`. */
 HFSB_API const hfsb_http_head *hfsb_request_head(const hfsb_request *request);
-/* The match of the n-th "*" of the route's path, counted from 0 and decoded;
-   "" if there is no such "*". */
+/* The match of the n-th "*" of the route's path, counted from 0 and decoded
+   (unless the route is raw); "" if there is no such "*". */
 HFSB_API hfsb_str hfsb_request_part(const hfsb_request *request, size_t n);
 /* Appends the value of a key of the query, as hfsb_http_query_find(). */
 HFSB_API hfsb_status hfsb_request_query(const hfsb_request *request,
@@ -282,6 +327,10 @@ HFSB_API void hfsb_reply(hfsb_request *request, int status, const char *type,
 /* {"detail":...,"error":...}, both the same text; format as in printf. */
 HFSB_API void hfsb_reply_error(hfsb_request *request, int status,
                                const char *format, ...) HFSBI_PRINTF(3, 4);
+/* JSON in the format of hfsb_json_printf(). Without memory, or for an invalid
+   format, the connection is closed. */
+HFSB_API void hfsb_reply_json(hfsb_request *request, int status,
+                              const char *format, ...) HFSBI_PRINTF(3, 4);
 /* length bytes of a file, starting at offset; takes over fd. */
 HFSB_API void hfsb_reply_file(hfsb_request *request, int status,
                               const char *type, int fd,
@@ -311,11 +360,15 @@ typedef struct hfsb_server_sandbox_opts {
     long long beat_ms; /* interval at which a slow reply sends a blank, so that
                           no proxy gives up (0: 10,000); half the command's
                           timeout if that is less */
+    bool      no_page; /* there is no page at "/", and raw output of commands
+                          is not kept for those who watch */
 } hfsb_server_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
-   tools, /api/jobs, /api/files, /api/events, /api/metrics. Without a journal in
-   the options of the tools they get one in memory. opts may be NULL. Returns as
+   tools, /api/jobs, /api/files, /api/events, /api/metrics and more, at
+   /api/openapi.json their description, /proxy and /open, which relay to ports
+   of this machine, and for browsers the page at "/". Without a journal in the
+   options of the tools they get one in memory. opts may be NULL. Returns as
    hfsb_tools_open(), and HFSB_ARG if the server has them already. */
 HFSB_API hfsb_status hfsb_server_add_sandbox(
     hfsb_server *server, const hfsb_server_sandbox_opts *opts, hfsb_err *err);
@@ -379,7 +432,7 @@ HFSB_API const hfsb_tools *hfsb_mcp_tools(const hfsb_mcp *mcp);
 
 #ifdef HFSB_HUB
 /* Offers the tools of a session instead of the local ones, before the server
-   serves. The session must use the sandbox runtime, else HFSB_ARG, and must
+   serves. The session must not use the local runtime, else HFSB_ARG, and must
    exist until the server is closed. HFSB_OK; HFSB_NOMEM: close the server. */
 HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                           hfsb_err *err);
@@ -495,6 +548,26 @@ HFSB_API hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
 /* The name of the n-th dialect, counted from 0; NULL after the last. */
 HFSB_API const char *hfsb_dialect_name(size_t n);
 
+/* Codex's exec-server in a sandbox: passes messages between a pair of
+   descriptors, a message on each line, and hfsb-server --api codex over
+   there. */
+typedef struct hfsb_codex_bridge_opts {
+    hfsb_sandbox *sandbox; /* must stay open until the server is closed */
+    int           in, out; /* stay the caller's */
+    hfsb_err     *why; /* receives the reason when the bridge ends before its
+                          input: the connection was lost for good (NULL: it is
+                          not wanted); must last as long as the server */
+} hfsb_codex_bridge_opts;
+
+/* Connects, and adds the bridge to a server, which needs no sandbox of its own.
+   A connection that is lost later is made again for 50 s, and the session
+   resumed. At the end of its input the processes over there are ended, and the
+   server stops. HFSB_OK; HFSB_NOT_FOUND: the server over there was started
+   without --api codex; HFSB_AUTH; HFSB_ARG: it speaks HF's /v1; HFSB_REFUSED:
+   the transport has no streams; else as hfsb_transport. */
+HFSB_API hfsb_status hfsb_server_add_codex_bridge(
+    hfsb_server *server, const hfsb_codex_bridge_opts *opts, hfsb_err *err);
+
 #ifdef __cplusplus
 }
 #endif
@@ -542,20 +615,23 @@ HFSBI_FN const hfsbi_server_stats *hfsbi_server_stats_of(hfsb_server *server);
 /* Random hexadecimal digits, chosen when the server was opened. */
 HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
 
-/* An object that lives with the server, embedded in its owner. Any of its four
+/* An object that lives with the server, embedded in its owner. Any of its five
    functions may be NULL.
    hfsb_server_stop(): drain_ms -> listeners close, stop() of every part is
    called -> up to 2 s for requests to finish -> end() of every part -> the
    loop ends once no request is left and no part is busy, or when stop_ms are
    over.
    hfsb_server_close(): end() of every part, wait for the pool threads, free()
-   of every part, newest first; no connection is left then, the loop is. */
+   of every part, newest first; no connection is left then, the loop is.
+   needs() is true while the part keeps the server from stopping for want of
+   requests and commands. */
 typedef struct hfsbi_server_part {
     struct hfsbi_server_part *next; /* private */
     void (*end)(struct hfsbi_server_part *part);
     bool (*busy)(struct hfsbi_server_part *part);
     void (*free)(struct hfsbi_server_part *part);
     void (*stop)(struct hfsbi_server_part *part);
+    bool (*needs)(struct hfsbi_server_part *part);
     bool place; /* has clients of its own: the server may run without a
                    listener */
 } hfsbi_server_part;
@@ -569,18 +645,35 @@ HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server);
 /* True after the second one. */
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
+/* Stops the server once it was not in use for so long (0: never), see idle.c.
+   Does nothing if the options of the server, or an earlier call, set that. */
+HFSBI_FN void hfsbi_server_set_idle(hfsb_server *server, long long max_ms);
+
+/* What keeps web pages from the routes of a face: see request.c. */
+typedef enum hfsbi_face_guard {
+    HFSBI_FACE_SERVER, /* as for the server's own routes: its token, or names
+                          where it needs none */
+    HFSBI_FACE_TOKEN,  /* a secret that every client sends */
+    HFSBI_FACE_PATH,   /* a secret in the path: whoever knows it may use it,
+                          also a page in a sandbox of the browser, whose Origin
+                          is "null". Logs show the route instead */
+    HFSBI_FACE_NAMES   /* its clients prove nothing: who reaches it may use
+                          it */
+} hfsbi_face_guard;
+
 /* A face of the server: the routes of one protocol, how its clients prove that
    they may use them, and how it writes errors. Part of its owner, which lives
    as long as the server. Routes of no face are the server's own. */
 typedef struct hfsbi_face {
     bool alone;    /* has a port of its own, see hfsbi_face_listen(), and is
                       not shown elsewhere */
-    bool any_host; /* Host is not checked: its clients send a secret that no
-                      web page knows */
+    bool trims;    /* slashes at the begin and the end of a path do not
+                      count */
+    hfsbi_face_guard guard;
     int  denied;   /* status of a reply to those that are not trusted */
     /* True if the request proves that its sender may use the route, which is
-       known, with its parts as they were sent. NULL: by the token of the
-       server. */
+       known, with its parts as the handler will see them. NULL: by the token
+       of the server. */
     bool (*trusts)(struct hfsbi_face *face, hfsb_request *request);
     /* Replies with an error; must not use hfsb_reply_error(). */
     void (*refuse)(struct hfsbi_face *face, hfsb_request *request, int status,
@@ -590,13 +683,22 @@ typedef struct hfsbi_face {
 /* hfsb_server_add() for a route of a face (NULL: the server's own). */
 HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
                                     const hfsb_route *route, hfsb_err *err);
+/* Returns the n-th route of no face, from 0 in the order they were added; NULL
+   after the last. */
+HFSBI_FN const hfsb_route *hfsbi_server_route(const hfsb_server *server,
+                                              size_t             n);
 /* hfsb_server_listen() for a face that is alone. */
 HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
                                        const char *host, unsigned port,
                                        unsigned *bound, hfsb_err *err);
-/* True if the request has the field once, with a value of that SHA-256, which
-   follows a scheme such as "Bearer" (NULL: none). Wipes the values of all
-   fields of that name. */
+/* True if the request has the field once, with a value of one of these SHA-256
+   (NULL-terminated), which follows a scheme such as "Bearer" (NULL: none).
+   Wipes the values of all fields of that name: several secrets that would do
+   must be tried in one call. */
+HFSBI_FN bool hfsbi_request_proves_any(hfsb_request *request, const char *name,
+                                       const char                 *scheme,
+                                       const unsigned char *const *digests);
+/* The same for one. */
 HFSBI_FN bool
 hfsbi_request_proves(hfsb_request *request, const char *name,
                      const char         *scheme,
@@ -625,6 +727,9 @@ HFSBI_FN unsigned long long hfsbi_request_serial(const hfsb_request *request);
 
 /* True if there is one Content-Type, and it is JSON. */
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request);
+/* For a POST that sets a secret. True if no web page has sent it; false after
+   it was refused. */
+HFSBI_FN bool hfsbi_request_is_direct(hfsb_request *request);
 
 /* Moves the body out of the request into *out. */
 HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out);
@@ -642,12 +747,11 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
    its work. In done, hfsbi_request_is_gone() reports whether a reply can still
    be sent; replying to a gone or answered request does nothing. Both functions
    may start the next work, even for a gone request. A request has one piece of
-   work at a time; run must not touch the request. walled: it is a walled task.
-   */
-HFSBI_FN void
-hfsbi_request_work(hfsb_request *request, bool walled, void (*run)(void *user),
-                   void (*done)(void *user, hfsb_request *request),
-                   void *user);
+   work at a time; run must not touch the request. rights: of the task (NULL: those
+   of this process, outside of walls); copied. */
+HFSBI_FN void hfsbi_request_work(
+    hfsb_request *request, const hfsbi_rights *rights, void (*run)(void *user),
+    void (*done)(void *user, hfsb_request *request), void *user);
 
 /* True once the connection is closed; only work keeps such a request alive. */
 HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request);
@@ -713,7 +817,8 @@ HFSBI_FN hfsb_status hfsbi_websocket_send(hfsbi_websocket *socket, bool text,
                                           hfsb_str message);
 /* Bytes that the peer has not taken yet. */
 HFSBI_FN size_t hfsbi_websocket_waiting(const hfsbi_websocket *socket);
-/* Stops or continues reading. */
+/* Stops or continues reading. In a pause the peer is sent a ping every
+   silence_ms, and need not answer. */
 HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *socket, bool paused);
 /* Begins the end: `closed` follows when the peer has answered, or does not
    for a while. */
@@ -742,9 +847,9 @@ typedef struct hfsbi_wire_fn {
    the caller's. max: bytes of a line. HFSB_OK; HFSB_NOMEM, HFSB_IO: nothing is
    called. */
 HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
-                                      size_t max, const hfsbi_wire_fn *fn,
-                                      void *user, hfsbi_wire **made,
-                                      hfsb_err *err);
+                                     size_t max, const hfsbi_wire_fn *fn,
+                                     void *user, hfsbi_wire **made,
+                                     hfsb_err *err);
 /* Quiet for NULL. Not from its functions. */
 HFSBI_FN void hfsbi_wire_free(hfsbi_wire *wire);
 /* Queues a message, whose memory may be taken over, and sends what fits. An
@@ -761,6 +866,47 @@ HFSBI_FN void hfsbi_wire_shut(hfsbi_wire *wire);
 HFSBI_FN void hfsbi_wire_end(hfsbi_wire *wire);
 /* True when nobody reads what is sent. */
 HFSBI_FN bool hfsbi_wire_is_lost(const hfsbi_wire *wire);
+
+/* ---- relay.c: requests for another server on this machine ---- */
+
+/* Where a request goes, and how. */
+typedef struct hfsbi_relay_opts {
+    unsigned port; /* of 127.0.0.1 */
+    /* Returns a connected or connecting socket for the port that does not
+       block, or -1 with errno; called again for a while after EAGAIN: the
+       server's queue of connections is full. (NULL: a socket of TCP) */
+    int (*dial)(void *user, unsigned port);
+    size_t prefix; /* bytes of the path that are not passed on */
+    const char *const *hide; /* fields that are not passed on, in addition to
+                                Authorization, which may hold a token;
+                                NULL-terminated (NULL: none); constant */
+    const char *const *drop; /* the same for fields of the reply */
+    bool rebase; /* the inner server does not know the prefix: it is added to
+                    redirects, and its cookies are kept apart */
+    /* Called once at the end, however that comes (NULL: nothing). */
+    void (*done)(void *user);
+    void *user;
+} hfsbi_relay_opts;
+
+/* Adds a route that is relayed, for every method. Its path ends in "/" "**";
+   the parts of a request's path are not decoded. begin must call
+   hfsbi_relay_start(), or reply. */
+HFSBI_FN hfsb_status hfsbi_relay_add(hfsb_server *server, hfsbi_face *face,
+                                     const char *path, hfsb_route_fn begin,
+                                     void *user, hfsb_err *err);
+/* Passes a request on, and the reply back. 502 when nobody listens or the
+   reply is invalid, 503 when the inner server accepts no connection for
+   head_ms. hfsb_request_set(), _on_gone(), on_eof and on_drained are used by
+   it. Each request has a connection of its own to the inner server, so that
+   the next one of the client is checked like the first. A request to change
+   the protocol, such as one for a WebSocket, becomes a tunnel when the inner
+   server agrees. Memory is bounded: each side waits for the other. */
+HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
+                                const hfsbi_relay_opts *opts);
+/* Bytes of a path up to the end of its n-th part, counted from 1. */
+HFSBI_FN size_t hfsbi_relay_prefix(hfsb_str path, size_t n);
+/* A socket that does not block; -1 with errno. */
+HFSBI_FN int hfsbi_relay_socket(int family);
 
 /* ==== inside the server room ============================================== */
 
@@ -781,7 +927,7 @@ typedef struct hfsbi_route {
     struct hfsbi_route *next;
     hfsbi_face         *face; /* NULL: the server's own */
     hfsb_route          set;  /* its texts follow the struct */
-    hfsb_str            method, path;
+    hfsb_str            method, path, accept;
 } hfsbi_route;
 
 typedef struct hfsbi_listener {
@@ -791,7 +937,9 @@ typedef struct hfsbi_listener {
     hfsbi_face            *face; /* the only one shown; NULL: all that are not
                                     alone, and the server's own */
     bool                   loopback, local; /* local: a Unix socket */
-    bool                   made;        /* close removes the socket's file */
+    bool                   made; /* close removes the socket's file, if it
+                                    is still this one: */
+    unsigned long long     device, inode;
     char                   address[64]; /* bound, numeric; "" when local */
     hfsb_buf               name;        /* host as given, or the path */
 } hfsbi_listener;
@@ -941,6 +1089,7 @@ typedef struct hfsbi_access {
     unsigned char token[HFSB_SHA256_SIZE]; /* its digest */
     bool          has_token, no_auth, open_to_all;
     bool          late; /* the token may be set later */
+    bool (*authorize)(void *user, const hfsb_request *request);
     hfsb_buf      hosts; /* allowed names, each followed by a NUL */
 } hfsbi_access;
 
@@ -959,6 +1108,12 @@ typedef enum hfsbi_stop_phase {
     HFSBI_STOP_DONE
 } hfsbi_stop_phase;
 
+typedef struct hfsbi_idle {
+    long long   max_ms; /* 0: the server does not stop by itself */
+    long long   used;   /* until when it was in use, on hfsb_clock_ms() */
+    hfsbi_timer timer;
+} hfsbi_idle;
+
 typedef struct hfsbi_stop {
     hfsbi_stop_phase phase;
     int              pipe[2]; /* one byte per call of hfsb_server_stop() */
@@ -966,6 +1121,7 @@ typedef struct hfsbi_stop {
     size_t           calls;
     hfsbi_timer      timer; /* ends the phase */
     long long        until;
+    hfsbi_idle       idle; /* what stops a server that nobody uses */
 } hfsbi_stop;
 
 struct hfsb_server {
@@ -984,12 +1140,23 @@ struct hfsb_server {
     hfsbi_conn        *touched; /* connections to settle */
     hfsbi_route       *routes;
     hfsbi_server_part *parts;
+    hfsb_timer        *timers;
     hfsbi_server_stats stats;
     char               instance[17];
     hfsb_buf           common;   /* fields of every reply */
     char               date[48]; /* the field Date, for second date_at */
     long long          date_at;
 };
+
+/* ---- idle.c ---- */
+
+/* A request ends. */
+HFSBI_FN void hfsbi_idle_end_request(const hfsb_request *request);
+
+/* ---- timer.c ---- */
+
+/* Closes the timers that are left. */
+HFSBI_FN void hfsbi_timers_close(hfsb_server *server);
 
 /* ---- server.c ---- */
 
@@ -1019,6 +1186,8 @@ HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn);
    the connection was paused. */
 HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn);
 HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn);
+/* Lets the kernel notice that a silent peer is gone, after two minutes. */
+HFSBI_FN void hfsbi_keepalive(int fd);
 /* The request is complete: from WORK to TUNNEL. */
 HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn);
 /* The reply is complete: to REPLY. */
@@ -1063,6 +1232,175 @@ HFSBI_FN size_t hfsbi_reply_left(const hfsb_request *request);
 /* Sends the reply that a handler made in a thread. */
 HFSBI_FN void hfsbi_reply_send_held(hfsb_request *request);
 
+/* ---- relay_head.c ---- */
+
+/* Appends the head for the inner server. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_relay_put_head(const hfsb_http_head   *head,
+                                          const hfsbi_relay_opts *opts,
+                                          hfsb_buf               *out);
+/* True if a head asks for another protocol. */
+HFSBI_FN bool hfsbi_relay_is_upgrade(const hfsb_http_head *head);
+/* Adds the fields of the inner server's reply to ours. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_relay_copy_fields(hfsb_request           *request,
+                                             const hfsb_http_head   *head,
+                                             const hfsbi_relay_opts *opts);
+
+/* ---- src/server/idle.c ---- */
+/* idle.c - the stop of a server that nobody uses.
+
+   A server with a limit (max_idle_ms) is in use while
+
+       a request is being answered      that carried the token, for a route
+                                        that needs one: no health check, and
+                                        not a page that only looks on, but
+                                        for a file while it is sent
+       a command waits or runs          of any of its tools
+       a part needs it                  a host with sandboxes in it
+
+   and stops, as by hfsb_server_stop(), once it has not been in use for so
+   long. The timer looks when that could be the case at the earliest; while
+   something goes on it looks every few seconds, and takes the next look for
+   the end, so that the server never stops too early. */
+enum { HFSBI_IDLE_LOOK_MS = 5000 };
+
+/* True for what the page at "/" asks for to show it: a tab that somebody has
+   forgotten asks for ever. It does not ask for a file by itself. Its terminal
+   is a WebSocket, without the field. */
+static bool hfsbi_idle_is_watching(const hfsb_request *r) {
+    return r->reply.state != HFSBI_REPLY_FILE &&
+           hfsb_str_equal(r->head.method, HFSB_LIT("GET")) &&
+           hfsb_http_same(hfsb_http_field_find(&r->head, "X-Hfsb-Who"),
+                          HFSB_LIT("page"));
+}
+
+/* True for a request whose sender uses the server. */
+static bool hfsbi_idle_counts(const hfsb_request *r) {
+    return r->trusted && r->route && !r->route->set.no_token &&
+           !hfsbi_idle_is_watching(r);
+}
+
+/* `used` may be in the future, see hfsbi_idle_look(). */
+HFSBI_FN void hfsbi_idle_end_request(const hfsb_request *r) {
+    hfsbi_idle *idle = &r->conn->server->stop.idle;
+    long long   now = hfsb_clock_ms();
+    if (hfsbi_idle_counts(r) && idle->used < now) idle->used = now;
+}
+
+static bool hfsbi_idle_in_use(const hfsb_server *server) {
+    const size_t      *jobs = server->group.jobs;
+    hfsbi_server_part *part;
+    const hfsbi_conn  *conn;
+    if (jobs[HFSBI_JOB_WAITING] || jobs[HFSBI_JOB_RUNNING]) return true;
+    for (conn = server->conns; conn; conn = conn->next)
+        if (conn->request && hfsbi_idle_counts(conn->request)) return true;
+    for (part = server->parts; part; part = part->next)
+        if (part->needs && part->needs(part)) return true;
+    return false;
+}
+
+static void hfsbi_idle_log(hfsb_server *server) {
+    hfsb_server_event event = HFSB_INIT;
+    char              text[96];
+    if (!server->on_event) return;
+    (void)snprintf(text, sizeof text,
+                   "no request and no command for %lld s: the server stops",
+                   server->stop.idle.max_ms / 1000);
+    event.what = "idle";
+    event.detail = hfsb_cstr(text);
+    server->on_event(server->user, &event);
+}
+
+static void hfsbi_idle_look(hfsbi_timer *timer) {
+    hfsb_server *server =
+        (hfsb_server *)(void *)((char *)timer -
+                                offsetof(hfsb_server, stop.idle.timer));
+    hfsbi_idle *idle = &server->stop.idle;
+    long long   now = hfsb_clock_ms(), look = HFSBI_IDLE_LOOK_MS;
+    if (hfsbi_idle_in_use(server)) {
+        idle->used = now + (look < idle->max_ms ? look : idle->max_ms);
+        hfsbi_loop_timer(server->loop, timer, idle->used);
+    } else if (now - idle->used < idle->max_ms) {
+        hfsbi_loop_timer(server->loop, timer, idle->used + idle->max_ms);
+    } else {
+        hfsbi_idle_log(server);
+        hfsb_server_stop(server);
+    }
+}
+
+HFSBI_FN void hfsbi_server_set_idle(hfsb_server *server, long long max_ms) {
+    hfsbi_idle *idle = &server->stop.idle;
+    if (idle->max_ms > 0 || max_ms <= 0) return;
+    idle->max_ms = max_ms;
+    idle->used = hfsb_clock_ms();
+    idle->timer.fn = hfsbi_idle_look;
+    hfsbi_loop_timer(server->loop, &idle->timer, idle->used + max_ms);
+}
+
+/* ---- src/server/timer.c ---- */
+/* timer.c - timers of a host, in the thread that serves.
+
+   A timer of the loop is part of its owner and needs no memory; one of a host
+   is an object, in a list of its server so that closing the server frees those
+   that are left:
+
+       open --> off --set--> on --time over--> off, then fn(user)
+                 ^------ set(-1) ------+
+
+   It is off before fn is called, so fn may set it again or close it. */
+struct hfsb_timer {
+    hfsbi_timer  timer; /* the first member */
+    hfsb_server *server;
+    hfsb_timer  *next, **link; /* of the server's list */
+    void (*fn)(void *user);
+    void *user;
+};
+
+static void hfsbi_host_timer_run(hfsbi_timer *timer) {
+    hfsb_timer *t = (hfsb_timer *)(void *)timer;
+    t->fn(t->user);
+}
+
+hfsb_status hfsb_timer_open(hfsb_server *server, void (*fn)(void *user),
+                            void *user, hfsb_timer **out, hfsb_err *err) {
+    hfsb_timer *t = (hfsb_timer *)hfsbi_array(&server->alloc, 1, sizeof *t);
+    *out = t;
+    if (!t) return hfsbi_fail_status(err, HFSB_NOMEM, "Timer");
+    memset(t, 0, sizeof *t);
+    t->timer.fn = hfsbi_host_timer_run;
+    t->server = server;
+    t->fn = fn;
+    t->user = user;
+    t->next = server->timers;
+    t->link = &server->timers;
+    if (t->next) t->next->link = &t->next;
+    server->timers = t;
+    return hfsbi_ok(err);
+}
+
+void hfsb_timer_set(hfsb_timer *timer, long long ms) {
+    hfsbi_loop *loop = timer->server->loop;
+    long long   now = hfsb_clock_ms();
+    if (ms < 0) hfsbi_loop_timer_clear(loop, &timer->timer);
+    else
+        hfsbi_loop_timer(loop, &timer->timer,
+                         ms < LLONG_MAX - now ? now + ms : LLONG_MAX);
+}
+
+void hfsb_timer_close(hfsb_timer *timer) {
+    hfsb_alloc alloc;
+    if (!timer) return;
+    alloc = timer->server->alloc;
+    hfsbi_loop_timer_clear(timer->server->loop, &timer->timer);
+    *timer->link = timer->next;
+    if (timer->next) timer->next->link = timer->link;
+    hfsbi_array_free(&alloc, timer, 1, sizeof *timer);
+}
+
+HFSBI_FN void hfsbi_timers_close(hfsb_server *server) {
+    while (server->timers) hfsb_timer_close(server->timers);
+}
+
 /* ---- src/server/request.c ---- */
 /* request.c - a request: from its head to its handler.
 
@@ -1083,7 +1421,21 @@ HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *r) {
     return r->route ? r->route->face : r->conn->listener->face;
 }
 
-/* ---- Host and Origin ---- */
+/* ---- web pages: Host and Origin ----
+
+   A browser sends requests to this machine for any page that is open in it,
+   and DNS rebinding lets a name of that page's own lead here. One of three
+   things keeps pages out:
+
+     a secret   that the request must carry: no page knows it. Names matter
+                less: a Space, a proxy and a Unix socket have names that the
+                server does not know
+     names      where no secret is asked for. Host must be ours, and the Origin
+                of a page must be that Host with its port, or listed
+     no page    where the secret itself is set (/init), see
+                hfsbi_request_is_direct()
+
+   hfsbi_request_needs_secret() decides which of the first two it is. */
 
 /* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
    else, such as "localhost:1@evil". */
@@ -1149,28 +1501,53 @@ static bool hfsbi_host_may_be_any(const hfsb_server    *server,
             !at->loopback && server->access.hosts.len == 0);
 }
 
+static bool hfsbi_request_has_guard(const hfsb_request *r,
+                                    hfsbi_face_guard    guard) {
+    const hfsbi_face *face = hfsbi_request_face(r);
+    return face && face->guard == guard;
+}
+
+/* True if the request must carry a secret, in a field or in its path. */
+static bool hfsbi_request_needs_secret(const hfsb_request *r) {
+    const hfsbi_face *face = hfsbi_request_face(r);
+    if (!face || face->guard == HFSBI_FACE_SERVER)
+        return !r->conn->server->access.no_auth;
+    return face->guard != HFSBI_FACE_NAMES;
+}
+
 /* True if the request names this server: DNS rebinding sends another name. */
 static bool hfsbi_request_host_ok(const hfsb_request *r) {
     const hfsbi_listener *at = r->conn->listener;
-    const hfsbi_face     *face = hfsbi_request_face(r);
-    /* nobody else's name can lead to a Unix socket */
-    return at->local || (face && face->any_host) ||
+    return hfsbi_host_is_ours(r->conn->server, at, r->head.host) ||
            hfsbi_host_may_be_any(r->conn->server, at) ||
-           hfsbi_host_is_ours(r->conn->server, at, r->head.host);
+           (hfsbi_request_needs_secret(r) &&
+            (at->local || hfsbi_request_has_guard(r, HFSBI_FACE_TOKEN)));
 }
 
-/* True if there is no Origin (not a browser), or one of our own names. */
+/* True if there is no Origin (not a browser), or one of our own names. With a
+   secret that is a page on any port of this machine, which does not know it.
+   "*" does not make a name ours where names are all there is. */
 static bool hfsbi_request_origin_ok(const hfsb_request *r) {
+    const hfsb_server    *server = r->conn->server;
     const hfsbi_listener *at = r->conn->listener;
-    hfsb_str              origin = hfsb_http_field_find(&r->head, "origin");
-    size_t                slash;
+    hfsb_str origin = hfsb_http_field_find(&r->head, "origin"), host, name;
+    size_t   slash;
     if (!origin.ptr) return true;
+    if (hfsbi_request_has_guard(r, HFSBI_FACE_PATH) &&
+        hfsb_str_equal(origin, HFSB_LIT("null")))
+        return true;
     slash = hfsb_str_find(origin, HFSB_LIT("://"));
     if (hfsb_http_field_count(&r->head, "origin") > 1 || slash == HFSB_NPOS)
         return false; /* "null", for example */
-    return hfsbi_host_may_be_any(r->conn->server, at) ||
-           hfsbi_host_is_ours(r->conn->server, at,
-                              hfsb_str_slice(origin, slash + 3, origin.len));
+    host = hfsb_str_slice(origin, slash + 3, origin.len);
+    name = hfsbi_host_name(host);
+    if (hfsbi_request_needs_secret(r))
+        return hfsbi_host_may_be_any(server, at) ||
+               hfsbi_host_is_ours(server, at, host);
+    return !hfsb_str_equal(name, HFSB_LIT("*")) &&
+           (hfsbi_host_is_listed(server, name) ||
+            (hfsb_http_same(host, r->head.host) &&
+             hfsbi_host_is_ours(server, at, host)));
 }
 
 /* True if a browser sends the request for a page of another site, which need
@@ -1178,9 +1555,20 @@ static bool hfsbi_request_origin_ok(const hfsb_request *r) {
    may be linked to. */
 static bool hfsbi_request_is_cross_site(const hfsb_request *r) {
     hfsb_str site = hfsb_http_field_find(&r->head, "sec-fetch-site");
-    return hfsb_http_same(site, HFSB_LIT("cross-site")) &&
+    return !hfsbi_request_has_guard(r, HFSBI_FACE_PATH) &&
+           hfsb_http_same(site, HFSB_LIT("cross-site")) &&
            !(r->route && r->route->set.no_token) &&
            !hfsbi_host_may_be_any(r->conn->server, r->conn->listener);
+}
+
+/* A browser adds Origin to every POST of a page. */
+HFSBI_FN bool hfsbi_request_is_direct(hfsb_request *r) {
+    hfsb_str site = hfsb_http_field_find(&r->head, "sec-fetch-site");
+    if (hfsb_http_field_find(&r->head, "origin").ptr ||
+        hfsb_http_same(site, HFSB_LIT("cross-site")))
+        hfsb_reply_error(r, 403, "Web pages may not set the token.");
+    else return true;
+    return false;
 }
 
 /* ---- the token ---- */
@@ -1227,21 +1615,31 @@ static hfsb_str hfsbi_credentials(hfsb_str value, const char *scheme) {
     return hfsbi_trim(hfsb_str_slice(value, space, value.len));
 }
 
-HFSBI_FN bool
-hfsbi_request_proves(hfsb_request *r, const char *name, const char *scheme,
-                     const unsigned char digest[HFSB_SHA256_SIZE]) {
+HFSBI_FN bool hfsbi_request_proves_any(hfsb_request *r, const char *name,
+                                       const char                 *scheme,
+                                       const unsigned char *const *digests) {
     bool   proven = false;
-    size_t i, n = 0;
+    size_t i, k, n = 0;
     for (i = 0; i < r->head.field_count; i++) {
         hfsb_http_field *f = &r->head.fields[i];
         hfsb_str         value = f->value;
         if (!hfsb_http_same(f->name, hfsb_cstr(name))) continue;
         if (scheme) value = hfsbi_credentials(value, scheme);
-        proven = value.len > 0 && hfsbi_secret_is(value, digest);
+        for (k = 0; value.len > 0 && digests[k]; k++)
+            if (hfsbi_secret_is(value, digests[k])) proven = true;
         hfsbi_field_wipe(f);
         n++;
     }
     return n == 1 && proven;
+}
+
+HFSBI_FN bool
+hfsbi_request_proves(hfsb_request *r, const char *name, const char *scheme,
+                     const unsigned char digest[HFSB_SHA256_SIZE]) {
+    const unsigned char *digests[2];
+    digests[0] = digest;
+    digests[1] = NULL;
+    return hfsbi_request_proves_any(r, name, scheme, digests);
 }
 
 /* Checks "Bearer {token}". */
@@ -1272,22 +1670,71 @@ static hfsbi_token hfsbi_token_find(const hfsb_server *server,
     return n > 1 ? HFSBI_TOKEN_WRONG : found; /* ambiguous */
 }
 
-/* Looks for the token in both fields that may carry it, and wipes it there.
+/* A browser cannot add a field to its request for a WebSocket. There the token
+   may be the last protocol that the client offers, "hfsb.bearer.HEX", with the
+   token in hexadecimal. Takes it out of that list, and wipes it. */
+static hfsbi_token hfsbi_token_of_protocol(const hfsb_server *server,
+                                           hfsb_http_field   *f) {
+    const hfsb_str name = HFSB_LIT("hfsb.bearer.");
+    size_t         at = hfsb_str_find(f->value, name), end = at, i;
+    char           token[512];
+    hfsb_str       hex;
+    bool           good;
+    if (at == HFSB_NPOS) return HFSBI_TOKEN_ABSENT;
+    hex = hfsb_str_slice(f->value, at + name.len, f->value.len);
+    good = hex.len % 2 == 0 && hex.len > 0 && hex.len <= 2 * sizeof token;
+    for (i = 0; good && i < hex.len; i += 2) {
+        int a = hfsbi_hex_digit(hex.ptr[i]),
+            b = hfsbi_hex_digit(hex.ptr[i + 1]);
+        good = a >= 0 && b >= 0;
+        if (good) token[i / 2] = (char)(a * 16 + b);
+    }
+    good = good &&
+           hfsbi_server_token_is(server, hfsb_str_make(token, hex.len / 2));
+    hfsbi_wipe(token, sizeof token);
+    hfsbi_wipe((void *)(uintptr_t)hex.ptr, hex.len);
+    while (end &&
+           (f->value.ptr[end - 1] == ' ' || f->value.ptr[end - 1] == ','))
+        end--;
+    f->value.len = end;
+    return good ? HFSBI_TOKEN_OK : HFSBI_TOKEN_WRONG;
+}
+
+static hfsbi_token hfsbi_token_find_protocol(const hfsb_server *server,
+                                             hfsb_http_head    *head) {
+    const hfsb_str name = HFSB_LIT("sec-websocket-protocol");
+    hfsbi_token    found = HFSBI_TOKEN_ABSENT, one;
+    size_t         i;
+    for (i = 0; i < head->field_count; i++) {
+        if (!hfsb_http_same(head->fields[i].name, name)) continue;
+        one = hfsbi_token_of_protocol(server, &head->fields[i]);
+        if (one == HFSBI_TOKEN_ABSENT) continue;
+        found = found == HFSBI_TOKEN_ABSENT ? one : HFSBI_TOKEN_WRONG;
+    }
+    return found;
+}
+
+/* Looks for the token in the fields that may carry it, and wipes it there.
    X-Sandbox-Authorization decides alone where it is present: in front of a
    private Space, Authorization carries the Hub's token. Where no token is
-   needed, or a face looks for its own, Authorization stays for it. */
+   needed, or a face looks for its own, Authorization stays for it; for the
+   host's `authorize` both stay. */
 static hfsbi_token hfsbi_request_token(hfsb_request *r) {
     const hfsb_server *server = r->conn->server;
     const hfsbi_face  *face = hfsbi_request_face(r);
-    bool keep = server->access.no_auth || (face && face->trusts) ||
+    bool               asks = server->access.authorize != NULL;
+    bool keep = server->access.no_auth || asks || (face && face->trusts) ||
                 (r->route && r->route->set.no_token);
     hfsbi_token own =
-        hfsbi_token_find(server, &r->head, "x-sandbox-authorization", false);
+        hfsbi_token_find(server, &r->head, "x-sandbox-authorization", asks);
     hfsbi_token other =
         hfsbi_token_find(server, &r->head, "authorization", keep);
+    hfsbi_token offered = hfsbi_token_find_protocol(server, &r->head);
     if (server->access.no_auth) return HFSBI_TOKEN_OK;
-    if (!server->access.has_token) return HFSBI_TOKEN_NONE;
-    return own == HFSBI_TOKEN_ABSENT ? other : own;
+    if (!server->access.has_token && !asks) return HFSBI_TOKEN_NONE;
+    if (own != HFSBI_TOKEN_ABSENT) return own;
+    return other == HFSBI_TOKEN_OK || offered == HFSBI_TOKEN_ABSENT ? other
+                                                                    : offered;
 }
 
 /* ---- making and freeing ---- */
@@ -1335,6 +1782,12 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     return r;
 }
 
+static hfsb_str hfsbi_request_log_path(const hfsb_request *r) {
+    if (r->route && hfsbi_request_has_guard(r, HFSBI_FACE_PATH))
+        return r->route->path;
+    return r->head.path.len ? r->head.path : r->head.target;
+}
+
 static void hfsbi_request_log(hfsb_request *r) {
     hfsbi_server_stats *stats = &r->conn->server->stats;
     hfsb_server_event   event = HFSB_INIT;
@@ -1347,7 +1800,7 @@ static void hfsbi_request_log(hfsb_request *r) {
     }
     event.what = "request";
     event.method = r->head.method;
-    event.path = r->head.path.len ? r->head.path : r->head.target;
+    event.path = hfsbi_request_log_path(r);
     event.status = r->reply.status;
     event.duration_ms = hfsbi_loop_now(r->conn->server->loop) - r->began;
     event.bytes_in = r->body.received;
@@ -1361,6 +1814,7 @@ static void hfsbi_request_log(hfsb_request *r) {
 HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
     const hfsb_alloc *alloc = &r->conn->server->alloc;
     hfsbi_request_log(r);
+    hfsbi_idle_end_request(r);
     hfsbi_close(&r->file.fd);
     hfsb_buf_free(&r->parts_text);
     hfsb_buf_free(&r->body.bytes);
@@ -1405,6 +1859,7 @@ static bool hfsbi_path_fits(hfsb_str route, hfsb_str path, hfsb_str *parts) {
 
 static bool hfsbi_method_fits(hfsb_str route, hfsb_str method) {
     return hfsb_str_equal(route, method) ||
+           hfsb_str_equal(route, HFSB_LIT("*")) ||
            (hfsb_str_equal(route, HFSB_LIT("GET")) &&
             hfsb_str_equal(method, HFSB_LIT("HEAD")));
 }
@@ -1414,16 +1869,32 @@ static bool hfsbi_listener_shows(const hfsbi_listener *at,
     return at->face ? at->face == face : !face || !face->alone;
 }
 
+/* The path without slashes that do not count. */
+static hfsb_str hfsbi_trim_slashes(hfsb_str path) {
+    while (path.len > 1 && path.ptr[0] == '/' && path.ptr[1] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
+    return path;
+}
+
 /* Finds the route. If none fits, *allow lists the methods of the path ("" if
    there is no such path). */
 static void hfsbi_request_find_route(hfsb_request *r, char allow[128]) {
     const hfsbi_route *route;
+    hfsb_str           trimmed = hfsbi_trim_slashes(r->head.path);
     size_t             n = 0;
     allow[0] = '\0';
     for (route = r->conn->server->routes; route; route = route->next) {
         hfsb_str parts[HFSBI_PARTS] = {{NULL, 0}};
         if (!hfsbi_listener_shows(r->conn->listener, route->face)) continue;
-        if (!hfsbi_path_fits(route->path, r->head.path, parts)) continue;
+        if (!hfsbi_path_fits(route->path,
+                             route->face && route->face->trims ? trimmed
+                                                               : r->head.path,
+                             parts))
+            continue;
+        if (route->set.accept &&
+            !hfsb_http_field_lists(&r->head, "Accept", route->set.accept))
+            continue;
         if (hfsbi_method_fits(route->method, r->head.method)) {
             memcpy(r->parts, parts, sizeof parts);
             r->route = route;
@@ -1447,7 +1918,9 @@ static bool hfsbi_check_host(hfsb_request *r) {
                          "This server does not answer for that Host: allow it "
                          "with --allow-host (allow_hosts).");
     else if (!hfsbi_request_origin_ok(r))
-        hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
+        hfsb_reply_error(r, 403,
+                         "Requests from that Origin are not allowed: allow it "
+                         "with --allow-host (allow_hosts).");
     else if (hfsbi_request_is_cross_site(r))
         hfsb_reply_error(r, 403,
                          "Requests from pages of other sites are not "
@@ -1458,6 +1931,10 @@ static bool hfsbi_check_host(hfsb_request *r) {
 
 static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
     if (r->route) return true;
+    if (!hfsbi_http_method_known(r->head.method)) {
+        hfsb_reply_error(r, 501, "Unknown request method.");
+        return false;
+    }
     if (*allow) (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
     hfsb_reply_error(r, *allow ? 405 : 404, "%s",
                      *allow ? "Method Not Allowed" : "Not Found");
@@ -1472,6 +1949,13 @@ static bool hfsbi_check_face(hfsb_request *r, hfsbi_face *face, bool trusted) {
     return false;
 }
 
+/* Whether the host lets a request in that does not have the token. */
+static bool hfsbi_ask_host(const hfsb_request *r) {
+    const hfsb_server *server = r->conn->server;
+    return server->access.authorize &&
+           server->access.authorize(server->user, r);
+}
+
 static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #define HFSBI_USE_TOKEN                                                  \
     " bearer token: send \"X-Sandbox-Authorization: Bearer TOKEN\" (or " \
@@ -1479,6 +1963,8 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
     hfsbi_face *face = r->route->face;
     bool        by_face = face && face->trusts;
     r->trusted = token == HFSBI_TOKEN_OK;
+    if (!r->trusted && !by_face && !r->route->set.no_token)
+        r->trusted = hfsbi_ask_host(r);
     if (face && (by_face || token != HFSBI_TOKEN_NONE))
         return hfsbi_check_face(r, face,
                                 by_face ? face->trusts(face, r) : r->trusted);
@@ -1498,22 +1984,29 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #undef HFSBI_USE_TOKEN
 }
 
-/* Decodes the parts of the path. */
-static bool hfsbi_check_parts(hfsb_request *r) {
-    size_t   i, at[HFSBI_PARTS + 1] = {0};
-    hfsb_err err;
-    for (i = 0; i < HFSBI_PARTS; i++) {
-        hfsb_status st = hfsb_http_decode(r->parts[i], &r->parts_text, &err);
-        if (st != HFSB_OK) {
-            hfsb_reply_error(r, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
-            return false;
-        }
+/* Decodes the parts of the path, so that who judges a request and who answers
+   it see the same; on failure they are empty. */
+static hfsb_status hfsbi_request_decode_parts(hfsb_request *r, hfsb_err *err) {
+    size_t      i, at[HFSBI_PARTS + 1] = {0};
+    hfsb_status st = HFSB_OK;
+    if (r->route && r->route->set.raw) return HFSB_OK;
+    for (i = 0; i < HFSBI_PARTS && st == HFSB_OK; i++) {
+        st = hfsb_http_decode(r->parts[i], &r->parts_text, err);
         at[i + 1] = r->parts_text.len;
     }
     for (i = 0; i < HFSBI_PARTS; i++)
-        r->parts[i] =
-            hfsb_str_slice(hfsb_buf_str(&r->parts_text), at[i], at[i + 1]);
-    return true;
+        r->parts[i] = st == HFSB_OK
+                          ? hfsb_str_slice(hfsb_buf_str(&r->parts_text), at[i],
+                                           at[i + 1])
+                          : hfsb_str_make("", 0);
+    return st;
+}
+
+static bool hfsbi_check_parts(hfsb_request *r, hfsb_status st,
+                              const hfsb_err *err) {
+    if (st == HFSB_OK) return true;
+    hfsb_reply_error(r, st == HFSB_NOMEM ? 503 : 400, "%s", err->msg);
+    return false;
 }
 
 static size_t hfsbi_request_max_body(const hfsb_request *r) {
@@ -1571,10 +2064,14 @@ static void hfsbi_request_continue(hfsb_request *r) {
 HFSBI_FN void hfsbi_request_check(hfsb_request *r) {
     char        allow[128];
     hfsbi_token token;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
     hfsbi_request_find_route(r, allow);
     token = hfsbi_request_token(r); /* first, since it wipes */
+    st = hfsbi_request_decode_parts(r, &err);
     if (!hfsbi_check_host(r) || !hfsbi_check_route(r, allow) ||
-        !hfsbi_check_token(r, token) || !hfsbi_check_parts(r) ||
+        (st == HFSB_NOMEM && !hfsbi_check_parts(r, st, &err)) ||
+        !hfsbi_check_token(r, token) || !hfsbi_check_parts(r, st, &err) ||
         !hfsbi_check_size(r) || !hfsbi_check_expect(r) ||
         !hfsbi_check_stopping(r))
         return;
@@ -1595,12 +2092,25 @@ static size_t hfsbi_bodies_room(const hfsb_server *server) {
     return used < max ? max - used : 0;
 }
 
+/* A body without a token may bring one (/init). It must not leave copies when
+   its buffer grows, so that has its final size at once. A route that takes
+   larger bodies is not such a one, and a stranger reserves no more of them
+   than it sends. */
+static bool hfsbi_request_make_room(hfsb_request *r) {
+    size_t max = hfsbi_request_max_body(r);
+    if (r->body.bytes.len || !r->route->set.no_token || max > HFSBI_STRANGER)
+        return true;
+    if (r->head.body == HFSB_HTTP_LENGTH) max = (size_t)r->head.length;
+    return hfsb_buf_reserve(&r->body.bytes, max) == HFSB_OK;
+}
+
 static void hfsbi_request_store(hfsb_request *r, hfsb_str piece) {
     hfsb_server   *server = r->conn->server;
     hfsbi_body_in *body = &r->body;
     if (body->bytes.len + piece.len > hfsbi_request_max_body(r)) {
         hfsbi_request_too_large(r);
     } else if (piece.len > hfsbi_bodies_room(server) ||
+               !hfsbi_request_make_room(r) ||
                hfsb_buf_append(&body->bytes, piece) != HFSB_OK) {
         (void)hfsb_reply_field(r, "Retry-After", HFSB_LIT("1"));
         hfsb_reply_error(r, 503,
@@ -1640,14 +2150,14 @@ static void hfsbi_work_done(hfsbi_task *task) {
     else hfsbi_conn_touch(conn);
 }
 
-HFSBI_FN void
-hfsbi_request_work(hfsb_request *request, bool walled, void (*run)(void *user),
-                   void (*done)(void *user, hfsb_request *request),
-                   void *user) {
-    hfsbi_pool_work *work = &request->work;
+HFSBI_FN void hfsbi_request_work(
+    hfsb_request *request, const hfsbi_rights *rights, void (*run)(void *user),
+    void (*done)(void *user, hfsb_request *request), void *user) {
+    static const hfsbi_rights none = HFSB_INIT;
+    hfsbi_pool_work          *work = &request->work;
     work->task.run = hfsbi_work_run;
     work->task.done = hfsbi_work_done;
-    work->task.walled = walled;
+    work->task.rights = rights ? *rights : none;
     work->run = run;
     work->done = done;
     work->user = user;
@@ -1678,7 +2188,7 @@ HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *r) {
 HFSBI_FN void hfsbi_request_handle(hfsb_request *r) {
     if (r->reply.state != HFSBI_REPLY_NONE) return;
     if (r->route->set.threaded)
-        hfsbi_request_work(r, false, hfsbi_handler_run, hfsbi_handler_done, r);
+        hfsbi_request_work(r, NULL, hfsbi_handler_run, hfsbi_handler_done, r);
     else r->route->set.fn(r->route->set.user, r);
 }
 
@@ -1847,6 +2357,15 @@ static void hfsbi_reply_length(hfsb_buf *s, unsigned long long length) {
     hfsb_buf_append(s, HFSB_LIT("\r\n"));
 }
 
+/* A browser must not run or show a reply inside a page of another site, unless
+   that page knows a secret path. */
+static hfsb_str hfsbi_reply_policy(const hfsb_request *r) {
+    const hfsbi_face *face = hfsbi_request_face(r);
+    return face && face->guard == HFSBI_FACE_PATH
+               ? HFSB_LIT("Cross-Origin-Resource-Policy: cross-origin\r\n")
+               : HFSB_LIT("Cross-Origin-Resource-Policy: same-origin\r\n");
+}
+
 /* Writes the head; a failure leaves `out` as it was. */
 static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
                                     const char *type, hfsbi_framing framing,
@@ -1865,6 +2384,7 @@ static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
         r->conn->close_after = true;
     hfsb_buf_append(out, hfsbi_reply_date(server));
     hfsb_buf_append(out, hfsb_buf_str(&server->common));
+    hfsb_buf_append(out, hfsbi_reply_policy(r));
     if (type && *type && out->status == HFSB_OK)
         out->status = hfsb_http_put_field(out, HFSB_LIT("Content-Type"),
                                           hfsb_cstr(type));
@@ -1898,7 +2418,7 @@ static ssize_t hfsbi_file_send(hfsb_request *r, size_t n) {
     do got = pread(r->file.fd, block, n, (off_t)r->file.at);
     while (got < 0 && errno == EINTR);
     if (got <= 0) return got;
-    return send(r->conn->io.fd, block, (size_t)got, MSG_NOSIGNAL);
+    return send(r->conn->io.fd, block, (size_t)got, HFSBI_MSG_NOSIGNAL);
 }
 
 /* In a pool thread, which owns r->file until file_done. */
@@ -1967,7 +2487,7 @@ static ssize_t hfsbi_reply_send(hfsb_request *r) {
     }
     m.msg_iov = v;
     m.msg_iovlen = count > 1 ? 2 : 1; /* int or size_t by system */
-    do n = sendmsg(r->conn->io.fd, &m, MSG_NOSIGNAL);
+    do n = sendmsg(r->conn->io.fd, &m, HFSBI_MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n;
 }
@@ -1995,7 +2515,7 @@ HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
     if (r->conn->state >= HFSBI_CONN_BROKEN) return;
     if (had) hfsbi_reply_clear(r);
     if (r->reply.state == HFSBI_REPLY_FILE && !r->work.active)
-        hfsbi_request_work(r, false, hfsbi_file_run, hfsbi_file_done, r);
+        hfsbi_request_work(r, NULL, hfsbi_file_run, hfsbi_file_done, r);
 }
 
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *r) {
@@ -2136,6 +2656,21 @@ void hfsb_reply_error(hfsb_request *request, int status, const char *format,
     else hfsbi_reply_fail(request);
     hfsb_buf_free(&text);
     hfsb_buf_free(&detail);
+}
+
+void hfsb_reply_json(hfsb_request *request, int status, const char *format,
+                     ...) {
+    hfsb_buf    body = HFSB_INIT;
+    hfsb_status st;
+    va_list     ap;
+    body.alloc = request->conn->server->alloc;
+    va_start(ap, format);
+    st = hfsbi_json_vprintf(&body, format, ap);
+    va_end(ap);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, status, "application/json", &body);
+    else hfsbi_reply_fail(request);
+    hfsb_buf_free(&body);
 }
 
 void hfsb_reply_file(hfsb_request *request, int status, const char *type,
@@ -2327,8 +2862,22 @@ HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn) {
     return true;
 }
 
+HFSBI_FN void hfsbi_keepalive(int fd) {
+    int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+#if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
+    { /* on other systems, and for a Unix socket, the default is enough */
+        int idle = 60, every = 15, tries = 4;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof tries);
+    }
+#endif
+}
+
 HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn) {
     conn->close_after = true;
+    hfsbi_keepalive(conn->io.fd);
     hfsbi_conn_enter(conn, HFSBI_CONN_TUNNEL);
 }
 
@@ -2927,9 +3476,11 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,
    The tunnel's bytes go through the frame reader; the owner gets pieces of
    messages as they come, and whole control frames are answered here. A peer
    that has been silent for a while is sent a ping, and is lost when nothing
-   comes after that for as long again. A peer that does not read is lost after
-   body_ms, as with any reply; the owner looks at hfsbi_websocket_waiting()
-   before it sends much.
+   comes after that for as long again. While the owner pauses nothing is read:
+   then pings only show the peer that somebody is here, and no answer is
+   expected. While bytes wait to be sent there are none: a ping would wait
+   after them. A peer that does not read is lost after body_ms, as with any
+   reply; the owner looks at hfsbi_websocket_waiting() before it sends much.
 
    The owner must not use the object after its `closed` was called. */
 typedef enum hfsbi_websocket_state {
@@ -2948,6 +3499,7 @@ struct hfsbi_websocket {
     hfsbi_loop               *loop;
     long long                 heard;   /* hfsb_clock_ms() of the last bytes */
     bool                      pinged;  /* since then */
+    bool                      paused;  /* by the owner */
     bool                      reading; /* in hfsbi_websocket_bytes() */
     hfsb_alloc                alloc;
 };
@@ -3062,20 +3614,26 @@ static void hfsbi_websocket_bytes(void *user, hfsb_request *request,
 
 /* ---- time ---- */
 
-/* A ping after silence; the end after more of it, or when the peer does not
-   answer our close. */
+/* A ping after silence, or in a pause; the end after more silence, or when the
+   peer does not answer our close. */
 static void hfsbi_websocket_tick(hfsbi_timer *timer) {
     hfsbi_websocket *w =
         (hfsbi_websocket *)(void *)((char *)timer -
                                     offsetof(hfsbi_websocket, timer));
     long long now = hfsb_clock_ms();
+    bool      waits = hfsbi_websocket_waiting(w) > 0;
+    if (w->paused || waits) {
+        w->heard = now;
+        w->pinged = false;
+    }
     if (w->state == HFSBI_WEBSOCKET_CLOSING ||
         (w->pinged && now - w->heard >= 2 * w->fn->silence_ms)) {
         hfsbi_websocket_end(w);
         return;
     }
-    if (!w->pinged && now - w->heard >= w->fn->silence_ms) {
-        w->pinged = true;
+    if ((w->paused && !waits) ||
+        (!w->pinged && now - w->heard >= w->fn->silence_ms)) {
+        w->pinged = !w->paused;
         (void)hfsbi_websocket_put(w, HFSBI_WS_PING, HFSB_LIT(""));
     }
     hfsbi_loop_timer(w->loop, timer,
@@ -3144,6 +3702,7 @@ HFSBI_FN hfsbi_websocket *hfsbi_websocket_open(hfsb_request      *request,
 }
 
 HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *w, bool paused) {
+    w->paused = paused;
     if (paused) hfsb_request_pause(w->request);
     else hfsb_request_resume(w->request);
 }
@@ -3226,7 +3785,7 @@ HFSBI_FN void hfsbi_wire_shut(hfsbi_wire *l) {
         (void)hfsbi_loop_io(l->loop, &l->in, 0);
 }
 
-/* The input is over: tells the owner, once. */
+/* The input is over: calls the owner, once. */
 static void hfsbi_wire_over(hfsbi_wire *l, bool lost) {
     bool open = l->state < HFSBI_WIRE_SHUT;
     hfsbi_wire_shut(l);
@@ -3338,7 +3897,7 @@ static ssize_t hfsbi_wire_write(hfsbi_wire *l, hfsb_str bytes) {
     if (l->out_kind == HFSBI_WIRE_SOCKET) {
         do
             n = send(l->out.fd, bytes.ptr, bytes.len,
-                     MSG_DONTWAIT | MSG_NOSIGNAL);
+                     MSG_DONTWAIT | HFSBI_MSG_NOSIGNAL);
         while (n < 0 && errno == EINTR);
         return n;
     }
@@ -3503,7 +4062,10 @@ HFSBI_FN void hfsbi_wire_free(hfsbi_wire *l) {
 
 static hfsbi_wire_kind hfsbi_wire_kind_of(const struct stat *st) {
     if (S_ISREG(st->st_mode)) return HFSBI_WIRE_PLAIN;
-    return S_ISSOCK(st->st_mode) ? HFSBI_WIRE_SOCKET : HFSBI_WIRE_POLLED;
+#ifdef MSG_NOSIGNAL
+    if (S_ISSOCK(st->st_mode)) return HFSBI_WIRE_SOCKET;
+#endif
+    return HFSBI_WIRE_POLLED;
 }
 
 /* Starts polling; false with errno. */
@@ -3554,6 +4116,845 @@ HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
     hfsbi_wire_free(l);
     return hfsbi_fail_os(err, code, "Descriptors %d and %d cannot be served",
                          in, out);
+}
+
+/* ---- src/server/relay_head.c ---- */
+/* relay_head.c - the heads of a relayed request and of its reply.
+
+   A head is not passed on as it is but written again, without fields that
+   concern one connection and without those that may hold a token:
+
+     client                       this server                  inner server
+     GET /open/KEY/a?b   ----->   GET /a?b               ----->
+     Authorization: ...           (nothing)
+     Connection: Upgrade          Connection: Upgrade          (if it asks)
+
+   An inner server with `rebase` believes that its pages begin at "/". For a
+   browser they begin at the prefix, next to pages of others:
+
+     Location: /login        <->  Location: PREFIX/login
+     Set-Cookie: a=1; Path=/ <->  Set-Cookie: hfsb-a=1; Path=PREFIX/
+     Cookie: a=1             <->  Cookie: hfsb-a=1
+
+   So a cookie of an inner server reaches that server alone. Cookies without
+   the mark are of other servers of the same host, since a cookie is for all
+   of its ports, and are not passed on. */
+#define HFSBI_RELAY_MARK "hfsb-"
+
+/* ---- names of fields ---- */
+
+static bool hfsbi_relay_lists(const char *const *list, hfsb_str name) {
+    for (; list && *list; list++)
+        if (hfsb_http_same(name, hfsb_cstr(*list))) return true;
+    return false;
+}
+
+/* True for a field that is about one connection. */
+static bool hfsbi_relay_is_hop(hfsb_str name) {
+    static const char *const list[] = {"Connection",
+                                       "Keep-Alive",
+                                       "Proxy-Connection",
+                                       "Proxy-Authenticate",
+                                       "Proxy-Authorization",
+                                       "TE",
+                                       "Trailer",
+                                       "Transfer-Encoding",
+                                       "Upgrade",
+                                       "Content-Length",
+                                       NULL};
+    return hfsbi_relay_lists(list, name);
+}
+
+static bool hfsbi_relay_is_hidden(hfsb_str name) {
+    static const char *const list[] = {
+        "Authorization", "X-Sandbox-Authorization", "Expect", NULL};
+    return hfsbi_relay_lists(list, name);
+}
+
+HFSBI_FN bool hfsbi_relay_is_upgrade(const hfsb_http_head *head) {
+    return hfsb_http_field_find(head, "Upgrade").len > 0 &&
+           hfsb_http_field_lists(head, "Connection", "upgrade");
+}
+
+/* ---- to the inner server ---- */
+
+HFSBI_FN size_t hfsbi_relay_prefix(hfsb_str path, size_t n) {
+    size_t at = 0;
+    while (at + 1 < path.len && path.ptr[at + 1] == '/') at++;
+    for (n++; at < path.len && (path.ptr[at] != '/' || --n);) at++;
+    return at;
+}
+
+static hfsb_str hfsbi_relay_base(const hfsb_http_head   *head,
+                                 const hfsbi_relay_opts *opts) {
+    return hfsb_str_slice(head->path, 0, opts->prefix);
+}
+
+static hfsb_status hfsbi_relay_put_line(const hfsb_http_head   *head,
+                                        const hfsbi_relay_opts *opts,
+                                        hfsb_buf               *out) {
+    hfsb_str path = hfsb_str_slice(head->path, opts->prefix, head->path.len);
+    hfsb_buf target = HFSB_INIT;
+    hfsb_status st;
+    target.alloc = out->alloc;
+    if (!hfsb_str_starts(path, HFSB_LIT("/")))
+        hfsb_buf_append_byte(&target, '/');
+    hfsb_buf_append(&target, path);
+    if (head->query.len) hfsb_buf_append_byte(&target, '?');
+    hfsb_buf_append(&target, head->query);
+    st = target.status;
+    if (st == HFSB_OK)
+        st = hfsb_http_put_request(out, head->method, hfsb_buf_str(&target));
+    hfsb_buf_free(&target);
+    return st;
+}
+
+/* Appends the cookies that the inner server has set, by their own names. */
+static void hfsbi_relay_put_cookies(hfsb_str value, hfsb_buf *out) {
+    hfsb_str one, mark = HFSB_LIT(HFSBI_RELAY_MARK);
+    size_t   begin = out->len;
+    while (hfsbi_list_next(&value, ';', &one)) {
+        one = hfsbi_trim(one);
+        if (!hfsb_str_starts(one, mark)) continue;
+        if (out->len > begin) hfsb_buf_append(out, HFSB_LIT("; "));
+        hfsb_buf_append(out, hfsb_str_slice(one, mark.len, one.len));
+    }
+}
+
+/* A line is written without tabs, and without the folds of old servers. */
+static void hfsbi_relay_unfold(hfsb_buf *value) {
+    size_t i;
+    for (i = 0; i < value->len; i++)
+        if (value->ptr[i] == '\t' || value->ptr[i] == '\r' ||
+            value->ptr[i] == '\n')
+            value->ptr[i] = ' ';
+}
+
+/* Appends a field; `value` is for the work. */
+static hfsb_status hfsbi_relay_put_field(const hfsb_http_field  *f,
+                                         const hfsbi_relay_opts *opts,
+                                         hfsb_buf *value, hfsb_buf *out) {
+    bool cookies = opts->rebase && hfsb_http_same(f->name, HFSB_LIT("Cookie"));
+    hfsb_buf_truncate(value, 0);
+    if (cookies) hfsbi_relay_put_cookies(f->value, value);
+    else hfsb_buf_append(value, f->value);
+    if (value->status != HFSB_OK) return value->status;
+    if (cookies && !value->len) return HFSB_OK;
+    hfsbi_relay_unfold(value);
+    return hfsb_http_put_field(out, f->name, hfsb_buf_str(value));
+}
+
+static hfsb_status hfsbi_relay_put_framing(const hfsb_http_head *head,
+                                           hfsb_buf             *out) {
+    bool        upgrade = hfsbi_relay_is_upgrade(head);
+    hfsb_status st = HFSB_OK;
+    if (upgrade)
+        st = hfsb_http_put_field(out, HFSB_LIT("Upgrade"),
+                                 hfsb_http_field_find(head, "Upgrade"));
+    if (st == HFSB_OK)
+        st = hfsb_http_put_field(out, HFSB_LIT("Connection"),
+                                 upgrade ? HFSB_LIT("Upgrade")
+                                         : HFSB_LIT("close"));
+    if (st == HFSB_OK && head->body == HFSB_HTTP_CHUNKED)
+        st = hfsb_http_put_field(out, HFSB_LIT("Transfer-Encoding"),
+                                 HFSB_LIT("chunked"));
+    else if (st == HFSB_OK && head->body == HFSB_HTTP_LENGTH)
+        st = hfsb_buf_printf(out, "Content-Length: %llu\r\n", head->length);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_relay_put_head(const hfsb_http_head   *head,
+                                          const hfsbi_relay_opts *opts,
+                                          hfsb_buf               *out) {
+    hfsb_status st = hfsbi_relay_put_line(head, opts, out);
+    hfsb_buf    value = HFSB_INIT;
+    size_t      i;
+    value.alloc = out->alloc;
+    for (i = 0; i < head->field_count && st == HFSB_OK; i++) {
+        const hfsb_http_field *f = &head->fields[i];
+        if (hfsbi_relay_is_hop(f->name) || hfsbi_relay_is_hidden(f->name) ||
+            hfsbi_relay_lists(opts->hide, f->name))
+            continue;
+        st = hfsbi_relay_put_field(f, opts, &value, out);
+    }
+    hfsb_buf_free(&value);
+    if (st == HFSB_OK && opts->rebase)
+        st = hfsb_http_put_field(out, HFSB_LIT("X-Forwarded-Prefix"),
+                                 hfsbi_relay_base(head, opts));
+    if (st == HFSB_OK) st = hfsbi_relay_put_framing(head, out);
+    return st == HFSB_OK ? hfsb_http_put_head_end(out) : st;
+}
+
+/* ---- to the client ---- */
+
+/* Appends a cookie with the mark, for paths beneath base alone. */
+static void hfsbi_relay_put_cookie(hfsb_str value, hfsb_str base,
+                                   hfsb_buf *out) {
+    hfsb_str one;
+    hfsb_buf_append(out, HFSB_LIT(HFSBI_RELAY_MARK));
+    if (hfsbi_list_next(&value, ';', &one)) hfsb_buf_append(out, one);
+    while (hfsbi_list_next(&value, ';', &one)) {
+        hfsb_str name =
+            hfsbi_trim(hfsb_str_slice(one, 0, hfsb_str_find_byte(one, '=')));
+        if (hfsb_http_same(name, HFSB_LIT("Path")) ||
+            hfsb_http_same(name, HFSB_LIT("Domain")))
+            continue;
+        hfsb_buf_append_byte(out, ';');
+        hfsb_buf_append(out, one);
+    }
+    hfsb_buf_append(out, HFSB_LIT("; Path="));
+    hfsb_buf_append(out, base);
+    hfsb_buf_append_byte(out, '/');
+}
+
+/* The path of a redirect to the host that the client asked; empty: it leads
+   elsewhere, or is relative. */
+static hfsb_str hfsbi_relay_local(hfsb_str url, hfsb_str host) {
+    size_t   scheme = hfsb_str_find(url, HFSB_LIT("://"));
+    hfsb_str none = HFSB_LIT("");
+    if (hfsb_str_starts(url, HFSB_LIT("/")))
+        return hfsb_str_starts(url, HFSB_LIT("//")) ? none : url;
+    if (scheme == HFSB_NPOS || !host.len) return none;
+    url = hfsb_str_slice(url, scheme + 3, url.len);
+    if (url.len <= host.len || url.ptr[host.len] != '/' ||
+        !hfsb_http_same(hfsb_str_slice(url, 0, host.len), host))
+        return none;
+    return hfsb_str_slice(url, host.len, url.len);
+}
+
+/* Appends the value of a field of the reply, as the client needs it. */
+static void hfsbi_relay_put_value(const hfsb_http_head   *asked,
+                                  const hfsbi_relay_opts *opts,
+                                  const hfsb_http_field *f, hfsb_buf *out) {
+    hfsb_str base = hfsbi_relay_base(asked, opts), local = HFSB_LIT("");
+    if (opts->rebase && hfsb_http_same(f->name, HFSB_LIT("Set-Cookie"))) {
+        hfsbi_relay_put_cookie(f->value, base, out);
+        return;
+    }
+    if (opts->rebase &&
+        (hfsb_http_same(f->name, HFSB_LIT("Location")) ||
+         hfsb_http_same(f->name, HFSB_LIT("Content-Location"))))
+        local = hfsbi_relay_local(f->value, asked->host);
+    if (local.len) hfsb_buf_append(out, base);
+    hfsb_buf_append(out, local.len ? local : f->value);
+}
+
+HFSBI_FN hfsb_status hfsbi_relay_copy_fields(hfsb_request           *request,
+                                             const hfsb_http_head   *head,
+                                             const hfsbi_relay_opts *opts) {
+    hfsb_buf    value = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    char        name[128];
+    value.alloc = request->conn->server->alloc;
+    for (i = 0; i < head->field_count && st == HFSB_OK; i++) {
+        const hfsb_http_field *f = &head->fields[i];
+        if (hfsbi_relay_is_hop(f->name) || f->name.len >= sizeof name ||
+            hfsbi_relay_lists(opts->drop, f->name) ||
+            hfsb_http_same(f->name, HFSB_LIT("Date")))
+            continue;
+        (void)snprintf(name, sizeof name, "%.*s", (int)f->name.len,
+                       f->name.ptr);
+        hfsb_buf_truncate(&value, 0);
+        hfsbi_relay_put_value(&request->head, opts, f, &value);
+        hfsbi_relay_unfold(&value);
+        st = value.status;
+        if (st == HFSB_OK)
+            st = hfsb_reply_field(request, name, hfsb_buf_str(&value));
+    }
+    hfsb_buf_free(&value);
+    return st;
+}
+
+/* ---- src/server/relay.c ---- */
+/* relay.c - passes a request on to another server on this machine.
+
+     DIAL ----> CONNECT --> HEAD ---> BODY ----> reply ended, freed
+      |  ^         |         |  |
+      |  +-EAGAIN  |         |  +--> TUNNEL ---> a side ended, freed
+      +---------> 503       502
+
+   The head of the request is written again (relay_head.c); its body follows as
+   it comes. The reply is parsed and written again, too, so the connection to
+   the client stays one of this server: every request on it is checked and
+   routed. After a change of the protocol (WebSocket) bytes pass as they are,
+   both ways.
+
+   A port is one of 127.0.0.1, or of ::1 when nobody listens there.
+
+   A server whose queue of connections is full gets head_ms to take another
+   one. A socket of TCP waits for that in the kernel; a Unix socket refuses at
+   once, and is tried again.
+
+   A tunnel has no deadline while both sides are open: the kernel finds out
+   whether they are still there. When the client has ended its side, which may
+   mean that it is gone, the inner server may go on for as long as it sends
+   something every idle_ms.
+
+   A reply begins when the request is complete. What comes from the inner
+   server before that is held, up to a limit. An inner server that takes no
+   more of a body has its reason, which its reply gives: the rest of the body
+   is dropped. That server closes with bytes unread, so the kernel resets the
+   connection. A small body is sent whole in any case, into the buffers of the
+   kernel. So a reset is a failure, which means that what came is not all, only
+   after a request without a body.
+
+   Either side waits for the other: reading stops while much is unsent. */
+enum {
+    HFSBI_RELAY_AHEAD = 256 << 10, /* unsent bytes at which reading stops */
+    HFSBI_RELAY_FIELDS = 100,
+    HFSBI_RELAY_AGAIN_MS = 25 /* between two tries to connect */
+};
+
+typedef enum hfsbi_relay_state {
+    HFSBI_RELAY_DIAL, /* there is no socket: the next try is awaited */
+    HFSBI_RELAY_CONNECT,
+    HFSBI_RELAY_HEAD,  /* the head of the reply is awaited */
+    HFSBI_RELAY_BODY,  /* the reply has begun */
+    HFSBI_RELAY_TUNNEL /* it has changed the protocol */
+} hfsbi_relay_state;
+
+/* What the inner server sends. */
+typedef enum hfsbi_relay_input {
+    HFSBI_RELAY_OPEN,
+    HFSBI_RELAY_ENDED, /* it has sent all */
+    HFSBI_RELAY_RESET  /* the connection broke */
+} hfsbi_relay_input;
+
+typedef struct hfsbi_relay {
+    hfsbi_io          io; /* first: its function casts it back */
+    hfsb_request     *request;
+    hfsbi_loop       *loop;
+    hfsb_alloc        alloc;
+    hfsbi_relay_opts  opts;
+    hfsbi_relay_state state;
+    hfsbi_timer       timer;  /* of DIAL and CONNECT, and of a TUNNEL that the
+                                client has half closed */
+    long long         until;  /* DIAL and CONNECT may last */
+    long long         moved;  /* when the inner server last sent something */
+    int               family; /* AF_INET, then AF_INET6; not with opts.dial */
+    hfsb_buf          out;    /* for the inner server */
+    size_t            out_at; /* bytes of it that are sent */
+    hfsb_buf          in;     /* from the inner server, not parsed yet */
+    hfsb_http_parser  parser; /* of its reply */
+    hfsb_http_field   fields[HFSBI_RELAY_FIELDS];
+    hfsbi_relay_input input;
+    bool              chunked;  /* the body of the request is */
+    bool              complete; /* the request is */
+    bool              upgrade;  /* it asks for another protocol */
+    bool              deaf;     /* the inner server takes no more */
+    bool              client_ended;
+    bool              paused; /* the client is */
+} hfsbi_relay;
+
+/* ---- the end ---- */
+
+static void hfsbi_relay_free(hfsbi_relay *r) {
+    hfsb_alloc alloc = r->alloc;
+    void (*done)(void *user) = r->opts.done;
+    void *user = r->opts.user;
+    hfsb_request_on_gone(r->request, NULL, NULL);
+    hfsbi_request_on_eof(r->request, NULL, NULL);
+    hfsb_reply_on_drained(r->request, NULL, NULL);
+    hfsb_request_set(r->request, NULL);
+    hfsbi_loop_timer_clear(r->loop, &r->timer);
+    if (r->io.fd >= 0) hfsbi_loop_io_forget(r->loop, &r->io);
+    hfsbi_close(&r->io.fd);
+    hfsb_buf_free(&r->out);
+    hfsb_buf_free(&r->in);
+    hfsbi_array_free(&alloc, r, 1, sizeof *r);
+    if (done) done(user);
+}
+
+/* Ends it with an error, or in the middle of the reply. */
+static void hfsbi_relay_fail(hfsbi_relay *r, const char *why) {
+    if (r->state <= HFSBI_RELAY_HEAD)
+        hfsb_reply_error(r->request, 502, "the inner server %s", why);
+    else if (r->state == HFSBI_RELAY_TUNNEL) hfsb_reply_end(r->request);
+    else hfsb_reply_abort(r->request);
+    hfsbi_relay_free(r);
+}
+
+/* There is no connection: nobody listens, or too many wait already. */
+static void hfsbi_relay_unreachable(hfsbi_relay *r, int code) {
+    const char *why = hfsbi_os_text(code);
+    unsigned    port = r->opts.port;
+    if (code == EAGAIN || code == ETIMEDOUT) {
+        (void)hfsb_reply_field(r->request, "Retry-After", HFSB_LIT("1"));
+        hfsb_reply_error(r->request, 503,
+                         "the server on port %u accepts no connections: its "
+                         "queue is full",
+                         port);
+    } else if (code == ECONNREFUSED || code == ENOENT) {
+        hfsb_reply_error(r->request, 502, "nothing listens on port %u: %s",
+                         port, why);
+    } else {
+        hfsb_reply_error(r->request, code == ENOMEM ? 503 : 502,
+                         "cannot connect to port %u: %s", port, why);
+    }
+    hfsbi_relay_free(r);
+}
+
+static void hfsbi_relay_gone(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_relay_free((hfsbi_relay *)user);
+}
+
+/* ---- sockets ---- */
+
+HFSBI_FN int hfsbi_relay_socket(int family) {
+    int one = 1;
+    int fd = hfsbi_fd_above_2(socket(family, SOCK_STREAM, 0));
+    if (fd < 0) return -1;
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || !hfsbi_set_nonblocking(fd))
+        hfsbi_close(&fd);
+    else if (family != AF_UNIX)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return fd;
+}
+
+/* A socket that connects to a port of this machine; -1 with errno. */
+static int hfsbi_relay_connect(int family, unsigned port) {
+    struct sockaddr_in  four;
+    struct sockaddr_in6 six;
+    bool                is_six = family == AF_INET6;
+    int                 fd = hfsbi_relay_socket(family), code;
+    if (fd < 0) return -1;
+    memset(&four, 0, sizeof four);
+    four.sin_family = AF_INET;
+    four.sin_port = htons((unsigned short)port);
+    four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    memset(&six, 0, sizeof six);
+    six.sin6_family = AF_INET6;
+    six.sin6_port = four.sin_port;
+    six.sin6_addr.s6_addr[15] = 1;
+    if (connect(fd,
+                is_six ? (struct sockaddr *)(void *)&six
+                       : (struct sockaddr *)(void *)&four,
+                (socklen_t)(is_six ? sizeof six : sizeof four)) == 0 ||
+        errno == EINPROGRESS || errno == EINTR)
+        return fd;
+    code = errno;
+    hfsbi_close(&fd);
+    errno = code;
+    return -1;
+}
+
+/* An attempt to connect has failed. True if nobody listens on the port of IPv4
+   and that of IPv6 is to be tried. */
+static bool hfsbi_relay_goes_on(hfsbi_relay *r, int code) {
+    if (code != ECONNREFUSED || r->opts.dial || r->family == AF_INET6)
+        return false;
+    r->family = AF_INET6;
+    return true;
+}
+
+/* Begins to connect, or sets when to try again. 0 or an errno. Some kernels
+   refuse a local port at once, others later: see hfsbi_relay_io(). */
+static int hfsbi_relay_dial(hfsbi_relay *r) {
+    long long now = hfsbi_loop_now(r->loop), at = r->until;
+    do
+        r->io.fd = r->opts.dial ? r->opts.dial(r->opts.user, r->opts.port)
+                                : hfsbi_relay_connect(r->family, r->opts.port);
+    while (r->io.fd < 0 && hfsbi_relay_goes_on(r, errno));
+    if (r->io.fd >= 0) {
+        r->state = HFSBI_RELAY_CONNECT;
+    } else {
+        if (r->family == AF_INET6) return ECONNREFUSED; /* as by IPv4 */
+        if (errno != EAGAIN || now >= at) return errno ? errno : EIO;
+        at = hfsbi_earlier(at, now + HFSBI_RELAY_AGAIN_MS);
+    }
+    hfsbi_loop_timer(r->loop, &r->timer, at);
+    return 0;
+}
+
+/* The outcome of connect(): 0 or an errno. A socket may be connected to
+   itself, when nobody listens on a port that the kernel hands out. */
+static int hfsbi_relay_outcome(int fd) {
+    struct sockaddr_storage here, there;
+    socklen_t               a = sizeof here, b = sizeof there, n = sizeof(int);
+    int                     code = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &n) != 0) return errno;
+    if (code) return code;
+    memset(&here, 0, sizeof here);
+    memset(&there, 0, sizeof there);
+    if (getsockname(fd, (struct sockaddr *)(void *)&here, &a) == 0 &&
+        getpeername(fd, (struct sockaddr *)(void *)&there, &b) == 0 &&
+        here.ss_family != AF_UNIX && a == b && !memcmp(&here, &there, a))
+        return ECONNREFUSED;
+    return 0;
+}
+
+/* ---- to the inner server ---- */
+
+static size_t hfsbi_relay_unsent(const hfsbi_relay *r) {
+    return r->out.len - r->out_at;
+}
+
+/* Asks for what it waits for. False after a failure, which has freed it. */
+static bool hfsbi_relay_wait(hfsbi_relay *r) {
+    unsigned want = 0;
+    bool     full = r->complete
+                        ? hfsb_reply_waiting(r->request) > HFSBI_RELAY_AHEAD
+                        : r->in.len > HFSBI_RELAY_AHEAD;
+    if (r->state == HFSBI_RELAY_DIAL) return true;
+    if (r->state == HFSBI_RELAY_CONNECT) want = HFSBI_IO_WRITE;
+    else {
+        if (r->input == HFSBI_RELAY_OPEN && !full) want |= HFSBI_IO_READ;
+        if (hfsbi_relay_unsent(r) && !r->deaf) want |= HFSBI_IO_WRITE;
+    }
+    if (hfsbi_loop_io(r->loop, &r->io, want)) return true;
+    hfsbi_relay_fail(r, "cannot be waited for: out of memory");
+    return false;
+}
+
+/* Sends what there is; lets the client go on when little is left. */
+static void hfsbi_relay_flush(hfsbi_relay *r) {
+    while (r->state >= HFSBI_RELAY_HEAD && hfsbi_relay_unsent(r) && !r->deaf) {
+        ssize_t n = send(r->io.fd, r->out.ptr + r->out_at,
+                         hfsbi_relay_unsent(r), HFSBI_MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+        if (n >= 0) r->out_at += (size_t)n;
+        else { /* it is not to wait for the rest */ r->deaf = true;
+            (void)shutdown(r->io.fd, SHUT_WR);
+        }
+    }
+    if (r->deaf || !hfsbi_relay_unsent(r)) {
+        hfsb_buf_free(&r->out);
+        r->out_at = 0;
+    }
+    if (r->client_ended && !r->out.len) (void)shutdown(r->io.fd, SHUT_WR);
+    if (!r->paused || hfsbi_relay_unsent(r) > HFSBI_RELAY_AHEAD / 2) return;
+    r->paused = false;
+    hfsb_request_resume(r->request);
+}
+
+/* Adds bytes of the client. False after a failure, which has freed it. */
+static bool hfsbi_relay_take(hfsbi_relay *r, hfsb_str bytes, bool chunk) {
+    hfsb_status st = HFSB_OK;
+    if (r->deaf) return true;
+    if (r->out_at > HFSBI_RELAY_AHEAD / 2) { /* make room */
+        memmove(r->out.ptr, r->out.ptr + r->out_at, hfsbi_relay_unsent(r));
+        hfsb_buf_truncate(&r->out, hfsbi_relay_unsent(r));
+        r->out_at = 0;
+    }
+    st = chunk ? hfsb_http_put_chunk(&r->out, bytes)
+               : hfsb_buf_append(&r->out, bytes);
+    if (st != HFSB_OK) {
+        hfsbi_relay_fail(r, "cannot be sent more: out of memory");
+        return false;
+    }
+    hfsbi_relay_flush(r);
+    if (hfsbi_relay_unsent(r) > HFSBI_RELAY_AHEAD && !r->paused) {
+        r->paused = true;
+        hfsb_request_pause(r->request);
+    }
+    return hfsbi_relay_wait(r);
+}
+
+/* ---- from the inner server ---- */
+
+static void hfsbi_relay_tunnel(void *user, hfsb_request *request, char *bytes,
+                               size_t n) {
+    (void)request;
+    (void)hfsbi_relay_take((hfsbi_relay *)user, hfsb_str_make(bytes, n),
+                           false);
+}
+
+/* How long a tunnel whose client has ended its side may be silent. */
+static long long hfsbi_relay_patience(const hfsbi_relay *r) {
+    return hfsb_request_server(r->request)->limits.idle_ms;
+}
+
+static void hfsbi_relay_eof(void *user, hfsb_request *request) {
+    hfsbi_relay *r = (hfsbi_relay *)user;
+    (void)request;
+    r->client_ended = true;
+    r->moved = hfsbi_loop_now(r->loop);
+    hfsbi_loop_timer(r->loop, &r->timer, r->moved + hfsbi_relay_patience(r));
+    hfsbi_relay_flush(r);
+    (void)hfsbi_relay_wait(r);
+}
+
+/* From here on bytes pass as they are. False: it was refused, and freed. */
+static bool hfsbi_relay_switch(hfsbi_relay *r, hfsb_str upgrade) {
+    char protocol[64];
+    if (!r->upgrade || !upgrade.len || upgrade.len >= sizeof protocol) {
+        hfsbi_relay_fail(r, "changed the protocol without being asked");
+        return false;
+    }
+    (void)snprintf(protocol, sizeof protocol, "%.*s", (int)upgrade.len,
+                   upgrade.ptr);
+    r->state = HFSBI_RELAY_TUNNEL;
+    hfsbi_keepalive(r->io.fd);
+    hfsbi_request_on_eof(r->request, hfsbi_relay_eof, r);
+    hfsbi_reply_tunnel(r->request, protocol, hfsbi_relay_tunnel, r);
+    return true;
+}
+
+/* True if the length of the body is known: also of one that is not sent, in a
+   reply to HEAD. */
+static bool hfsbi_relay_length(const hfsbi_relay    *r,
+                               const hfsb_http_head *head,
+                               unsigned long long   *length) {
+    hfsb_str method = hfsb_request_head(r->request)->method;
+    *length = head->length;
+    if (head->body == HFSB_HTTP_LENGTH) return true;
+    return hfsb_str_equal(method, HFSB_LIT("HEAD")) &&
+           !hfsb_http_field_find(head, "Transfer-Encoding").ptr &&
+           hfsbi_read_decimal(hfsb_http_field_find(head, "Content-Length"),
+                              ~0ull >> 1, length) > 0;
+}
+
+/* False: it was refused, and freed. */
+static bool hfsbi_relay_take_head(hfsbi_relay *r, const hfsb_http_head *head) {
+    unsigned long long length;
+    if (head->status < 200 && head->status != 101) return true;
+    if (hfsbi_relay_copy_fields(r->request, head, &r->opts) != HFSB_OK) {
+        hfsbi_relay_fail(r, "cannot be read: out of memory");
+        return false;
+    }
+    if (head->status == 101)
+        return hfsbi_relay_switch(r, hfsb_http_field_find(head, "Upgrade"));
+    r->state = HFSBI_RELAY_BODY;
+    if (hfsbi_relay_length(r, head, &length))
+        hfsbi_reply_begin_sized(r->request, head->status, "", length);
+    else hfsb_reply_begin(r->request, head->status, "");
+    return true;
+}
+
+static void hfsbi_relay_shift(hfsbi_relay *r, size_t n) {
+    if (n == 0) return;
+    memmove(r->in.ptr, r->in.ptr + n, r->in.len - n);
+    hfsb_buf_truncate(&r->in, r->in.len - n);
+}
+
+/* Parses what has come. False when it is over, and freed. */
+static bool hfsbi_relay_parse(hfsbi_relay *r) {
+    hfsb_http_event event = HFSB_HTTP_BODY;
+    hfsb_http_head  head;
+    hfsb_str        piece;
+    size_t          at = 0, used;
+    while (event != HFSB_HTTP_MORE && r->state != HFSBI_RELAY_TUNNEL) {
+        hfsb_str in = hfsb_buf_str(&r->in);
+        event = hfsb_http_next(&r->parser, hfsb_str_slice(in, at, in.len),
+                               r->fields, HFSBI_RELAY_FIELDS, &head, &piece,
+                               &used, NULL);
+        at += used;
+        if (event == HFSB_HTTP_HEAD && !hfsbi_relay_take_head(r, &head))
+            return false;
+        if (event == HFSB_HTTP_BODY) (void)hfsb_reply_write(r->request, piece);
+        if (event == HFSB_HTTP_BAD) {
+            hfsbi_relay_fail(r, "sent an invalid reply");
+            return false;
+        }
+        if (event == HFSB_HTTP_END && r->state == HFSBI_RELAY_BODY) {
+            hfsb_reply_end(r->request);
+            hfsbi_relay_free(r);
+            return false;
+        }
+        if (event == HFSB_HTTP_END) /* an interim reply */
+            hfsb_http_parser_begin_reply(
+                &r->parser, hfsb_request_head(r->request)->method);
+    }
+    hfsbi_relay_shift(r, at);
+    return true;
+}
+
+/* True if the request has a body, which the inner server may not have read. */
+static bool hfsbi_relay_has_body(const hfsbi_relay *r) {
+    const hfsb_http_head *head = hfsb_request_head(r->request);
+    return r->chunked || (head->body == HFSB_HTTP_LENGTH && head->length);
+}
+
+/* The inner server sends no more. False when it is over, and freed. */
+static bool hfsbi_relay_finish_reply(hfsbi_relay *r) {
+    bool broke =
+        r->input == HFSBI_RELAY_RESET && !r->deaf && !hfsbi_relay_has_body(r);
+    if (r->input == HFSBI_RELAY_OPEN) return true;
+    if (r->state == HFSBI_RELAY_TUNNEL ||
+        (r->state == HFSBI_RELAY_BODY && !broke &&
+         hfsb_http_parser_end(&r->parser))) {
+        hfsb_reply_end(r->request);
+        hfsbi_relay_free(r);
+    } else {
+        hfsbi_relay_fail(r, "closed the connection before its reply was "
+                            "whole");
+    }
+    return false;
+}
+
+/* Acts on what has come. False when it is over, and freed. */
+static bool hfsbi_relay_step(hfsbi_relay *r) {
+    if (!r->complete) {
+        if (r->in.len <= HFSBI_RELAY_AHEAD || r->deaf) return true;
+        hfsbi_relay_fail(r, "replied before it had read the request");
+        return false;
+    }
+    if (r->state != HFSBI_RELAY_TUNNEL && !hfsbi_relay_parse(r)) return false;
+    if (r->state == HFSBI_RELAY_TUNNEL && r->in.len) {
+        (void)hfsb_reply_write(r->request, hfsb_buf_str(&r->in));
+        hfsb_buf_truncate(&r->in, 0);
+    }
+    return hfsbi_relay_finish_reply(r);
+}
+
+/* Reads once. False when it is over, and freed. */
+static bool hfsbi_relay_read(hfsbi_relay *r) {
+    char    block[32768];
+    ssize_t n;
+    do n = recv(r->io.fd, block, sizeof block, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+    r->moved = hfsbi_loop_now(r->loop);
+    if (n <= 0) r->input = n == 0 ? HFSBI_RELAY_ENDED : HFSBI_RELAY_RESET;
+    else if (hfsb_buf_append(&r->in, hfsb_str_make(block, (size_t)n)) !=
+             HFSB_OK) {
+        hfsbi_relay_fail(r, "cannot be read: out of memory");
+        return false;
+    }
+    return hfsbi_relay_step(r);
+}
+
+/* Reads what is left of a connection that is broken. A client that was held
+   goes on with its body, which is dropped: the reply follows it. */
+static void hfsbi_relay_drain(hfsbi_relay *r) {
+    if (!r->complete || hfsbi_relay_unsent(r)) r->deaf = true;
+    hfsbi_relay_flush(r);
+    while (r->input == HFSBI_RELAY_OPEN && r->in.len <= HFSBI_RELAY_AHEAD)
+        if (!hfsbi_relay_read(r)) return;
+    (void)hfsbi_relay_wait(r);
+}
+
+/* Dials again. 0 or an errno. */
+static int hfsbi_relay_redial(hfsbi_relay *r) {
+    hfsbi_loop_io_forget(r->loop, &r->io);
+    hfsbi_close(&r->io.fd);
+    r->state = HFSBI_RELAY_DIAL;
+    return hfsbi_relay_dial(r);
+}
+
+static void hfsbi_relay_io(hfsbi_io *io, unsigned events) {
+    hfsbi_relay *r = (hfsbi_relay *)(void *)io;
+    if (r->state == HFSBI_RELAY_CONNECT) {
+        int code = hfsbi_relay_outcome(io->fd);
+        if (hfsbi_relay_goes_on(r, code) &&
+            (code = hfsbi_relay_redial(r)) == 0) {
+            (void)hfsbi_relay_wait(r);
+            return;
+        }
+        if (code) {
+            hfsbi_relay_unreachable(r, code);
+            return;
+        }
+        hfsbi_loop_timer_clear(r->loop, &r->timer);
+        r->state = HFSBI_RELAY_HEAD;
+    }
+    if (events & HFSBI_IO_GONE) {
+        hfsbi_relay_drain(r);
+        return;
+    }
+    if (events & HFSBI_IO_WRITE) hfsbi_relay_flush(r);
+    if ((events & HFSBI_IO_READ) && !hfsbi_relay_read(r)) return;
+    (void)hfsbi_relay_wait(r);
+}
+
+static void hfsbi_relay_tick(hfsbi_timer *timer) {
+    hfsbi_relay *r =
+        (hfsbi_relay *)(void *)((char *)timer - offsetof(hfsbi_relay, timer));
+    long long end = r->moved + hfsbi_relay_patience(r);
+    int       code = ETIMEDOUT;
+    if (r->state == HFSBI_RELAY_TUNNEL) {
+        if (hfsbi_loop_now(r->loop) < end)
+            hfsbi_loop_timer(r->loop, timer, end);
+        else hfsbi_relay_fail(r, "is silent");
+        return;
+    }
+    if (r->state == HFSBI_RELAY_DIAL) code = hfsbi_relay_dial(r);
+    if (code) hfsbi_relay_unreachable(r, code);
+    else (void)hfsbi_relay_wait(r);
+}
+
+/* ---- the client ---- */
+
+static void hfsbi_relay_drained(void *user, hfsb_request *request) {
+    (void)request;
+    (void)hfsbi_relay_wait((hfsbi_relay *)user);
+}
+
+static void hfsbi_relay_body(void *user, hfsb_request *request,
+                             hfsb_str piece) {
+    hfsbi_relay *r = (hfsbi_relay *)hfsb_request_get(request);
+    (void)user;
+    if (r) (void)hfsbi_relay_take(r, piece, r->chunked);
+}
+
+static void hfsbi_relay_finish(void *user, hfsb_request *request) {
+    hfsbi_relay *r = (hfsbi_relay *)hfsb_request_get(request);
+    hfsb_str     none = HFSB_LIT("");
+    (void)user;
+    if (!r) return;
+    if (r->chunked && !hfsbi_relay_take(r, none, true)) return;
+    r->complete = true;
+    if (hfsbi_relay_step(r)) (void)hfsbi_relay_wait(r);
+}
+
+static hfsbi_relay *hfsbi_relay_new(hfsb_request           *request,
+                                    const hfsbi_relay_opts *opts) {
+    hfsb_server          *server = hfsb_request_server(request);
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_alloc            alloc = server->alloc;
+    hfsbi_relay          *r = (hfsbi_relay *)hfsbi_array(&alloc, 1, sizeof *r);
+    if (!r) return NULL;
+    memset(r, 0, sizeof *r);
+    r->alloc = r->out.alloc = r->in.alloc = alloc;
+    r->request = request;
+    r->loop = server->loop;
+    r->opts = *opts;
+    r->io.fd = -1;
+    r->io.fn = hfsbi_relay_io;
+    r->family = AF_INET;
+    r->timer.fn = hfsbi_relay_tick;
+    r->until = hfsbi_loop_now(r->loop) + server->limits.head_ms;
+    r->upgrade = hfsbi_relay_is_upgrade(head);
+    r->chunked = head->body == HFSB_HTTP_CHUNKED;
+    hfsb_http_parser_init_reply(&r->parser, NULL);
+    hfsb_http_parser_begin_reply(&r->parser, head->method);
+    return r;
+}
+
+HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
+                                const hfsbi_relay_opts *opts) {
+    hfsbi_relay *r = hfsbi_relay_new(request, opts);
+    int          code = ENOMEM;
+    if (!r) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        if (opts->done) opts->done(opts->user);
+        return;
+    }
+    hfsb_request_set(request, r);
+    hfsb_request_on_gone(request, hfsbi_relay_gone, r);
+    hfsb_reply_on_drained(request, hfsbi_relay_drained, r);
+    if (hfsbi_relay_put_head(hfsb_request_head(request), opts, &r->out) ==
+        HFSB_OK)
+        code = hfsbi_relay_dial(r);
+    if (code) hfsbi_relay_unreachable(r, code);
+    else (void)hfsbi_relay_wait(r);
+}
+
+HFSBI_FN hfsb_status hfsbi_relay_add(hfsb_server *server, hfsbi_face *face,
+                                     const char *path, hfsb_route_fn begin,
+                                     void *user, hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = "*";
+    route.path = path;
+    route.raw = true;
+    route.begin = begin;
+    route.body = hfsbi_relay_body;
+    route.fn = hfsbi_relay_finish;
+    route.user = user;
+    return hfsbi_face_add(server, face, &route, err);
 }
 
 /* ---- src/server/server.c ---- */
@@ -3778,12 +5179,18 @@ static unsigned hfsbi_listener_describe(hfsbi_listener *l) {
     return 0;
 }
 
-/* Stops listening; the object stays, since connections point to it. */
+/* Stops listening; the object stays, since connections point to it. Another
+   server may listen at that path by now: as long as the socket is open, its
+   file, removed or not, is the only one with its inode. */
 static void hfsbi_listener_shut(hfsbi_listener *l) {
+    struct stat st;
+    if (l->made && lstat(l->name.ptr, &st) == 0 &&
+        (unsigned long long)st.st_dev == l->device &&
+        (unsigned long long)st.st_ino == l->inode)
+        (void)unlink(l->name.ptr);
+    l->made = false;
     hfsbi_loop_io_forget(l->server->loop, &l->io);
     hfsbi_close(&l->io.fd);
-    if (l->made) (void)unlink(l->name.ptr);
-    l->made = false;
 }
 
 static void hfsbi_listener_free(hfsbi_listener *l) {
@@ -3920,6 +5327,7 @@ static void hfsbi_limits_set(hfsbi_limits *limits, const hfsb_server_opts *o) {
     limits->http.max_head = hfsbi_limit_size(o->max_head, 16384);
     limits->http.max_fields = hfsbi_limit_size(o->max_fields, 100);
     limits->http.max_target = limits->http.max_head;
+    limits->http.any_method = true; /* routes decide */
     limits->max_body = hfsbi_limit_size(o->max_body, (size_t)64 << 20);
     limits->max_bodies = hfsbi_limit_size(o->max_bodies, (size_t)256 << 20);
     limits->max_connections = hfsbi_limit_size(o->max_connections, 1024);
@@ -3968,11 +5376,9 @@ static hfsb_status hfsbi_server_allocate(hfsb_server            *server,
     server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
     if (!server->fields || !server->block) return HFSB_NOMEM;
     hfsbi_random_hex(server->instance, sizeof server->instance - 1);
-    /* a browser must not run or show a reply inside a page of another site */
     hfsb_buf_printf(&server->common,
                     "X-Hfsb: %s; instance=%s\r\n"
-                    "X-Content-Type-Options: nosniff\r\n"
-                    "Cross-Origin-Resource-Policy: same-origin\r\n",
+                    "X-Content-Type-Options: nosniff\r\n",
                     HFSB_VERSION, server->instance);
     for (; host && *host; host++)
         hfsb_buf_append(&server->access.hosts,
@@ -3988,8 +5394,9 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
     hfsb_status st;
     server->alloc = o->alloc;
     server->access.hosts.alloc = server->common.alloc = o->alloc;
-    server->group.env.alloc = o->alloc;
+    server->group.env.alloc = server->group.plan.doc.alloc = o->alloc;
     server->access.no_auth = o->no_auth;
+    server->access.authorize = o->authorize;
     server->access.late = o->late_token && !o->no_auth;
     server->access.open_to_all = o->open_to_all;
     server->on_event = o->on_event;
@@ -4010,6 +5417,7 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
     server->group.max_input = server->limits.max_bodies;
     if (!hfsbi_stop_open(server))
         return hfsbi_fail_os(err, errno, "The server cannot be opened");
+    hfsbi_server_set_idle(server, o->max_idle_ms);
     return hfsbi_ok(err);
 }
 
@@ -4046,7 +5454,8 @@ static void hfsbi_listeners_free(hfsb_server *server) {
 }
 
 static size_t hfsbi_route_size(const hfsbi_route *route) {
-    return sizeof *route + route->method.len + route->path.len + 2;
+    return sizeof *route + route->method.len + route->path.len +
+           route->accept.len + 3;
 }
 
 static void hfsbi_routes_free(hfsb_server *server) {
@@ -4095,9 +5504,11 @@ void hfsb_server_close(hfsb_server *server) {
             server->parts = part->next;
             if (part->free) part->free(part);
         }
+        hfsbi_timers_close(server);
         hfsbi_listeners_free(server);
         hfsbi_loop_timer_clear(server->loop, &server->accept.timer);
         hfsbi_loop_timer_clear(server->loop, &server->stop.timer);
+        hfsbi_loop_timer_clear(server->loop, &server->stop.idle.timer);
         hfsbi_loop_io_forget(server->loop, &server->stop.io);
         hfsbi_loop_close(server->loop);
     }
@@ -4108,6 +5519,7 @@ void hfsb_server_close(hfsb_server *server) {
     hfsb_buf_free(&server->access.hosts);
     hfsb_buf_free(&server->common);
     hfsb_buf_free(&server->group.env);
+    hfsbi_plan_free(&server->group.plan);
     if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
     hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
     hfsbi_array_free(&alloc, server->fields, server->limits.http.max_fields,
@@ -4166,6 +5578,7 @@ static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
 hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
                                     hfsb_err *err) {
     struct sockaddr_un a;
+    struct stat        file;
     size_t             len = path ? strlen(path) : 0;
     hfsb_status        st;
     int                fd, code;
@@ -4190,6 +5603,10 @@ hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
     }
     st = hfsbi_listener_add(server, fd, path, true, NULL, err);
     if (st != HFSB_OK) (void)unlink(path);
+    else if (lstat(path, &file) == 0) {
+        server->accept.listeners->device = (unsigned long long)file.st_dev;
+        server->accept.listeners->inode = (unsigned long long)file.st_ino;
+    }
     return st;
 }
 
@@ -4271,8 +5688,9 @@ static void hfsbi_stop_finish(hfsb_server *server) {
     }
 }
 
-/* Settles connections and moves a stop on; false once it is done. */
-static bool hfsbi_server_settle(hfsb_server *server) {
+/* Settles connections and moves a stop on; false once it is done. Under the
+   lock of the loop: threads of its pool set timers, too. */
+static bool hfsbi_server_settle_locked(hfsb_server *server) {
     hfsbi_stop *stop = &server->stop;
     hfsbi_conns_settle(server);
     if (stop->calls > 1) stop->phase = HFSBI_STOP_DONE;
@@ -4284,6 +5702,14 @@ static bool hfsbi_server_settle(hfsb_server *server) {
         hfsbi_server_is_idle(server))
         hfsbi_stop_finish(server);
     return stop->phase < HFSBI_STOP_DONE;
+}
+
+static bool hfsbi_server_settle(hfsb_server *server) {
+    bool goes_on;
+    hfsbi_loop_lock(server->loop);
+    goes_on = hfsbi_server_settle_locked(server);
+    hfsbi_loop_unlock(server->loop);
+    return goes_on;
 }
 
 /* ---- running ---- */
@@ -4362,7 +5788,8 @@ static const hfsbi_route *hfsbi_route_find(const hfsb_server *server,
     for (route = server->routes; route; route = route->next)
         if (hfsbi_faces_meet(route->face, face) &&
             hfsb_str_equal(route->method, hfsb_cstr(want->method)) &&
-            hfsb_str_equal(route->path, hfsb_cstr(want->path)))
+            hfsb_str_equal(route->path, hfsb_cstr(want->path)) &&
+            hfsb_str_equal(route->accept, hfsb_cstr(want->accept)))
             break;
     return route;
 }
@@ -4390,7 +5817,7 @@ hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
     return hfsbi_face_add(server, NULL, route, err);
 }
 
-/* One block:  struct | method NUL | path NUL */
+/* One block:  struct | method NUL | path NUL | accept NUL */
 HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
                                     const hfsb_route *route, hfsb_err *err) {
     hfsbi_route *r, new_route = HFSB_INIT, **link = &server->routes;
@@ -4401,6 +5828,7 @@ HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
     new_route.set = *route;
     new_route.method = hfsb_cstr(route->method);
     new_route.path = hfsb_cstr(route->path);
+    new_route.accept = hfsb_cstr(route->accept); /* or NULL */
     r = (hfsbi_route *)hfsbi_array(&server->alloc,
                                    hfsbi_route_size(&new_route), 1);
     if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
@@ -4411,12 +5839,24 @@ HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
     text += r->method.len + 1;
     memcpy(text, route->path, r->path.len + 1);
     r->path.ptr = r->set.path = text;
+    text += r->path.len + 1;
+    text[r->accept.len] = '\0';
+    if (r->accept.len) memcpy(text, route->accept, r->accept.len);
+    if (r->accept.len) r->accept.ptr = r->set.accept = text;
     while (*link) link = &(*link)->next; /* in the order they were added */
     *link = r;
     return hfsbi_ok(err);
 }
 
 /* ---- for the rooms built on the server ---- */
+
+HFSBI_FN const hfsb_route *hfsbi_server_route(const hfsb_server *server,
+                                              size_t             n) {
+    const hfsbi_route *route;
+    for (route = server->routes; route; route = route->next)
+        if (!route->face && n-- == 0) return &route->set;
+    return NULL;
+}
 
 HFSBI_FN hfsbi_loop *hfsbi_server_loop(hfsb_server *server) {
     return server->loop;
@@ -4482,8 +5922,14 @@ HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
      fetch.c   a file as a reply
      upload.c  a body as a file, or as several
      files.c   /api/files
+     open.c    /proxy, /open: servers that commands have started
      init.c    /init: a token, variables, a working directory, late
      events.c  /api/events
+     openapi.c /api/openapi.json
+     raw.c     /api/jobs/ID/raw
+     stats.c   /api/stats
+     page.c    the page at "/", the plan
+     exec.c    /api/exec
 
    Everything is for the thread that runs the server, except where a comment
    names another thread. */
@@ -4493,7 +5939,10 @@ enum {
     HFSBI_API_BACKLOG = 1024 * 1024,   /* most unsent bytes of events */
     HFSBI_API_INPUT = 4 * 1024 * 1024, /* longest input for a job, bytes */
     HFSBI_API_KEY = 255,               /* longest idempotency key, bytes */
-    HFSBI_API_BEAT_MS = 10000          /* default interval of beats */
+    HFSBI_API_BEAT_MS = 10000,         /* default interval of beats */
+    HFSBI_OPEN_KEYS = 64,              /* of /open */
+    HFSBI_OPEN_KEY = 40,               /* hexadecimal digits of one */
+    HFSBI_OPEN_MS = 12 * 3600 * 1000   /* a key is valid without use */
 };
 
 typedef struct hfsbi_api hfsbi_api;
@@ -4505,6 +5954,7 @@ typedef struct hfsbi_endpoint {
 } hfsbi_endpoint;
 
 typedef struct hfsbi_watcher hfsbi_watcher; /* see events.c */
+typedef struct hfsbi_reset   hfsbi_reset;   /* see reset.c */
 
 /* Requests that wait for events of the journal, and how they hear of them. */
 typedef struct hfsbi_news {
@@ -4515,6 +5965,28 @@ typedef struct hfsbi_news {
                                    are any */
 } hfsbi_news;
 
+/* An address of /open, see open.c. */
+typedef struct hfsbi_open_key {
+    hfsbi_api         *api;
+    unsigned           port; /* 0: the key is not valid */
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    size_t             users;  /* requests that are being answered */
+    long long          used;   /* when it last was */
+    unsigned long long serial; /* the same as a number that is unique */
+} hfsbi_open_key;
+
+typedef struct hfsbi_open {
+    hfsbi_face         face;
+    hfsbi_open_key     keys[HFSBI_OPEN_KEYS];
+    unsigned long long uses;
+} hfsbi_open;
+
+/* The page, with what goes into its head. */
+typedef struct hfsbi_webpage {
+    hfsb_buf text, policy;
+    char     etag[40];
+} hfsbi_webpage;
+
 /* One per server, from hfsb_server_add_sandbox() to the end of the server. */
 struct hfsbi_api {
     hfsbi_server_part      part; /* first: its functions cast it back */
@@ -4524,12 +5996,15 @@ struct hfsbi_api {
     hfsb_journal          *journal;
     bool                   own_journal; /* the options had none */
     hfsbi_news             news;
+    hfsbi_webpage          page;
     hfsb_alloc             alloc;
     bool                   kill_on_disconnect;
     long long              beat_ms; /* 0: HFSBI_API_BEAT_MS */
     long long              began;   /* hfsb_clock_ms() */
     struct hfsbi_api_call *calls;   /* newest first */
+    hfsbi_reset           *resets;  /* that go on */
     bool                   ended;   /* no more commands are started */
+    hfsbi_open             open;
     hfsbi_endpoint         endpoints[HFSBI_TOOLS];
 };
 
@@ -4582,6 +6057,9 @@ typedef struct hfsbi_api_call {
     hfsb_cancel            cancel;   /* asks the thread to stop early */
     const char            *where;    /* source of the arguments: "body" or
                                          "query" */
+    const char            *who;      /* makes it; NULL: a client */
+    hfsb_edit_names        names;    /* of arguments, in its messages */
+    bool                   lines;    /* a stream has unfinished lines */
 
     const hfsbi_tool *tool;
     hfsb_buf          body; /* JSON; doc points into it */
@@ -4654,8 +6132,69 @@ HFSBI_FN void hfsbi_news_stop(hfsbi_api *api);
 HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
                                hfsb_str path, const char *job, hfsb_str error,
                                long long began, unsigned long long bytes);
+/* The same, for the request that it is about. */
+HFSBI_FN void hfsbi_api_report_request(const hfsb_request *request,
+                                       const hfsb_tools   *tools,
+                                       const char *tool, hfsb_str path,
+                                       const char *job, hfsb_str error,
+                                       long long          began,
+                                       unsigned long long bytes);
+/* Who makes a request: "page", or NULL for those that do not say so. */
+HFSBI_FN const char *hfsbi_request_who(const hfsb_request *request);
 /* Handles GET /api/events; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
+
+/* ---- open.c ---- */
+
+/* Adds the routes of /proxy and /open. */
+HFSBI_FN hfsb_status hfsbi_open_add(hfsbi_api *api, hfsb_err *err);
+/* Makes all keys invalid; what is open stays so. */
+HFSBI_FN void hfsbi_open_forget(hfsbi_api *api);
+/* The parameters of its query. */
+HFSBI_FN const hfsbi_param *hfsbi_events_query_params(void);
+
+/* ---- openapi.c ---- */
+
+/* Handles GET /api/openapi.json; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_openapi_get(void *user, hfsb_request *request);
+
+/* ---- raw.c, stats.c, page.c ---- */
+
+enum { HFSBI_API_TAP = 256 * 1024 }; /* bytes of raw output of a command */
+
+/* Handle GET /api/jobs/ID/raw, /api/stats, /api/plan and POST /api/plan_tool;
+   user is the hfsbi_api. */
+HFSBI_FN void hfsbi_raw_get(void *user, hfsb_request *request);
+HFSBI_FN void hfsbi_stats_get(void *user, hfsb_request *request);
+HFSBI_FN void hfsbi_plan_get(void *user, hfsb_request *request);
+HFSBI_FN void hfsbi_plan_post(void *user, hfsb_request *request);
+
+/* Figures of the machine; 0: not known. */
+typedef struct hfsbi_figures {
+    unsigned long long cpu_all, cpu_idle;              /* ticks */
+    unsigned long long mem_total, mem_free, mem_cache; /* bytes */
+    unsigned long long disk_total, disk_used;
+} hfsbi_figures;
+
+/* Reads them; dir: whose disk is meant (NULL: none). In a thread that is not
+   walled. */
+HFSBI_FN void hfsbi_figures_read(hfsbi_figures *f, const char *dir,
+                                 const hfsb_alloc *alloc);
+
+/* How many of `cpus` processors the text of a cgroup's cpu.max leaves; all of
+   them for one that is empty or has no limit. */
+HFSBI_FN long hfsbi_stats_cpus(hfsb_str max, long cpus);
+
+/* The lines of the page, NULL at the end; in page_html.c. */
+HFSBI_FN const char *const *hfsbi_webpage_lines(void);
+/* Adds the page. HFSB_OK, or as hfsb_server_add(). */
+HFSBI_FN hfsb_status hfsbi_webpage_add(hfsbi_api *api, hfsb_err *err);
+HFSBI_FN void        hfsbi_webpage_close(hfsbi_webpage *page);
+
+/* ---- exec.c ---- */
+
+/* Handles GET /api/exec, a WebSocket; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_exec_get(void *user, hfsb_request *request);
 
 /* ---- fetch.c ---- */
 
@@ -4684,7 +6223,7 @@ HFSBI_FN void hfsbi_conditions_free(hfsbi_conditions *c);
    not exist. False if a condition fails: the status is 412, *err has the
    reason. In any thread. */
 HFSBI_FN bool hfsbi_conditions_hold(const hfsbi_conditions *c,
-                                    const hfsb_file_info   *info, bool change,
+                                    const hfsb_file_info *info, bool change,
                                     hfsb_err *err);
 /* True if the list is "*". */
 HFSBI_FN bool hfsbi_etag_is_any(const hfsb_buf *list);
@@ -4707,10 +6246,10 @@ typedef struct hfsbi_fetch_opts {
     const hfsb_tools *tools; /* with the root and the journal; it must outlive
                                 the request */
     const hfsb_root  *root;  /* another root (NULL: that of the tools) */
-    hfsb_str    path;        /* copied */
-    const char *type;        /* Content-Type; constant (NULL:
+    hfsb_str          path;  /* copied */
+    const char       *type;  /* Content-Type; constant (NULL:
                                 application/octet-stream) */
-    bool        part; /* send `length` bytes from `offset` on, or as many as
+    bool part; /* send `length` bytes from `offset` on, or as many as
                          there are, with 200; the head of the request is not
                          looked at. Else its Range and its conditions count,
                          and the reply has ETag and Last-Modified */
@@ -4752,8 +6291,8 @@ typedef struct hfsbi_upload_end {
     int status; /* 201: the file was created; 200: replaced, or the body had
                    parts; from 400 on: failed; 0: the client is gone or has an
                    answer already */
-    const hfsb_err *err; /* for a status from 400 on: the reason */
-    hfsb_str        path; /* of the file that failed, or "" */
+    const hfsb_err          *err;   /* for a status from 400 on: the reason */
+    hfsb_str                 path;  /* of the file that failed, or "" */
     const hfsbi_upload_file *files; /* written completely, also if another
                                        part failed after them */
     size_t                   file_count;
@@ -4815,6 +6354,13 @@ HFSBI_FN void hfsbi_upload_finish(void *user, hfsb_request *request);
 
 /* Handles POST /init; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request);
+
+/* ---- reset.c ---- */
+
+/* Handles POST /reset; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_reset_post(void *user, hfsb_request *request);
+/* Gives up what nobody waits for and has not come to the files yet. */
+HFSBI_FN void hfsbi_resets_end(hfsbi_api *api);
 
 /* ---- files.c ---- */
 
@@ -4902,12 +6448,12 @@ static void hfsbi_fields_put(hfsbi_fields *f, const hfsbi_loc *loc,
                              const hfsb_json_value *input) {
     if (f->count++ >= HFSBI_FIELDS_MAX) return;
     hfsb_json_put_object(&f->w);
-    hfsbi_put_member_str(&f->w, "type", hfsb_cstr(type));
+    hfsb_json_put_member_str(&f->w, "type", hfsb_cstr(type));
     hfsb_json_put_key(&f->w, HFSB_LIT("loc"));
     hfsb_json_put_array(&f->w);
     hfsbi_fields_put_loc(&f->w, loc);
     hfsb_json_put_end(&f->w);
-    hfsbi_put_member_str(&f->w, "msg", hfsb_cstr(text));
+    hfsb_json_put_member_str(&f->w, "msg", hfsb_cstr(text));
     hfsb_json_put_key(&f->w, HFSB_LIT("input"));
     hfsbi_fields_put_input(f, input);
     hfsb_json_put_end(&f->w);
@@ -5126,10 +6672,10 @@ HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
     mark = x->reply.len;
     hfsb_json_writer_init(&w, &x->reply, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_bool(&w, "success", false);
-    hfsbi_put_member_str(&w, "output", HFSB_LIT(""));
-    hfsbi_put_member_str(&w, "error", error);
-    if (!detail.len) hfsbi_put_member_str(&w, "detail", error);
+    hfsb_json_put_member_bool(&w, "success", false);
+    hfsb_json_put_member_str(&w, "output", HFSB_LIT(""));
+    hfsb_json_put_member_str(&w, "error", error);
+    if (!detail.len) hfsb_json_put_member_str(&w, "detail", error);
     hfsb_json_put_end(&w);
     if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK && detail.len) {
         hfsb_buf_truncate(&x->reply, x->reply.len - 1);
@@ -5303,13 +6849,16 @@ static bool hfsbi_api_call_release(hfsbi_api_call *x) {
 /*  event: job          data: {"id":"..."}
     event: stdout       data: {"offset":0,"text":"..."}     id: 5
     event: stderr       data: {"offset":0,"text":"..."}
+    event: line         data: {"stream":"stdout","text":"..."}
     event: gap          data: {"stream":"stdout","from":5,"to":70000}
     event: result       data: the reply without streaming
 
     Offsets count the bytes of cleaned text of each stream. The id of a stdout
     event is the offset of the next one, and the value with which
     /api/jobs/ID/output?offset= continues. A gap is text that was dropped
-    because the reader was too slow or memory ran out. */
+    because the reader was too slow or memory ran out. A line, for a client
+    that asks with X-Hfsb-Lines, is an unfinished one as it looks now: it has
+    no offset, and is dropped when there is more to send. */
 
 static const char *const hfsbi_stream_names[] = {"stdout", "stderr"};
 
@@ -5323,8 +6872,8 @@ static void hfsbi_stream_put_text(hfsb_buf *sink, size_t which,
     hfsb_buf_append(sink, HFSB_LIT("data: "));
     hfsb_json_writer_init(&w, sink, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "offset", (long long)offset);
-    hfsbi_put_member_str(&w, "text", text);
+    hfsb_json_put_member_int(&w, "offset", (long long)offset);
+    hfsb_json_put_member_str(&w, "text", text);
     hfsb_json_put_end(&w);
     if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK)
         sink->status = HFSB_NOMEM;
@@ -5347,6 +6896,26 @@ static void hfsbi_stream_on_text(void *user, hfsb_proc_stream stream,
     }
     e->gap[which] = true;
     e->from[which] = offset;
+}
+
+/* The same for an unfinished line. */
+static void hfsbi_stream_on_line(void *user, hfsb_proc_stream stream,
+                                 hfsb_str text) {
+    hfsbi_events    *e = &((hfsbi_api_call *)user)->events;
+    size_t           mark = e->ready.len;
+    hfsb_json_writer w;
+    if (e->stalled || e->gap[stream] || mark > HFSBI_API_SMALL) return;
+    hfsb_buf_append(&e->ready, HFSB_LIT("event: line\ndata: "));
+    hfsb_json_writer_init(&w, &e->ready, NULL);
+    hfsb_json_put_object(&w);
+    hfsb_json_put_member_str(&w, "stream",
+                             hfsb_cstr(hfsbi_stream_names[stream]));
+    hfsb_json_put_member_str(&w, "text", text);
+    hfsb_json_put_end(&w);
+    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK)
+        e->ready.status = HFSB_NOMEM;
+    hfsb_buf_append(&e->ready, HFSB_LIT("\n\n"));
+    if (hfsb_buf_finish(&e->ready, mark) != HFSB_OK) return; /* left out */
 }
 
 /* Reports gaps; if memory runs out, the next call reports them. */
@@ -5408,7 +6977,7 @@ static void hfsbi_stream_begin(hfsbi_api_call *x) {
     if (hfsb_buf_printf(&job, "event: job\ndata: ") == HFSB_OK) {
         hfsb_json_writer_init(&w, &job, NULL);
         hfsb_json_put_object(&w);
-        hfsbi_put_member_str(&w, "id", hfsb_cstr(hfsb_call_job(x->call)));
+        hfsb_json_put_member_str(&w, "id", hfsb_cstr(hfsb_call_job(x->call)));
         hfsb_json_put_end(&w);
         if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
             hfsb_buf_append(&job, HFSB_LIT("\n\n")) == HFSB_OK)
@@ -5600,12 +7169,14 @@ static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
+    opts.names = x->names;
     opts.cancel = &x->cancel;
     opts.user = x;
     if (hfsbi_call_prepare(x->api->tools, x->tool, x->doc.root, &opts,
                            &x->call) != HFSB_OK)
         x->status = 503;
-    else if (hfsbi_api_call_is_bash(x) && !hfsb_call_done(x->call))
+    else if (x->who) hfsbi_call_name(x->call, x->who);
+    if (!x->status && hfsbi_api_call_is_bash(x) && !hfsb_call_done(x->call))
         hfsbi_api_call_prepare_bash(x);
 }
 
@@ -5613,7 +7184,9 @@ static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
    may run in any thread. */
 static void hfsbi_api_call_run(hfsbi_api_call *x) {
     x->ran = true;
-    if (x->stream) hfsbi_call_on_text(x->call, hfsbi_stream_on_text);
+    if (x->stream)
+        hfsbi_call_on_text(x->call, hfsbi_stream_on_text,
+                           x->lines ? hfsbi_stream_on_line : NULL);
     hfsbi_call_start(x->call);
     if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
     else hfsbi_api_call_drop_arguments(x);
@@ -5679,7 +7252,8 @@ HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
         x->in_thread = true;
         hfsbi_api_call_start_beats(x);
         hfsbi_request_work(
-            x->request, x->api->tools->walled && hfsbi_api_call_is_on_disk(x),
+            x->request,
+            hfsbi_api_call_is_on_disk(x) ? &x->api->tools->rights : NULL,
             hfsbi_api_call_work, hfsbi_api_call_worked, x);
     } else {
         if (!x->status) hfsbi_api_call_read_arguments(x);
@@ -5726,6 +7300,14 @@ static bool hfsbi_api_check_instance(const hfsbi_api *api,
     return false;
 }
 
+/* A command line asks for messages with the names of its options. */
+static hfsb_edit_names hfsbi_api_read_names(const hfsb_request *request) {
+    hfsb_str names =
+        hfsb_http_field_find(hfsb_request_head(request), "X-Hfsb-Names");
+    return hfsb_str_equal(names, HFSB_LIT("flags")) ? HFSB_EDIT_NAMES_FLAGS
+                                                    : HFSB_EDIT_NAMES_KEYS;
+}
+
 HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool) {
@@ -5747,6 +7329,11 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
     x->request = request;
     x->held = 1;
     x->where = "body";
+    x->who = hfsbi_request_who(request);
+    x->names = hfsbi_api_read_names(request);
+    x->lines = hfsb_str_equal(
+        hfsb_http_field_find(hfsb_request_head(request), "X-Hfsb-Lines"),
+        HFSB_LIT("unfinished"));
     x->beat.timer.fn = hfsbi_api_call_beat;
     x->beat.owner = x;
     x->body.alloc = x->id.alloc = x->reply.alloc = api->alloc;
@@ -5884,7 +7471,7 @@ HFSBI_FN bool hfsbi_conditions_hold(const hfsbi_conditions *c,
         hfsbi_fail(err, HFSB_REFUSED, 0,
                    info ? "The file is not the one that If-Match names: it "
                           "has changed. Read it again."
-                        : "There is no file, and If-Match asks for one.");
+                        : "No such file, but If-Match requires one.");
     else if (change && info && c->none_match.ptr &&
              hfsbi_etag_listed(hfsb_buf_str(&c->none_match), etag, true))
         hfsbi_fail(err, HFSB_REFUSED, 0,
@@ -6095,12 +7682,13 @@ static void hfsbi_fetch_done(void *user, hfsb_request *request) {
     hfsbi_fetch *f = (hfsbi_fetch *)user;
     hfsb_str     error = hfsb_cstr(f->http >= 400 ? f->err.msg : "");
     if (!f->opts.refuse || f->err.code != HFSB_IS_DIR)
-        hfsbi_api_report(f->opts.tools, "download", f->opts.path, "", error,
-                         f->began, f->file.length);
+        hfsbi_api_report_request(request, f->opts.tools, "download",
+                                 f->opts.path, "", error, f->began,
+                                 f->file.length);
     if (!hfsbi_request_is_gone(request)) hfsbi_fetch_reply(f, request);
     /* closing a removed file may wait for the disk: use a thread */
     if (f->file.fd >= 0)
-        hfsbi_request_work(request, false, hfsbi_fetch_close, hfsbi_fetch_free,
+        hfsbi_request_work(request, NULL, hfsbi_fetch_close, hfsbi_fetch_free,
                            f);
     else hfsbi_fetch_free(f, request);
 }
@@ -6141,7 +7729,7 @@ HFSBI_FN void hfsbi_fetch_start(hfsb_request           *request,
     f->path.alloc = f->range.alloc = f->if_range.alloc = *alloc;
     f->since.alloc = *alloc;
     if (hfsbi_fetch_read(f, hfsb_request_head(request))) {
-        hfsbi_request_work(request, opts->tools->walled, hfsbi_fetch_run,
+        hfsbi_request_work(request, &opts->tools->rights, hfsbi_fetch_run,
                            hfsbi_fetch_done, f);
         return;
     }
@@ -6370,15 +7958,17 @@ static void hfsbi_upload_free(hfsbi_upload *u) {
 }
 
 /* Adds an event for each file, and for the one that failed. */
-static void hfsbi_upload_report(const hfsbi_upload *u) {
+static void hfsbi_upload_report(const hfsbi_upload *u,
+                                const hfsb_request *request) {
     size_t i;
     for (i = 0; i < u->file_count; i++)
-        hfsbi_api_report(u->opts.tools, "upload",
-                         hfsb_buf_str(&u->files[i].path), "", HFSB_LIT(""),
-                         u->began, u->files[i].written.bytes);
+        hfsbi_api_report_request(
+            request, u->opts.tools, "upload", hfsb_buf_str(&u->files[i].path),
+            "", HFSB_LIT(""), u->began, u->files[i].written.bytes);
     if (u->http >= 300)
-        hfsbi_api_report(u->opts.tools, "upload", hfsb_buf_str(&u->path), "",
-                         hfsb_cstr(u->err.msg), u->began, 0);
+        hfsbi_api_report_request(request, u->opts.tools, "upload",
+                                 hfsb_buf_str(&u->path), "",
+                                 hfsb_cstr(u->err.msg), u->began, 0);
 }
 
 /* Reports the end, which frees the upload. */
@@ -6389,7 +7979,7 @@ static void hfsbi_upload_finish_with(hfsbi_upload *u, hfsb_request *request) {
     end.path = hfsb_buf_str(&u->path);
     end.files = u->files;
     end.file_count = u->file_count;
-    hfsbi_upload_report(u);
+    hfsbi_upload_report(u, request);
     u->opts.done(u->opts.user, request, &end);
     hfsbi_upload_free(u);
 }
@@ -6401,7 +7991,7 @@ static void hfsbi_upload_work(hfsbi_upload *u, hfsb_request *request,
                               hfsbi_upload_state state) {
     u->state = state;
     u->filling = !u->filling;
-    hfsbi_request_work(request, u->opts.tools->walled, hfsbi_upload_run,
+    hfsbi_request_work(request, &u->opts.tools->rights, hfsbi_upload_run,
                        hfsbi_upload_worked, u);
 }
 
@@ -6494,9 +8084,10 @@ HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
     hfsb_buf     *block = &u->block[u->filling];
     (void)user;
     if (hfsb_buf_append(block, piece) != HFSB_OK) {
-        hfsb_reply_error(
-            request, 503, "Out of memory.%s",
-            u->ranged || u->opts.part ? "" : " The file is as it was.");
+        hfsb_reply_error(request, 503, "Out of memory.%s",
+                         u->opts.part ? " Earlier parts may be written."
+                         : u->ranged  ? ""
+                                      : " The file is as it was.");
         u->input = HFSBI_UPLOAD_LOST;
     } else if (u->state != HFSBI_UPLOAD_FILL &&
                block->len >= HFSBI_UPLOAD_BLOCK) {
@@ -6670,9 +8261,9 @@ static void hfsbi_remove_done(void *user, hfsb_request *request) {
     hfsbi_file_op   *op = (hfsbi_file_op *)user;
     hfsb_tool_result result;
     hfsb_status      st;
-    hfsbi_api_report(op->tools, "remove", hfsb_buf_str(&op->path), "",
-                     hfsb_cstr(op->http >= 400 ? op->err.msg : ""), op->began,
-                     0);
+    hfsbi_api_report_request(
+        request, op->tools, "remove", hfsb_buf_str(&op->path), "",
+        hfsb_cstr(op->http >= 400 ? op->err.msg : ""), op->began, 0);
     if (op->http == 200) {
         hfsbi_result_init(&result, &op->path.alloc);
         st = hfsbi_result_ok(&result, "Removed %s", op->path.ptr);
@@ -6687,7 +8278,7 @@ static void hfsbi_files_remove(void *user, hfsb_request *request) {
     const hfsb_tools *tools = (const hfsb_tools *)user;
     hfsbi_file_op    *op = hfsbi_file_op_open(tools, request);
     if (op)
-        hfsbi_request_work(request, tools->walled, hfsbi_remove_run,
+        hfsbi_request_work(request, &tools->rights, hfsbi_remove_run,
                            hfsbi_remove_done, op);
 }
 
@@ -6837,6 +8428,346 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
     return hfsb_server_add(server, &route, err);
 }
 
+/* ---- src/api/open.c ---- */
+/* open.c - /proxy and /open: servers that commands have started.
+
+     ANY  /proxy/PORT/PATH   with the token: for programs
+     POST /api/open          with it, {"port":N} --> {"path":"/open/KEY/"}
+     ANY  /open/KEY/PATH     without: a browser cannot send a field when it
+                             opens a link
+
+   All are relayed to 127.0.0.1:PORT. A key is random and means one port. It is
+   valid until the server stops or is reset, or has a new token, or nobody has
+   used it for 12 hours; of 64 keys the one that was unused for longest gives
+   way. Only digests are kept: a command may be able to read our memory.
+
+   The pages of an inner server are not trusted, yet they come from the origin
+   of our own page, which has the token in its storage. Therefore every reply
+   has a Content-Security-Policy that makes the browser treat it as a page of
+   an origin of its own: it sees neither our storage nor our replies. Its
+   requests to its own server are then such of a foreign page, without Origin
+   or with "null". For /open they are allowed: whoever knows the key may read
+   all replies. That page must not see more than these, so fields by which a
+   reply changes the whole origin are dropped, and no service worker is given
+   out.
+
+   Where commands have no network, or certain ports only, the same holds here:
+   a client that may run commands does not reach more than they do. */
+/* ---- keys ---- */
+
+static void hfsbi_open_digest(hfsb_str key, unsigned char *out) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, key);
+    hfsb_sha256_finish(&sha, out);
+    hfsbi_wipe(&sha, sizeof sha);
+}
+
+static bool hfsbi_key_is_stale(const hfsbi_open_key *k, long long now) {
+    return k->port && k->users == 0 && now - k->used >= HFSBI_OPEN_MS;
+}
+
+/* Finds a key that is valid now, or NULL. */
+static hfsbi_open_key *hfsbi_open_find(hfsbi_api *api, hfsb_str key) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    long long     now = hfsbi_loop_now(api->loop);
+    size_t        i;
+    if (key.len != HFSBI_OPEN_KEY) return NULL;
+    hfsbi_open_digest(key, digest);
+    for (i = 0; i < HFSBI_OPEN_KEYS; i++) {
+        hfsbi_open_key *k = &api->open.keys[i];
+        if (hfsbi_key_is_stale(k, now)) k->port = 0;
+        if (k->port && !memcmp(k->digest, digest, sizeof digest)) return k;
+    }
+    return NULL;
+}
+
+/* The place for another key: a free one, or that of the key that was unused
+   for longest. NULL: all are in use. */
+static hfsbi_open_key *hfsbi_open_room(hfsbi_api *api) {
+    hfsbi_open_key *best = NULL;
+    size_t          i;
+    for (i = 0; i < HFSBI_OPEN_KEYS; i++) {
+        hfsbi_open_key *k = &api->open.keys[i];
+        if (k->users) continue;
+        if (!k->port) return k;
+        if (!best || k->serial < best->serial) best = k;
+    }
+    return best;
+}
+
+static void hfsbi_key_touch(hfsbi_api *api, hfsbi_open_key *k) {
+    k->used = hfsbi_loop_now(api->loop);
+    k->serial = ++api->open.uses;
+}
+
+HFSBI_FN void hfsbi_open_forget(hfsbi_api *api) {
+    size_t i;
+    for (i = 0; i < HFSBI_OPEN_KEYS; i++) api->open.keys[i].port = 0;
+}
+
+/* ---- relaying ---- */
+
+/* Fields that every reply has instead of those of the inner server. */
+static hfsb_status hfsbi_open_guard(hfsb_request *request, bool foreign) {
+    static const struct {
+        const char *name, *value;
+        bool        foreign; /* only for pages of an origin of their own */
+    } list[] = {{"Content-Security-Policy",
+                 "sandbox allow-scripts allow-forms allow-popups allow-modals "
+                 "allow-downloads",
+                 false},
+                {"Referrer-Policy", "no-referrer", false},
+                {"Access-Control-Allow-Origin", "*", true},
+                {"Access-Control-Expose-Headers", "*", true}};
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < sizeof list / sizeof *list; i++)
+        if (foreign || !list[i].foreign)
+            st = hfsb_reply_field(request, list[i].name,
+                                  hfsb_cstr(list[i].value));
+    return st;
+}
+
+/* Fields of replies that concern the whole origin, or were decided above. A
+   browser keeps them for our own pages: where it connects to, what it reports
+   to whom, what it sends, which session or dictionary it has. */
+static const char *const hfsbi_open_drop[] = {
+    "Service-Worker-Allowed",
+    "Referrer-Policy",
+    "Clear-Site-Data",
+    "Strict-Transport-Security",
+    "Public-Key-Pins",
+    "Expect-CT",
+    "Alt-Svc",
+    "NEL",
+    "Report-To",
+    "Reporting-Endpoints",
+    "Accept-CH",
+    "Critical-CH",
+    "Use-As-Dictionary",
+    "Set-Login",
+    "Sec-Session-Registration",
+    "Secure-Session-Registration",
+    "Origin-Agent-Cluster",
+    "Cross-Origin-Resource-Policy",
+    "Cross-Origin-Opener-Policy",
+    "Cross-Origin-Embedder-Policy",
+    "Access-Control-Allow-Origin",
+    "Access-Control-Allow-Credentials",
+    "Access-Control-Allow-Methods",
+    "Access-Control-Allow-Headers",
+    "Access-Control-Expose-Headers",
+    "Access-Control-Max-Age",
+    NULL};
+
+/* Passes a request on to a port. */
+static void hfsbi_open_relay(hfsbi_api *api, hfsb_request *request,
+                             hfsbi_relay_opts *opts, bool foreign) {
+    /* a browser's words about an origin that the inner server does not know */
+    static const char *const hide[] = {"Origin", "Sec-Fetch-Site", NULL};
+    const hfsb_http_head    *head = hfsb_request_head(request);
+    opts->prefix = hfsbi_relay_prefix(head->path, 2);
+    opts->hide = hide;
+    opts->drop = hfsbi_open_drop;
+    opts->rebase = true;
+    if (hfsbi_open_guard(request, foreign) != HFSB_OK)
+        hfsb_reply_error(request, 503, "Out of memory.");
+    else if (hfsb_http_field_find(head, "Service-Worker").ptr)
+        hfsb_reply_error(request, 403,
+                         "A service worker would see all pages of this "
+                         "server.");
+    else if (!hfsbi_confine_reaches(hfsb_tools_confine(api->tools),
+                                    opts->port))
+        hfsb_reply_error(request, 403,
+                         "Commands may not use port %u of this machine (--net)"
+                         ", so it is not relayed either.",
+                         opts->port);
+    else {
+        hfsbi_relay_start(request, opts);
+        return;
+    }
+    if (opts->done) opts->done(opts->user);
+}
+
+static void hfsbi_proxy_begin(void *user, hfsb_request *request) {
+    hfsb_str           text = hfsb_request_part(request, 0);
+    hfsbi_relay_opts   opts = HFSB_INIT;
+    unsigned long long port = 0;
+    if (hfsbi_read_decimal(text, 65535, &port) != text.len || !port) {
+        hfsb_reply_error(request, 404, "A port is a number up to 65535.");
+        return;
+    }
+    opts.port = (unsigned)port;
+    hfsbi_open_relay((hfsbi_api *)user, request, &opts, false);
+}
+
+/* ---- /open/KEY ---- */
+
+static hfsbi_api *hfsbi_open_api(hfsbi_face *face) {
+    return (hfsbi_api *)(void *)((char *)face -
+                                 offsetof(hfsbi_api, open.face));
+}
+
+static bool hfsbi_open_trusts(hfsbi_face *face, hfsb_request *request) {
+    return hfsbi_open_find(hfsbi_open_api(face),
+                           hfsb_request_part(request, 0)) != NULL;
+}
+
+static void hfsbi_open_refuse(hfsbi_face *face, hfsb_request *request,
+                              int status, hfsb_str message) {
+    hfsb_buf detail = HFSB_INIT;
+    detail.alloc = hfsbi_open_api(face)->alloc;
+    if (status == face->denied)
+        message = HFSB_LIT("This address is not valid, or no longer.");
+    hfsbi_json_put_quoted(&detail, message);
+    if (detail.status == HFSB_OK)
+        hfsbi_reply_detail(request, status, hfsb_buf_str(&detail), message);
+    else hfsb_reply_abort(request);
+    hfsb_buf_free(&detail);
+}
+
+/* Answers the question of a browser whether a page of another origin may send
+   such a request; true if it is one. */
+static bool hfsbi_open_preflight(hfsb_request *request) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              method, fields;
+    method = hfsb_http_field_find(head, "Access-Control-Request-Method");
+    fields = hfsb_http_field_find(head, "Access-Control-Request-Headers");
+    if (!method.len || !hfsb_str_equal(head->method, HFSB_LIT("OPTIONS")))
+        return false;
+    (void)hfsb_reply_field(request, "Access-Control-Allow-Origin",
+                           HFSB_LIT("*"));
+    (void)hfsb_reply_field(request, "Access-Control-Allow-Methods", method);
+    if (fields.len)
+        (void)hfsb_reply_field(request, "Access-Control-Allow-Headers",
+                               fields);
+    hfsb_reply(request, 204, "", HFSB_LIT(""));
+    return true;
+}
+
+static void hfsbi_open_done(void *user) {
+    hfsbi_open_key *k = (hfsbi_open_key *)user;
+    k->users--;
+    hfsbi_key_touch(k->api, k);
+}
+
+static void hfsbi_open_begin(void *user, hfsb_request *request) {
+    hfsbi_api       *api = (hfsbi_api *)user;
+    hfsbi_relay_opts opts = HFSB_INIT;
+    hfsbi_open_key  *k = hfsbi_open_find(api, hfsb_request_part(request, 0));
+    if (!k) {
+        hfsb_reply_error(request, 404, "Not Found");
+        return;
+    }
+    hfsbi_key_touch(api, k);
+    if (hfsbi_open_preflight(request)) return;
+    k->users++;
+    opts.port = k->port;
+    opts.done = hfsbi_open_done;
+    opts.user = k;
+    hfsbi_open_relay(api, request, &opts, true);
+}
+
+/* ---- POST /api/open ---- */
+
+/* Reads {"port":N}. 200, or the status of a refusal with *err. */
+static int hfsbi_open_read(hfsbi_api *api, hfsb_request *request,
+                           unsigned *port, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st;
+    long long     n;
+    if (!hfsbi_request_is_json(request)) {
+        hfsbi_fail(err, HFSB_ARG, 0,
+                   "The body must be JSON, with Content-Type: "
+                   "application/json.");
+        return 415;
+    }
+    doc.alloc = api->alloc;
+    st = hfsb_json_parse(hfsb_request_body(request), NULL, &doc, err);
+    if (st != HFSB_OK) return st == HFSB_NOMEM ? 503 : 400;
+    n = hfsb_json_int(hfsb_json_get(doc.root, "port"), 0);
+    hfsb_json_free(&doc);
+    *port = n > 0 && n <= 65535 ? (unsigned)n : 0;
+    if (*port) return 200;
+    hfsbi_fail(err, HFSB_ARG, 0, "port must be a number from 1 to 65535.");
+    return 422;
+}
+
+/* Makes a key for a port. */
+static int hfsbi_open_make(hfsbi_api *api, unsigned port,
+                           char text[HFSBI_OPEN_KEY + 1], hfsb_err *err) {
+    hfsbi_open_key *k = hfsbi_open_room(api);
+    if (!hfsbi_confine_reaches(hfsb_tools_confine(api->tools), port)) {
+        hfsbi_fail(err, HFSB_REFUSED, 0,
+                   "Commands may not use port %u of this machine (--net), so "
+                   "it is not relayed either.",
+                   port);
+        return 403;
+    }
+    if (!k || !hfsbi_random_hex(text, HFSBI_OPEN_KEY)) {
+        hfsbi_fail(err, HFSB_LIMIT, 0,
+                   k ? "The system has no random numbers."
+                     : "All addresses are in use.");
+        return 503;
+    }
+    hfsbi_open_digest(hfsb_str_make(text, HFSBI_OPEN_KEY), k->digest);
+    k->api = api;
+    k->port = port;
+    hfsbi_key_touch(api, k);
+    return 200;
+}
+
+static void hfsbi_open_post(void *user, hfsb_request *request) {
+    hfsbi_api *api = (hfsbi_api *)user;
+    hfsb_err   err = HFSB_INIT;
+    unsigned   port = 0;
+    char       key[HFSBI_OPEN_KEY + 1], body[HFSBI_OPEN_KEY + 40];
+    int        n, status = hfsbi_open_read(api, request, &port, &err);
+    if (status == 200) status = hfsbi_open_make(api, port, key, &err);
+    (void)snprintf(body, sizeof body, "127.0.0.1:%u", port);
+    hfsbi_api_report(api->tools, "open", hfsb_cstr(body), "",
+                     hfsb_cstr(status == 200 ? "" : err.msg), hfsb_clock_ms(),
+                     0);
+    if (status != 200) {
+        hfsb_reply_error(request, status, "%s", err.msg);
+        return;
+    }
+    n = snprintf(body, sizeof body, "{\"path\":\"/open/%s/\"}", key);
+    (void)hfsb_reply_field(request, "Cache-Control", HFSB_LIT("no-store"));
+    hfsb_reply(request, 200, "application/json",
+               hfsb_str_make(body, n > 0 ? (size_t)n : 0));
+    hfsbi_wipe(key, sizeof key);
+    hfsbi_wipe(body, sizeof body);
+}
+
+HFSBI_FN hfsb_status hfsbi_open_add(hfsbi_api *api, hfsb_err *err) {
+    hfsb_route  post = HFSB_INIT;
+    hfsbi_face *face = &api->open.face;
+    hfsb_status st;
+    face->guard = HFSBI_FACE_PATH;
+    face->denied = 404; /* as if there were no such page */
+    face->trusts = hfsbi_open_trusts;
+    face->refuse = hfsbi_open_refuse;
+    post.method = "POST";
+    post.path = "/api/open";
+    post.fn = hfsbi_open_post;
+    post.user = api;
+    post.max_body = HFSBI_API_SMALL;
+    st = hfsb_server_add(api->server, &post, err);
+    if (st == HFSB_OK)
+        st = hfsbi_relay_add(api->server, NULL,
+                             "/proxy/*"
+                             "/**",
+                             hfsbi_proxy_begin, api, err);
+    if (st == HFSB_OK)
+        st = hfsbi_relay_add(api->server, face,
+                             "/open/*"
+                             "/**",
+                             hfsbi_open_begin, api, err);
+    return st;
+}
+
 /* ---- src/api/init.c ---- */
 /* init.c - POST /init: what a server learns after its start.
 
@@ -6848,7 +8779,15 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
 
    The variables are for all commands from then on, the working directory for
    all relative paths. All of it is set, or nothing. A caller that lost the
-   reply may repeat the request: who knows the token may do it again. */
+   reply may repeat the request: who knows the token may do it again.
+
+   A web page must not be the first caller. Where the server listens for
+   everyone it cannot know its own names, so here every request that a browser
+   makes for a page is refused (hfsbi_request_is_direct()), and so is a body
+   that is not declared as JSON, which a page could send without asking.
+
+   The token is in the body alone: the buffer of that is as long as it may get
+   from the start, the JSON is parsed in place, and all of it is wiped. */
 /* The body of a request. */
 typedef struct hfsbi_init {
     hfsb_json_doc doc;
@@ -6888,10 +8827,12 @@ static hfsb_status hfsbi_init_read_member(hfsbi_init           *x,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_init_read(hfsbi_init *x, hfsb_str body,
+static hfsb_status hfsbi_init_read(hfsbi_init *x, hfsb_buf *body,
                                    hfsb_err *err) {
     hfsb_json_iter it;
-    hfsb_status    st = hfsb_json_parse(body, NULL, &x->doc, err);
+    char           none[1] = "";
+    hfsb_status    st = hfsb_json_parse_in_place(body->ptr ? body->ptr : none,
+                                              body->len, NULL, &x->doc, err);
     if (st != HFSB_OK) return st;
     if (hfsb_json_type_of(x->doc.root) != HFSB_JSON_OBJECT)
         return hfsbi_init_fail(err, "The body must be a JSON object.");
@@ -6922,8 +8863,9 @@ static hfsb_status hfsbi_init_set(hfsbi_api *api, hfsbi_init *x,
         memset(&x->env, 0, sizeof x->env);
         x->env.alloc = group->env.alloc;
     }
-    return x->token.ptr ? hfsbi_server_set_token(api->server, x->token, err)
-                        : HFSB_OK;
+    if (!x->token.ptr) return HFSB_OK;
+    if (!hfsbi_server_token_is(api->server, x->token)) hfsbi_open_forget(api);
+    return hfsbi_server_set_token(api->server, x->token, err);
 }
 
 /* The first caller must bring a token; a later one must have it. */
@@ -6937,16 +8879,15 @@ static int hfsbi_init_status(hfsbi_api *api, hfsb_request *request,
                : 401;
 }
 
-HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
-    hfsbi_api  *api = (hfsbi_api *)user;
+/* Does what the body asks for, and replies. */
+static void hfsbi_init_answer(hfsbi_api *api, hfsb_request *request,
+                              hfsb_buf *body) {
     hfsbi_init  x = HFSB_INIT;
     hfsb_err    err = HFSB_INIT;
-    hfsb_buf    body = HFSB_INIT; /* ours, to be wiped */
     hfsb_status st;
     int         status;
-    x.doc.alloc = x.env.alloc = body.alloc = api->alloc;
-    hfsbi_request_take_body(request, &body);
-    st = hfsbi_init_read(&x, hfsb_buf_str(&body), &err);
+    x.doc.alloc = x.env.alloc = api->alloc;
+    st = hfsbi_init_read(&x, body, &err);
     status = hfsbi_init_status(api, request, &x);
     if (status == 401)
         hfsb_reply_error(request, 401,
@@ -6969,8 +8910,269 @@ HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
         hfsb_clock_ms(), 0);
     hfsb_json_free(&x.doc);
     hfsb_buf_free(&x.env);
-    if (body.ptr) hfsbi_wipe(body.ptr, body.len);
+}
+
+HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
+    hfsbi_api *api = (hfsbi_api *)user;
+    hfsb_buf   body = HFSB_INIT; /* ours, to be wiped */
+    body.alloc = api->alloc;
+    hfsbi_request_take_body(request, &body);
+    if (hfsbi_request_is_direct(request)) {
+        if (hfsbi_request_is_json(request))
+            hfsbi_init_answer(api, request, &body);
+        else
+            hfsb_reply_error(request, 415,
+                             "The body must be JSON, with Content-Type: "
+                             "application/json.");
+    }
+    if (body.ptr) hfsbi_wipe(body.ptr, body.cap);
     hfsb_buf_free(&body);
+}
+
+/* ---- src/api/reset.c ---- */
+/* reset.c - POST /reset: a server is made ready for its next user.
+
+     KILLING    the kill tool asks every command to end, with its grace
+     SWEEPING   what commands left running is killed, until none is found
+     RESTORING  in a pool thread: the first checkpoint, or empty roots
+     the reply
+
+   A command that is started meanwhile is killed too, or sees the files of
+   before or after. Output of commands, addresses of /open and the plan are
+   forgotten; the journal stays.
+
+   A client that goes away changes nothing: half a reset would leave the next
+   user with files of the last one. Only a server that ends gives it up, before
+   RESTORING. */
+enum {
+    HFSBI_RESET_SWEEPS = 200, /* of a process that forks all the time */
+    HFSBI_RESET_PAUSE = 5     /* ms between two */
+};
+
+typedef enum hfsbi_reset_state {
+    HFSBI_RESET_KILLING,
+    HFSBI_RESET_SWEEPING,
+    HFSBI_RESET_RESTORING
+} hfsbi_reset_state;
+
+struct hfsbi_reset {
+    hfsbi_task        task; /* first: its functions cast it back */
+    hfsbi_reset      *next; /* in api->resets */
+    hfsbi_api        *api;
+    hfsb_request     *request; /* NULL: its client is gone */
+    hfsbi_reset_state state;
+    bool              empty; /* remove all files */
+    hfsb_call        *kill;
+    hfsbi_timer       timer;
+    int               sweeps;
+    hfsb_buf          reply;
+    hfsb_status       status;
+};
+
+static void hfsbi_reset_free(hfsbi_reset *x) {
+    hfsb_alloc    alloc = x->api->alloc;
+    hfsbi_reset **link = &x->api->resets;
+    while (*link && *link != x) link = &(*link)->next;
+    if (*link) *link = x->next;
+    hfsbi_loop_timer_clear(x->api->loop, &x->timer);
+    hfsb_call_close(x->kill);
+    hfsb_buf_free(&x->reply);
+    hfsbi_array_free(&alloc, x, 1, sizeof *x);
+}
+
+/* ---- RESTORING ---- */
+
+static void hfsbi_reset_undo(hfsbi_reset *x, hfsb_tool_result *result) {
+    x->status = hfsb_tools_call_text(
+        x->api->tools, HFSB_LIT("undo"),
+        HFSB_LIT("{\"to\":\"first\",\"force\":true}"), NULL, result);
+}
+
+/* Removes all that is in the roots, as far as possible. */
+static void hfsbi_reset_empty(hfsbi_reset *x, hfsb_tool_result *result) {
+    const hfsb_root   *root = x->api->tools->place;
+    hfsbi_remove_opts  opts = HFSB_INIT;
+    hfsb_err           err = HFSB_INIT, first = HFSB_INIT;
+    long long          began = hfsb_clock_ms();
+    unsigned long long all = 0, removed;
+    opts.tree = opts.force = true;
+    hfsbi_result_init(result, &x->api->alloc);
+    for (; root; root = hfsb_root_next(root)) {
+        hfsb_status st = hfsbi_path_remove_all(
+            x->api->tools->place, hfsb_root_path(root), &opts, &removed, &err);
+        if (st != HFSB_OK && first.code == HFSB_OK) first = err;
+        all += removed;
+    }
+    result->success = first.code == HFSB_OK;
+    hfsb_buf_printf(&result->output, "Removed %llu file(s) and folder(s).",
+                    all);
+    hfsb_buf_append(&result->error, hfsb_cstr(first.msg));
+    x->status = result->output.status;
+    if (x->status == HFSB_OK) x->status = result->error.status;
+    hfsbi_api_report(x->api->tools, "reset", HFSB_LIT(""), "",
+                     hfsb_buf_str(&result->error), began, 0);
+}
+
+static void hfsbi_reset_run(hfsbi_task *task) {
+    hfsbi_reset     *x = (hfsbi_reset *)(void *)task;
+    hfsb_tool_result result;
+    if (x->empty) hfsbi_reset_empty(x, &result);
+    else hfsbi_reset_undo(x, &result);
+    if (x->status == HFSB_OK)
+        x->status = hfsb_tool_result_write(&result, &x->reply, NULL);
+    hfsb_tool_result_free(&result);
+}
+
+/* Forgets what the last user has left here. Called at both ends: an agent
+   may send more of it while its commands are being ended. */
+static void hfsbi_reset_forget(hfsbi_api *api) {
+    hfsbi_open_forget(api);
+    hfsbi_plan_free(&hfsbi_server_group(api->server)->plan);
+}
+
+static void hfsbi_reset_ran(hfsbi_task *task) {
+    hfsbi_reset *x = (hfsbi_reset *)(void *)task;
+    hfsbi_reset_forget(x->api);
+    if (x->request && x->status == HFSB_OK)
+        hfsbi_reply_take(x->request, 200, "application/json", &x->reply);
+    else if (x->request) hfsb_reply_error(x->request, 503, "Out of memory.");
+    hfsbi_reset_free(x);
+}
+
+/* ---- KILLING, SWEEPING ---- */
+
+static void hfsbi_reset_sweep(hfsbi_timer *timer) {
+    hfsbi_reset *x =
+        (hfsbi_reset *)(void *)((char *)timer - offsetof(hfsbi_reset, timer));
+    hfsb_call_close(x->kill); /* it refers to jobs */
+    x->kill = NULL;
+    if (hfsbi_tools_end_all(x->api->tools) &&
+        x->sweeps++ < HFSBI_RESET_SWEEPS) {
+        hfsbi_loop_timer(x->api->loop, timer,
+                         hfsb_clock_ms() + HFSBI_RESET_PAUSE);
+        return;
+    }
+    x->state = HFSBI_RESET_RESTORING;
+    x->task.rights = x->api->tools->rights;
+    hfsbi_loop_work(x->api->loop, &x->task);
+}
+
+static void hfsbi_reset_look(void *user) {
+    hfsbi_reset *x = (hfsbi_reset *)user;
+    if (x->state != HFSBI_RESET_KILLING || !hfsb_call_done(x->kill)) return;
+    x->state = HFSBI_RESET_SWEEPING;
+    hfsbi_loop_timer(x->api->loop, &x->timer, hfsb_clock_ms());
+}
+
+static void hfsbi_reset_gone(void *user, hfsb_request *request) {
+    hfsbi_reset *x = (hfsbi_reset *)user;
+    (void)request;
+    x->request = NULL;
+}
+
+HFSBI_FN void hfsbi_resets_end(hfsbi_api *api) {
+    hfsbi_reset *x = api->resets, *next;
+    for (; x; x = next) {
+        next = x->next;
+        if (!x->request && x->state != HFSBI_RESET_RESTORING)
+            hfsbi_reset_free(x);
+    }
+}
+
+/* ---- the request ---- */
+
+/* Reads the body, if there is one; false when that was refused. */
+static bool hfsbi_reset_read(hfsb_request *request, const hfsb_alloc *alloc,
+                             bool *empty) {
+    hfsb_str       body = hfsb_request_body(request);
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
+    hfsb_err       err = HFSB_INIT;
+    bool           ok = true;
+    if (!body.len) return true;
+    if (!hfsbi_request_is_json(request)) {
+        hfsb_reply_error(request, 415,
+                         "The body must be JSON, with Content-Type: "
+                         "application/json.");
+        return false;
+    }
+    doc.alloc = *alloc;
+    if (hfsb_json_parse(body, NULL, &doc, &err) != HFSB_OK) {
+        hfsb_reply_error(request, err.code == HFSB_NOMEM ? 503 : 422, "%s",
+                         err.msg);
+        return false;
+    }
+    it = hfsb_json_begin(doc.root);
+    ok = hfsb_json_type_of(doc.root) == HFSB_JSON_OBJECT;
+    while (ok && hfsb_json_next(&it)) {
+        ok = hfsb_str_equal(it.key, HFSB_LIT("empty")) &&
+             hfsb_json_type_of(it.value) == HFSB_JSON_BOOL;
+        *empty = hfsb_json_bool(it.value, false);
+    }
+    if (!ok)
+        hfsb_reply_error(request, 422,
+                         "Send nothing, {}, or {\"empty\":true}.");
+    hfsb_json_free(&doc);
+    return ok;
+}
+
+/* False when it was refused. */
+static bool hfsbi_reset_is_possible(const hfsb_tools *tools, bool empty,
+                                    hfsb_request *request) {
+    if (empty && !hfsb_root_path(tools->place).len)
+        hfsb_reply_error(request, 409,
+                         "There is no folder to empty: start the server with "
+                         "--root DIR.");
+    else if (!empty && !tools->history)
+        hfsb_reply_error(request, 409,
+                         "There are no checkpoints: start the server with "
+                         "--checkpoints on, or send {\"empty\":true} to "
+                         "remove all files in its roots.");
+    else return true;
+    return false;
+}
+
+/* Makes the object and the call of kill; NULL without memory. */
+static hfsbi_reset *hfsbi_reset_new(hfsbi_api *api, hfsb_request *request,
+                                    bool empty) {
+    const hfsbi_tool *kill = hfsbi_tool_find(HFSB_LIT("kill"));
+    hfsbi_reset *x = (hfsbi_reset *)hfsbi_array(&api->alloc, 1, sizeof *x);
+    if (!x) return NULL;
+    memset(x, 0, sizeof *x);
+    x->api = api;
+    x->request = request;
+    x->empty = empty;
+    x->timer.fn = hfsbi_reset_sweep;
+    x->task.run = hfsbi_reset_run;
+    x->task.done = hfsbi_reset_ran;
+    x->reply.alloc = api->alloc;
+    if (hfsbi_call_prepare(api->tools, kill, NULL, NULL, &x->kill) ==
+        HFSB_OK) {
+        x->next = api->resets;
+        api->resets = x;
+        return x;
+    }
+    hfsbi_reset_free(x);
+    return NULL;
+}
+
+HFSBI_FN void hfsbi_reset_post(void *user, hfsb_request *request) {
+    hfsbi_api   *api = (hfsbi_api *)user;
+    bool         empty = false;
+    hfsbi_reset *x;
+    if (!hfsbi_reset_read(request, &api->alloc, &empty) ||
+        !hfsbi_reset_is_possible(api->tools, empty, request))
+        return;
+    x = hfsbi_reset_new(api, request, empty);
+    if (!x) {
+        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
+        return;
+    }
+    hfsbi_reset_forget(api);
+    hfsb_request_on_gone(request, hfsbi_reset_gone, x);
+    hfsbi_call_start(x->kill);
+    if (hfsb_call_done(x->kill)) hfsbi_reset_look(x);
+    else hfsbi_call_listen(x->kill, hfsbi_reset_look, x);
 }
 
 /* ---- src/api/events.c ---- */
@@ -7190,9 +9392,27 @@ HFSBI_FN void hfsbi_news_end(hfsbi_api *api) {
 
 /* ---- events of the API itself ---- */
 
+/* The page names itself, so that a person who looks at files is not taken for
+   the agent. */
+HFSBI_FN const char *hfsbi_request_who(const hfsb_request *request) {
+    hfsb_str who =
+        hfsb_http_field_find(hfsb_request_head(request), "X-Hfsb-Who");
+    return hfsb_str_equal(who, HFSB_LIT("page")) ? "page" : NULL;
+}
+
 HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
                                hfsb_str path, const char *job, hfsb_str error,
                                long long began, unsigned long long bytes) {
+    hfsbi_api_report_request(NULL, tools, tool, path, job, error, began,
+                             bytes);
+}
+
+HFSBI_FN void hfsbi_api_report_request(const hfsb_request *request,
+                                       const hfsb_tools   *tools,
+                                       const char *tool, hfsb_str path,
+                                       const char *job, hfsb_str error,
+                                       long long          began,
+                                       unsigned long long bytes) {
     hfsbi_brief      brief = HFSB_INIT;
     hfsb_tool_result result;
     hfsbi_event      e = HFSB_INIT;
@@ -7202,7 +9422,8 @@ HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
     hfsbi_result_init(&result, &tools->alloc);
     result.success = !error.len;
     hfsb_buf_append(&result.error, error);
-    e.who = tools->who;
+    e.who = request ? hfsbi_request_who(request) : NULL;
+    if (!e.who) e.who = tools->who;
     e.tool = tool;
     e.brief = &brief;
     e.result = &result;
@@ -7230,6 +9451,10 @@ static const hfsbi_param hfsbi_events_params[] = {
                       limit, NULL, 1, HFSBI_EVENTS_LIMIT, HFSBI_EVENTS_PRESET,
                       "1 or more"),
     HFSBI_PARAM_END};
+
+HFSBI_FN const hfsbi_param *hfsbi_events_query_params(void) {
+    return hfsbi_events_params;
+}
 
 /* Builds the arguments from the query, as texts: numbers are accepted so.
    Last-Event-ID, which a stream sends when it connects again, counts more than
@@ -7325,6 +9550,2140 @@ HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request) {
     hfsb_json_free(&doc);
 }
 
+/* ---- src/api/raw.c ---- */
+/* raw.c - /api/jobs/ID/raw: the output of a command as it came, with its
+   colours, for people who watch.
+
+     GET --> what is kept --> more as it comes --> the end of the command
+                 |                    |
+                 +-- the client goes, or the job is forgotten --> freed
+
+   A command never waits for those who watch it. What a slow client has no room
+   for is skipped but for its last lines, and a line in brackets before these
+   says how much: a watcher always sees the end. Other clients read the same
+   command in other ways: see /api/jobs/ID/output. */
+enum {
+    HFSBI_RAW_TAKE = 16384,          /* bytes of one piece */
+    HFSBI_RAW_BACKLOG = 1024 * 1024, /* most unsent bytes of one client */
+    HFSBI_RAW_LAST = 32768,          /* of those skipped that are kept */
+    HFSBI_RAW_LOOK_MS = 2000         /* interval of looks at the feed */
+};
+
+typedef struct hfsbi_raw {
+    hfsbi_timer        timer; /* first: its function casts it back */
+    hfsbi_feed_reader  reader;
+    hfsbi_api         *api;
+    hfsb_request      *request;
+    unsigned long long missed; /* bytes that were skipped, to report, */
+    hfsb_buf           last;   /* and those that follow, the newest */
+} hfsbi_raw;
+
+static void hfsbi_raw_free(hfsbi_raw *raw) {
+    hfsbi_loop_timer_clear(raw->api->loop, &raw->timer);
+    hfsbi_feed_detach(&raw->reader);
+    hfsb_buf_free(&raw->last);
+    hfsbi_array_free(&raw->api->alloc, raw, 1, sizeof *raw);
+}
+
+static void hfsbi_raw_gone(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_raw_free((hfsbi_raw *)user);
+}
+
+/* Skips all of what is kept, or up to a new line within its last bytes. */
+static void hfsbi_raw_drop(hfsbi_raw *raw, size_t keep) {
+    hfsb_str kept = hfsb_buf_str(&raw->last), end;
+    size_t   line, from = kept.len > keep ? kept.len - keep : 0;
+    end = hfsb_str_slice(kept, from, kept.len);
+    line = from ? hfsb_str_find_byte(end, '\n') : HFSB_NPOS;
+    if (line != HFSB_NPOS) from += line + 1;
+    raw->missed += from;
+    if (from) memmove(raw->last.ptr, raw->last.ptr + from, kept.len - from);
+    hfsb_buf_truncate(&raw->last, kept.len - from);
+}
+
+/* There is no room for these bytes now. */
+static void hfsbi_raw_skip(hfsbi_raw *raw, hfsb_str bytes) {
+    if (raw->last.len > 2 * HFSBI_RAW_LAST)
+        hfsbi_raw_drop(raw, HFSBI_RAW_LAST);
+    if (hfsb_buf_append(&raw->last, bytes) == HFSB_OK) return;
+    hfsbi_raw_drop(raw, 0);
+    hfsb_buf_free(&raw->last);
+    raw->missed += bytes.len;
+}
+
+static void hfsbi_raw_report_missed(hfsbi_raw *raw) {
+    char note[80];
+    if (raw->missed) hfsbi_raw_drop(raw, HFSBI_RAW_LAST);
+    if (raw->missed) {
+        (void)snprintf(note, sizeof note, "\n[%llu bytes skipped]\n",
+                       raw->missed);
+        (void)hfsb_reply_write(raw->request, hfsb_cstr(note));
+    }
+    if (raw->last.len)
+        (void)hfsb_reply_write(raw->request, hfsb_buf_str(&raw->last));
+    raw->missed = 0;
+    hfsb_buf_free(&raw->last);
+}
+
+/* The client has read all: what was kept for it need not wait for more. */
+static void hfsbi_raw_drained(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_raw_report_missed((hfsbi_raw *)user);
+}
+
+static void hfsbi_raw_end(hfsbi_raw *raw) {
+    hfsbi_raw_report_missed(raw);
+    hfsb_reply_end(raw->request);
+    hfsbi_raw_free(raw);
+}
+
+/* Takes all that there is: a feed that is read slowly would hold the programs
+   of other protocols. False when the stream has ended, and is freed. */
+static bool hfsbi_raw_pump(hfsbi_raw *raw) {
+    hfsbi_feed_event event;
+    char             bytes[HFSBI_RAW_TAKE];
+    while (hfsbi_feed_take(&raw->reader, bytes, sizeof bytes, &event)) {
+        if (event.kind == HFSBI_FEED_EXITED) {
+            hfsbi_raw_end(raw);
+            return false;
+        }
+        if (event.gone_bytes) hfsbi_raw_drop(raw, 0);
+        raw->missed += event.gone_bytes;
+        if (hfsb_reply_waiting(raw->request) > HFSBI_RAW_BACKLOG) {
+            hfsbi_raw_skip(raw, event.bytes);
+        } else if (event.bytes.len) {
+            hfsbi_raw_report_missed(raw);
+            (void)hfsb_reply_write(raw->request, event.bytes);
+        }
+    }
+    return true;
+}
+
+static void hfsbi_raw_news(void *user) {
+    (void)hfsbi_raw_pump((hfsbi_raw *)user);
+}
+
+/* The job may have been forgotten, which nobody reports. */
+static void hfsbi_raw_look(hfsbi_timer *timer) {
+    hfsbi_raw *raw = (hfsbi_raw *)(void *)timer;
+    if (!raw->reader.feed) hfsbi_raw_end(raw);
+    else
+        hfsbi_loop_timer(raw->api->loop, timer,
+                         hfsb_clock_ms() + HFSBI_RAW_LOOK_MS);
+}
+
+static void hfsbi_raw_begin(hfsbi_raw *raw, hfsbi_feed *feed) {
+    hfsb_request *request = raw->request;
+    raw->timer.fn = hfsbi_raw_look;
+    raw->reader.on_news = hfsbi_raw_news;
+    raw->reader.user = raw;
+    (void)hfsb_reply_field(request, "X-Accel-Buffering", HFSB_LIT("no"));
+    (void)hfsb_reply_field(request, "Cache-Control", HFSB_LIT("no-store"));
+    hfsb_request_on_gone(request, hfsbi_raw_gone, raw);
+    hfsb_reply_on_drained(request, hfsbi_raw_drained, raw);
+    hfsb_reply_begin(request, 200, "application/octet-stream");
+    hfsbi_feed_attach(feed, &raw->reader, 0);
+    if (hfsb_str_equal(hfsb_request_head(request)->method, HFSB_LIT("HEAD")))
+        hfsbi_raw_end(raw);
+    else if (hfsbi_raw_pump(raw)) hfsbi_raw_look(&raw->timer);
+}
+
+HFSBI_FN void hfsbi_raw_get(void *user, hfsb_request *request) {
+    hfsbi_api  *api = (hfsbi_api *)user;
+    hfsbi_raw  *raw = (hfsbi_raw *)hfsbi_array(&api->alloc, 1, sizeof *raw);
+    hfsbi_feed *feed = NULL;
+    hfsbi_job  *job;
+    if (!raw) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    memset(raw, 0, sizeof *raw);
+    raw->api = api;
+    raw->request = request;
+    raw->last.alloc = api->alloc;
+    hfsbi_loop_lock(api->loop);
+    job = hfsbi_jobs_find(api->tools, hfsb_request_part(request, 0));
+    if (job) feed = job->feed ? job->feed : job->tap;
+    if (feed) hfsbi_raw_begin(raw, feed);
+    hfsbi_loop_unlock(api->loop);
+    if (feed) return;
+    hfsbi_array_free(&api->alloc, raw, 1, sizeof *raw);
+    hfsb_reply_error(request, 404,
+                     job ? "The output of this job is kept as text only: "
+                           "/api/jobs/ID/output."
+                         : "No such job.");
+}
+
+/* ---- src/api/exec.c ---- */
+/* exec.c - /api/exec: a program, byte for byte, over a WebSocket.
+
+     GET /api/exec                          Sec-WebSocket-Protocol: hfsb-exec
+       client, first     {"argv":["tar","x"],"work_dir":"src"}
+       client, then      binary: standard input; {"eof":true}: its end;
+                         {"cols":100,"rows":30}, {"signal":2}
+       server            {"pid":4711}; binary: a byte 1 (output, or all of a
+                         terminal) or 2 (errors), then bytes;
+       server, last      {"exit_code":0,"signal":0,"timed_out":false}, or
+                         {"error":"...","code":"not_found"}; then it closes
+
+   Without argv and `command` the program is the shell of the commands, and with
+   cols and rows it has a terminal: `hfsb shell` and the page open one. It is a program as those of the dialects
+   (program.c): one of the jobs, confined like all of them, with its place in
+   the journal.
+
+     open --> SPEC --first message--> STARTING --on_start--> RUNNING --+
+                |                         |                     |      | exit
+                +---- the client goes: the program is killed ---+--> ENDED
+
+   Neither side buffers without limit. A client that reads slowly holds the
+   program, since its feed has a limit; while the program does not read, what
+   the client has sent waits here, and no more is read from it. */
+enum {
+    HFSBI_EXEC_TAKE = 32768,      /* bytes of output in one message */
+    HFSBI_EXEC_FULL = 512 * 1024, /* unsent bytes that hold the program */
+    HFSBI_EXEC_NOTE = 1 << 20,    /* longest text message */
+    HFSBI_EXEC_GIVE = 256 * 1024, /* bytes of input given at once */
+    HFSBI_EXEC_SILENCE_MS = 30000
+};
+
+typedef enum hfsbi_exec_state {
+    HFSBI_EXEC_SPEC,
+    HFSBI_EXEC_STARTING,
+    HFSBI_EXEC_RUNNING,
+    HFSBI_EXEC_ENDED /* the last message is sent */
+} hfsbi_exec_state;
+
+typedef struct hfsbi_exec {
+    hfsbi_api        *api;
+    hfsbi_websocket  *socket;
+    hfsbi_exec_state  state;
+    hfsbi_job        *job; /* held; NULL before STARTING */
+    hfsbi_feed_reader reader;
+    hfsbi_job_writer  writer; /* waits until the program takes input */
+    hfsb_buf          note;   /* a text message, as far as it has come */
+    hfsb_buf          input;  /* for the program ... */
+    size_t            given;  /* ... of which it has so many bytes */
+    bool              eof;    /* the input ends after these */
+    bool              paused;
+} hfsbi_exec;
+
+/* ---- to the client ---- */
+
+static void hfsbi_exec_end(hfsbi_exec *x, hfsb_buf *last) {
+    x->state = HFSBI_EXEC_ENDED;
+    hfsbi_program_forget_room(&x->writer);
+    if (last->status == HFSB_OK)
+        (void)hfsbi_websocket_send(x->socket, true, hfsb_buf_str(last));
+    hfsb_buf_free(last);
+    hfsbi_websocket_close(x->socket, 1000, HFSB_LIT(""));
+}
+
+static void hfsbi_exec_fail(hfsbi_exec *x, hfsb_status st, const char *why) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = x->api->alloc;
+    hfsb_buf_append(&text, HFSB_LIT("{\"error\":"));
+    hfsbi_json_put_quoted(&text, hfsb_cstr(why));
+    hfsb_buf_printf(&text, ",\"code\":\"%s\"}",
+                    st == HFSB_NOT_FOUND ? "not_found"
+                    : st == HFSB_DENIED  ? "denied"
+                    : st == HFSB_ARG     ? "invalid"
+                                         : "failed");
+    hfsbi_exec_end(x, &text);
+}
+
+static void hfsbi_exec_exit(hfsbi_exec *x, const hfsbi_feed_exit *end) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = x->api->alloc;
+    hfsb_buf_printf(&text, "{\"exit_code\":%d,\"signal\":%d,\"timed_out\":%s}",
+                    end->end == HFSB_PROC_EXITED ? end->exit_code : -1,
+                    end->end == HFSB_PROC_SIGNALED ? end->signal : 0,
+                    x->job->end.timed_out ? "true" : "false");
+    hfsbi_exec_end(x, &text);
+}
+
+/* Sends output as long as the client takes it. */
+static void hfsbi_exec_pump(hfsbi_exec *x) {
+    hfsbi_feed_event event;
+    char             bytes[1 + HFSBI_EXEC_TAKE];
+    if (x->state != HFSBI_EXEC_RUNNING) return;
+    while (hfsbi_websocket_waiting(x->socket) < HFSBI_EXEC_FULL &&
+           hfsbi_feed_take(&x->reader, bytes + 1, HFSBI_EXEC_TAKE, &event)) {
+        if (event.kind == HFSBI_FEED_EXITED) {
+            hfsbi_exec_exit(x, &event.exit);
+            return;
+        }
+        if (event.kind == HFSBI_FEED_GAP && event.gone_bytes) {
+            hfsbi_exec_fail(x, HFSB_LOST, "Output was lost: out of memory.");
+            return;
+        }
+        if (!event.bytes.len) continue;
+        if (event.bytes.ptr != bytes + 1)
+            memmove(bytes + 1, event.bytes.ptr, event.bytes.len);
+        bytes[0] = event.kind == HFSBI_FEED_STDERR ? 2 : 1;
+        if (hfsbi_websocket_send(x->socket, false,
+                                 hfsb_str_make(bytes, 1 + event.bytes.len)) !=
+            HFSB_OK)
+            return; /* the connection is lost: `closed` follows */
+    }
+}
+
+static void hfsbi_exec_news(void *user) {
+    hfsbi_exec_pump((hfsbi_exec *)user);
+}
+
+static void hfsbi_exec_drained(void *user, hfsbi_websocket *socket) {
+    (void)socket;
+    hfsbi_exec_pump((hfsbi_exec *)user);
+}
+
+/* ---- input ---- */
+
+static void hfsbi_exec_drop_input(hfsbi_exec *x) {
+    hfsb_buf_free(&x->input);
+    x->given = 0;
+}
+
+static void hfsbi_exec_pause(hfsbi_exec *x, bool pause) {
+    if (pause == x->paused) return;
+    x->paused = pause;
+    hfsbi_websocket_pause(x->socket, pause);
+}
+
+/* Gives the program what it takes; the rest waits for room, and no more is read
+   from the client until then. Input of a program that reads no
+   more is dropped, as a pipe would. */
+static void hfsbi_exec_give(hfsbi_exec *x) {
+    hfsb_status st = HFSB_OK;
+    if (x->state != HFSBI_EXEC_RUNNING) return;
+    while (st == HFSB_OK && x->given < x->input.len) {
+        hfsb_str part = hfsb_str_slice(hfsb_buf_str(&x->input), x->given,
+                                       x->given + HFSBI_EXEC_GIVE);
+        st = hfsbi_program_input(x->job, part, false, NULL);
+        if (st == HFSB_OK) x->given += part.len;
+    }
+    if (st == HFSB_OK && x->eof) /* a full queue refuses the end, too */
+        st = hfsbi_program_input(x->job, HFSB_LIT(""), true, NULL);
+    if (st == HFSB_NOMEM) {
+        hfsbi_exec_fail(x, HFSB_NOMEM, "Out of memory.");
+        return;
+    }
+    if (st == HFSB_LIMIT) {
+        hfsbi_exec_pause(x, true);
+        hfsbi_program_await_room(x->job, &x->writer);
+        return;
+    }
+    hfsbi_exec_drop_input(x);
+    hfsbi_exec_pause(x, false);
+}
+
+static void hfsbi_exec_room(void *user) {
+    hfsbi_exec_give((hfsbi_exec *)user);
+}
+
+/* ---- the start ---- */
+
+/* The program runs, or could not be started. */
+static void hfsbi_exec_started(void *user, hfsbi_job *job) {
+    hfsbi_exec *x = (hfsbi_exec *)user;
+    const char *failure = hfsbi_program_failure(job);
+    char        text[40];
+    hfsbi_exec_pause(x, false);
+    if (failure) { /* not_found is for the program alone */
+        hfsbi_exec_fail(x,
+                        strcmp(job->result.key, "work_dir") == 0
+                            ? HFSB_ARG
+                            : job->result.code,
+                        failure);
+        return;
+    }
+    x->state = HFSBI_EXEC_RUNNING;
+    (void)snprintf(text, sizeof text, "{\"pid\":%ld}", job->pid);
+    (void)hfsbi_websocket_send(x->socket, true, hfsb_cstr(text));
+    hfsbi_exec_give(x);
+    hfsbi_exec_pump(x);
+}
+
+/* Reads the variables, as bash does. NULL, or what is wrong with them. */
+static const char *hfsbi_exec_fill_env(const hfsb_json_value *env,
+                                       hfsb_buf *out, hfsb_err *err) {
+    hfsb_json_type type = hfsb_json_type_of(env);
+    if (env && type != HFSB_JSON_OBJECT && type != HFSB_JSON_NULL)
+        return "env must be an object of strings.";
+    return hfsbi_env_read(env, out, err) == HFSB_OK ? NULL : err->msg;
+}
+
+static bool hfsbi_exec_has_nul(hfsb_str text) {
+    return hfsb_str_find_byte(text, '\0') != HFSB_NPOS;
+}
+
+/* False for an argument that is no string, or has a NUL. */
+static bool hfsbi_exec_fill_argv(const hfsb_json_value *argv, hfsb_buf *out) {
+    hfsb_json_iter it = hfsb_json_begin(argv);
+    while (hfsb_json_next(&it)) {
+        hfsb_str word = hfsb_json_str(it.value, HFSB_LIT(""));
+        if (hfsb_json_type_of(it.value) != HFSB_JSON_STRING ||
+            hfsbi_exec_has_nul(word))
+            return false;
+        hfsb_buf_append(out, word);
+        hfsb_buf_append_byte(out, '\0');
+    }
+    return true;
+}
+
+static unsigned hfsbi_exec_size(const hfsb_json_value *note, const char *key) {
+    long long n = hfsb_json_int(hfsb_json_get(note, key), 0);
+    return n > 0 && n <= 1000 ? (unsigned)n : 0;
+}
+
+/* Commands get an environment for a model; at a terminal a person reads. */
+static void hfsbi_exec_fill_terminal(hfsbi_job_spec *spec) {
+    static const char env[] = "TERM=xterm-256color\0COLORTERM=truecolor\0"
+                              "NO_COLOR\0PAGER\0GIT_PAGER\0"
+                              "GIT_TERMINAL_PROMPT\0PYTHONUNBUFFERED";
+    hfsb_buf_append(&spec->env, hfsb_str_make(env, sizeof env));
+}
+
+/* Reads the first message. NULL, or what is wrong with it, which may be the
+   text of *err. */
+static const char *hfsbi_exec_fill(const hfsbi_exec      *x,
+                                   const hfsb_json_value *note,
+                                   hfsbi_job_spec *spec, hfsb_err *err) {
+    hfsb_str command = hfsbi_json_get_str(note, "command");
+    hfsb_str dir = hfsbi_json_get_str(note, "work_dir");
+    if (hfsb_json_type_of(note) != HFSB_JSON_OBJECT)
+        return "The first message must be a JSON object.";
+    if (!hfsbi_exec_fill_argv(hfsb_json_get(note, "argv"), &spec->raw.argv))
+        return "argv must be an array of strings without NUL.";
+    if (hfsbi_exec_has_nul(command) || hfsbi_exec_has_nul(dir))
+        return "command and work_dir must not contain a NUL.";
+    if (spec->raw.argv.len && command.len)
+        return "Give argv or command, not both.";
+    hfsb_buf_append(&spec->command, command);
+    hfsb_buf_append(&spec->work_dir, dir);
+    if (!spec->raw.argv.len && !command.len) {
+        hfsb_buf_append(&spec->raw.argv, hfsb_buf_str(&x->api->tools->shell));
+        hfsb_buf_append_byte(&spec->raw.argv, '\0');
+    }
+    spec->raw.cols = hfsbi_exec_size(note, "cols");
+    spec->raw.rows = hfsbi_exec_size(note, "rows");
+    if (!spec->raw.cols != !spec->raw.rows)
+        return "cols and rows must both be given, from 1 to 1000.";
+    if (spec->raw.cols) hfsbi_exec_fill_terminal(spec);
+    spec->raw.keep_input =
+        !hfsb_json_bool(hfsb_json_get(note, "no_input"), false);
+    if (hfsb_str_equal(hfsbi_json_get_str(note, "who"), HFSB_LIT("page")))
+        spec->who = "page"; /* as in the field X-Hfsb-Who */
+    spec->merge_stderr =
+        hfsb_json_bool(hfsb_json_get(note, "merge_stderr"), false);
+    spec->timeout = hfsb_json_double(hfsb_json_get(note, "timeout"), 0);
+    if (!(spec->timeout > 0)) spec->timeout = 0;
+    return hfsbi_exec_fill_env(hfsb_json_get(note, "env"), &spec->env, err);
+}
+
+static void hfsbi_exec_start(hfsbi_exec *x, const hfsb_json_value *note) {
+    hfsbi_job_spec spec;
+    hfsb_err       err = HFSB_INIT;
+    const char    *wrong;
+    hfsb_status    st = HFSB_OK;
+    hfsbi_job_spec_init(&spec, &x->api->alloc);
+    wrong = hfsbi_exec_fill(x, note, &spec, &err);
+    if (!wrong)
+        st = hfsbi_program_start(x->api->tools, &spec, 0, &x->job, &err);
+    hfsbi_job_spec_free(&spec);
+    if (wrong || st != HFSB_OK) {
+        hfsbi_exec_fail(x, wrong ? HFSB_ARG : st, wrong ? wrong : err.msg);
+        return;
+    }
+    x->state = HFSBI_EXEC_STARTING;
+    x->reader.on_news = hfsbi_exec_news;
+    x->reader.user = x;
+    hfsbi_feed_attach(x->job->feed, &x->reader, 0);
+    hfsbi_exec_pause(x, true); /* messages wait for the program */
+    if (!hfsbi_program_on_start(x->job, hfsbi_exec_started, x))
+        hfsbi_exec_started(x, x->job);
+}
+
+/* ---- from the client ---- */
+
+static void hfsbi_exec_control(hfsbi_exec *x, const hfsb_json_value *note) {
+    unsigned  cols = hfsbi_exec_size(note, "cols");
+    unsigned  rows = hfsbi_exec_size(note, "rows");
+    long long number = hfsb_json_int(hfsb_json_get(note, "signal"), 0);
+    if (hfsb_json_bool(hfsb_json_get(note, "eof"), false)) {
+        x->eof = true;
+        hfsbi_exec_give(x);
+    }
+    if (cols && rows) (void)hfsbi_program_resize(x->job, cols, rows, NULL);
+    if (number > 0 && number <= 64)
+        (void)hfsbi_program_signal(x->job, (int)number, HFSB_PROC_GROUP, NULL);
+}
+
+static void hfsbi_exec_note(hfsbi_exec *x) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = x->api->alloc;
+    st = x->note.status;
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&x->note), NULL, &doc, NULL);
+    if (st != HFSB_OK)
+        hfsbi_exec_fail(x, HFSB_ARG, "A text message must be JSON.");
+    else if (x->state == HFSBI_EXEC_SPEC) hfsbi_exec_start(x, doc.root);
+    else hfsbi_exec_control(x, doc.root);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&x->note);
+}
+
+static void hfsbi_exec_message(void *user, hfsbi_websocket *socket,
+                               hfsb_str piece, bool text, bool last) {
+    hfsbi_exec *x = (hfsbi_exec *)user;
+    (void)socket;
+    if (x->state == HFSBI_EXEC_ENDED) return;
+    if (text) {
+        hfsb_buf_append(&x->note, piece);
+        if (last) hfsbi_exec_note(x);
+        return;
+    }
+    if (x->state == HFSBI_EXEC_SPEC) {
+        hfsbi_exec_fail(x, HFSB_ARG, "The first message must be JSON.");
+        return;
+    }
+    if (x->eof) return;
+    if (hfsb_buf_append(&x->input, piece) != HFSB_OK) {
+        hfsbi_exec_fail(x, HFSB_NOMEM, "Out of memory.");
+        return;
+    }
+    if (!x->paused) hfsbi_exec_give(x);
+}
+
+/* ---- a connection ---- */
+
+static void hfsbi_exec_free(hfsbi_exec *x) {
+    hfsb_buf_free(&x->note);
+    hfsb_buf_free(&x->input);
+    hfsbi_array_free(&x->api->alloc, x, 1, sizeof *x);
+}
+
+static void hfsbi_exec_closed(void *user, hfsbi_websocket *socket) {
+    hfsbi_exec *x = (hfsbi_exec *)user;
+    (void)socket;
+    hfsbi_program_forget_room(&x->writer);
+    if (x->job) {
+        (void)hfsbi_program_on_start(x->job, NULL, x);
+        hfsbi_feed_detach(&x->reader);
+        (void)hfsbi_job_kill(x->api->tools, x->job);
+        hfsbi_program_release(x->job);
+    }
+    hfsbi_exec_free(x);
+}
+
+HFSBI_FN void hfsbi_exec_get(void *user, hfsb_request *request) {
+    static const char *const        protocols[] = {"hfsb-exec", NULL};
+    static const hfsbi_websocket_fn fn = {
+        hfsbi_exec_message, hfsbi_exec_closed, hfsbi_exec_drained,
+        HFSBI_EXEC_NOTE, HFSBI_EXEC_SILENCE_MS};
+    hfsbi_api  *api = (hfsbi_api *)user;
+    hfsbi_exec *x = (hfsbi_exec *)hfsbi_array(&api->alloc, 1, sizeof *x);
+    if (!x) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    memset(x, 0, sizeof *x);
+    x->api = api;
+    x->note.alloc = x->input.alloc = api->alloc;
+    x->note.max = HFSBI_EXEC_NOTE;
+    x->writer.on_room = hfsbi_exec_room;
+    x->writer.user = x;
+    x->socket = hfsbi_websocket_open(request, protocols, &fn, x);
+    if (!x->socket) hfsbi_exec_free(x);
+}
+
+/* ---- src/api/stats.c ---- */
+/* stats.c - /api/stats: what the machine is busy with, for small charts, and
+   the ports that commands listen on.
+
+     {"cpus":4,"cpu_ms":81250,"memory":N,"memory_max":N,"disk":N,"disk_max":N,
+      "ports":[{"port":8000,"pid":4711,"command":"python3 -m http.server"}]}
+
+   cpu_ms is time that processors were busy, since some moment in the past: the
+   difference of two calls is what happened between them. Members that the
+   system does not report are 0. In a container with a cgroup of its own the
+   figures are the container's.
+
+   A port is listed when a process listens on it that has the marker of a
+   command, HFSB_JOB, in its environment: those of other services are not
+   ours. The sockets of commands are found first, since a busy machine may have
+   any number of others. All of it is read from files, in a pool thread. */
+enum {
+    HFSBI_STATS_PORTS = 64,      /* that are listed */
+    HFSBI_STATS_SOCKETS = 16384, /* of commands that are looked at */
+    HFSBI_STATS_TEXT = 8 << 20,  /* longest file that is read, bytes */
+    HFSBI_STATS_COMMAND = 200,   /* bytes of a command line that are shown */
+    HFSBI_STATS_LISTEN = 10      /* the state of a socket that listens */
+};
+
+/* ---- figures of the machine ---- */
+
+/* Replaces the text by the content of a file; "" if it cannot be read. */
+static hfsb_str hfsbi_stats_read(hfsb_buf *text, const char *path) {
+    hfsb_buf_truncate(text, 0);
+    (void)hfsb_file_read(NULL, hfsb_cstr(path), HFSBI_STATS_TEXT, text, NULL,
+                         NULL);
+    return hfsb_buf_str(text);
+}
+
+/* The number after a key of a text, such as "MemTotal:"; 0: there is none. */
+static unsigned long long hfsbi_stats_number(hfsb_str text, const char *key) {
+    size_t             at = hfsb_str_find(text, hfsb_cstr(key));
+    unsigned long long n = 0;
+    if (at == HFSB_NPOS) return 0;
+    text = hfsbi_trim(hfsb_str_slice(text, at + strlen(key), text.len));
+    (void)hfsbi_read_decimal(text, ~0ull >> 12, &n);
+    return n;
+}
+
+static void hfsbi_figures_read_cpu(hfsbi_figures *f, hfsb_str text) {
+    unsigned long long n;
+    size_t             digits, i;
+    if (!hfsb_str_starts(text, HFSB_LIT("cpu "))) return;
+    text = hfsb_str_slice(text, 4, text.len);
+    for (i = 0; i < 8; i++) { /* user nice system idle iowait irq ... */
+        while (text.len && text.ptr[0] == ' ')
+            text = hfsb_str_slice(text, 1, text.len);
+        digits = hfsbi_read_decimal(text, ~0ull >> 8, &n);
+        if (!digits) return;
+        f->cpu_all += n;
+        if (i == 3 || i == 4) f->cpu_idle += n;
+        text = hfsb_str_slice(text, digits, text.len);
+    }
+}
+
+static void hfsbi_figures_read_disk(hfsbi_figures *f, const char *path) {
+#ifdef __linux__
+    struct statfs fs;
+    int dir = hfsbi_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    if (dir >= 0 && fstatfs(dir, &fs) == 0) {
+        unsigned long long block = (unsigned long long)fs.f_bsize;
+        f->disk_total = (unsigned long long)fs.f_blocks * block;
+        f->disk_used = (unsigned long long)(fs.f_blocks - fs.f_bfree) * block;
+    }
+    hfsbi_close(&dir);
+#else
+    (void)f, (void)path;
+#endif
+}
+
+HFSBI_FN void hfsbi_figures_read(hfsbi_figures *f, const char *dir,
+                                 const hfsb_alloc *alloc) {
+    hfsb_buf text = HFSB_INIT;
+    hfsb_str all;
+    memset(f, 0, sizeof *f);
+    text.alloc = *alloc;
+    if (dir) hfsbi_figures_read_disk(f, dir);
+    all = hfsbi_stats_read(&text, "/proc/meminfo");
+    f->mem_total = hfsbi_stats_number(all, "MemTotal:") * 1024;
+    f->mem_free = hfsbi_stats_number(all, "MemAvailable:") * 1024;
+    f->mem_cache = hfsbi_stats_number(all, "\nCached:") * 1024;
+    hfsbi_figures_read_cpu(f, hfsbi_stats_read(&text, "/proc/stat"));
+    hfsb_buf_free(&text);
+}
+
+/* ---- a request ---- */
+
+/* A socket of a command. */
+typedef struct hfsbi_stats_socket {
+    unsigned long long inode;
+    long               pid;
+} hfsbi_stats_socket;
+
+typedef struct hfsbi_port {
+    unsigned number;
+    long     pid;
+    char     command[HFSBI_STATS_COMMAND];
+} hfsbi_port;
+
+typedef struct hfsbi_stats {
+    hfsb_buf           dir;  /* whose disk is meant; its allocator is ours */
+    hfsb_buf           text; /* of a file */
+    hfsbi_figures      figures;
+    unsigned long long cpu_ms, memory, memory_max;
+    long               cpus;
+
+    hfsbi_stats_socket *sockets;
+    size_t              socket_count, socket_room;
+    hfsbi_port          ports[HFSBI_STATS_PORTS];
+    size_t              port_count;
+} hfsbi_stats;
+
+/* The processors that a cgroup may use, from its cpu.max, "200000 100000" for
+   two of them or "max 100000" for all: a part of one counts as one. */
+HFSBI_FN long hfsbi_stats_cpus(hfsb_str max, long cpus) {
+    unsigned long long quota, period, n;
+    size_t             digits = hfsbi_read_decimal(max, ~0ull >> 1, &quota);
+    max = hfsbi_trim(hfsb_str_slice(max, digits, max.len));
+    if (!digits || !hfsbi_read_decimal(max, ~0ull >> 1, &period) || !period)
+        return cpus;
+    n = quota / period + (quota % period != 0);
+    if (!n) n = 1;
+    return n < (unsigned long long)cpus ? (long)n : cpus;
+}
+
+/* Figures of the container where it has its own, else those of the
+   machine. */
+static void hfsbi_stats_weigh(hfsbi_stats *s) {
+    const hfsbi_figures *f = &s->figures;
+    long                 ticks = sysconf(_SC_CLK_TCK);
+    unsigned long long   n;
+    hfsb_str             text;
+    s->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (s->cpus < 1) s->cpus = 1;
+    s->cpus = hfsbi_stats_cpus(
+        hfsbi_stats_read(&s->text, "/sys/fs/cgroup/cpu.max"), s->cpus);
+    s->cpu_ms = (f->cpu_all - f->cpu_idle) * 1000 /
+                (unsigned long long)(ticks > 0 ? ticks : 100);
+    s->memory = f->mem_total - f->mem_free;
+    s->memory_max = f->mem_total;
+    n = hfsbi_stats_number(
+        hfsbi_stats_read(&s->text, "/sys/fs/cgroup/cpu.stat"), "usage_usec ");
+    if (n) s->cpu_ms = n / 1000;
+    text = hfsbi_stats_read(&s->text, "/sys/fs/cgroup/memory.current");
+    if (!hfsbi_read_decimal(text, ~0ull >> 1, &s->memory)) return;
+    text = hfsbi_stats_read(&s->text, "/sys/fs/cgroup/memory.max");
+    if (hfsbi_read_decimal(text, ~0ull >> 1, &n) && n < s->memory_max)
+        s->memory_max = n;
+}
+
+/* ---- ports ---- */
+
+#ifdef HFSBI_LINUX
+
+/* Moves the next word of a line to *word; false at its end. */
+static bool hfsbi_stats_word(hfsb_str *line, hfsb_str *word) {
+    size_t n = 0;
+    *line = hfsbi_trim(*line);
+    while (n < line->len && line->ptr[n] != ' ') n++;
+    *word = hfsb_str_slice(*line, 0, n);
+    *line = hfsb_str_slice(*line, n, line->len);
+    return n > 0;
+}
+
+static unsigned hfsbi_stats_hex(hfsb_str s) {
+    unsigned n = 0;
+    size_t   i;
+    for (i = 0; i < s.len && i < 4 && hfsbi_hex_digit(s.ptr[i]) >= 0; i++)
+        n = n * 16 + (unsigned)hfsbi_hex_digit(s.ptr[i]);
+    return n;
+}
+
+/* The command line of a process, its arguments separated by blanks. */
+static void hfsbi_stats_describe(hfsbi_stats *s, hfsbi_port *p) {
+    char     path[64];
+    hfsb_str all;
+    size_t   i;
+    (void)snprintf(path, sizeof path, "/proc/%ld/cmdline", p->pid);
+    all = hfsbi_stats_read(&s->text, path);
+    if (all.len > HFSBI_STATS_COMMAND - 1) all.len = HFSBI_STATS_COMMAND - 1;
+    for (i = 0; i < all.len; i++)
+        p->command[i] = all.ptr[i] ? all.ptr[i] : ' ';
+    while (i && p->command[i - 1] == ' ') i--;
+    p->command[i] = '\0';
+}
+
+/* The command whose socket has this inode; 0: none. */
+static long hfsbi_stats_owner(const hfsbi_stats *s, unsigned long long inode) {
+    size_t i;
+    for (i = 0; i < s->socket_count; i++)
+        if (s->sockets[i].inode == inode) return s->sockets[i].pid;
+    return 0;
+}
+
+/* True for a port that is listed already: it has IPv4 and IPv6. */
+static bool hfsbi_stats_has_port(const hfsbi_stats *s, unsigned number) {
+    size_t i;
+    for (i = 0; i < s->port_count; i++)
+        if (s->ports[i].number == number) return true;
+    return false;
+}
+
+/* A line of /proc/net/tcp:
+     0: 0100007F:1F40 00000000:0000 0A 0:0 0:0 0 uid timeout inode ... */
+static void hfsbi_stats_add_port(hfsbi_stats *s, hfsb_str line) {
+    hfsb_str           word[10];
+    hfsbi_port        *p = &s->ports[s->port_count];
+    unsigned long long inode;
+    size_t             colon, i;
+    if (s->port_count == HFSBI_STATS_PORTS) return;
+    for (i = 0; i < 10; i++)
+        if (!hfsbi_stats_word(&line, &word[i])) return;
+    colon = hfsb_str_find_byte(word[1], ':');
+    if (colon == HFSB_NPOS || hfsbi_stats_hex(word[3]) != HFSBI_STATS_LISTEN ||
+        !hfsbi_read_decimal(word[9], ~0ull >> 1, &inode))
+        return;
+    p->number =
+        hfsbi_stats_hex(hfsb_str_slice(word[1], colon + 1, word[1].len));
+    p->pid = hfsbi_stats_owner(s, inode);
+    if (p->pid && !hfsbi_stats_has_port(s, p->number)) s->port_count++;
+}
+
+static void hfsbi_stats_find_ports(hfsbi_stats *s, const char *path) {
+    hfsb_str rest = hfsbi_stats_read(&s->text, path), line;
+    while (hfsbi_list_next(&rest, '\n', &line)) hfsbi_stats_add_port(s, line);
+}
+
+/* True if a process is one of a command's. */
+static bool hfsbi_stats_is_command(hfsbi_stats *s, const char *pid) {
+    char     path[64];
+    hfsb_str env;
+    (void)snprintf(path, sizeof path, "/proc/%.20s/environ", pid);
+    env = hfsbi_stats_read(&s->text, path);
+    return hfsb_str_starts(env, HFSB_LIT("HFSB_JOB=")) ||
+           hfsb_str_find(env, hfsb_str_make("\0HFSB_JOB=", 10)) != HFSB_NPOS;
+}
+
+/* Keeps a descriptor of a command if it is a socket. Without memory the rest
+   is not listed. */
+static void hfsbi_stats_add_socket(hfsbi_stats *s, long pid, hfsb_str link) {
+    const hfsb_str      prefix = HFSB_LIT("socket:[");
+    hfsbi_stats_socket *grown, one;
+    if (!hfsb_str_starts(link, prefix) ||
+        s->socket_count == HFSBI_STATS_SOCKETS ||
+        !hfsbi_read_decimal(hfsb_str_slice(link, prefix.len, link.len),
+                            ~0ull >> 1, &one.inode))
+        return;
+    one.pid = pid;
+    grown = (hfsbi_stats_socket *)hfsbi_array_grow(
+        &s->dir.alloc, s->sockets, &s->socket_room, s->socket_count + 1,
+        sizeof one);
+    if (!grown) return;
+    s->sockets = grown;
+    s->sockets[s->socket_count++] = one;
+}
+
+static void hfsbi_stats_look_at(hfsbi_stats *s, const char *pid) {
+    struct dirent *e;
+    DIR           *dir;
+    char           path[64], link[64];
+    ssize_t        n;
+    (void)snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
+    dir = opendir(path);
+    if (!dir) return;
+    while ((e = readdir(dir)) != NULL) {
+        n = readlinkat(dirfd(dir), e->d_name, link, sizeof link);
+        if (n > 0)
+            hfsbi_stats_add_socket(s, strtol(pid, NULL, 10),
+                                   hfsb_str_make(link, (size_t)n));
+    }
+    (void)closedir(dir);
+}
+
+static void hfsbi_stats_ports(hfsbi_stats *s) {
+    struct dirent *e;
+    DIR           *dir = opendir("/proc");
+    long           own = (long)getpid();
+    size_t         i;
+    if (!dir) return;
+    while ((e = readdir(dir)) != NULL)
+        if (hfsbi_is_digit(e->d_name[0]) &&
+            strtol(e->d_name, NULL, 10) != own &&
+            hfsbi_stats_is_command(s, e->d_name))
+            hfsbi_stats_look_at(s, e->d_name);
+    (void)closedir(dir);
+    if (!s->socket_count) return;
+    hfsbi_stats_find_ports(s, "/proc/net/tcp");
+    hfsbi_stats_find_ports(s, "/proc/net/tcp6");
+    for (i = 0; i < s->port_count; i++) hfsbi_stats_describe(s, &s->ports[i]);
+}
+
+#else
+
+static void hfsbi_stats_ports(hfsbi_stats *s) {
+    (void)s; /* no file lists them */
+}
+
+#endif
+
+/* ---- the reply ---- */
+
+static void hfsbi_stats_put(const hfsbi_stats *s, hfsb_json_writer *w) {
+    size_t i;
+    hfsb_json_put_object(w);
+    hfsb_json_put_member_int(w, "cpus", s->cpus);
+    hfsb_json_put_member_int(w, "cpu_ms", (long long)s->cpu_ms);
+    hfsb_json_put_member_int(w, "memory", (long long)s->memory);
+    hfsb_json_put_member_int(w, "memory_max", (long long)s->memory_max);
+    hfsb_json_put_member_int(w, "disk", (long long)s->figures.disk_used);
+    hfsb_json_put_member_int(w, "disk_max", (long long)s->figures.disk_total);
+    hfsb_json_put_key(w, HFSB_LIT("ports"));
+    hfsb_json_put_array(w);
+    for (i = 0; i < s->port_count; i++) {
+        hfsb_json_put_object(w);
+        hfsb_json_put_member_int(w, "port", s->ports[i].number);
+        hfsb_json_put_member_int(w, "pid", s->ports[i].pid);
+        hfsb_json_put_member_str(w, "command", hfsb_cstr(s->ports[i].command));
+        hfsb_json_put_end(w);
+    }
+    hfsb_json_put_end(w);
+    hfsb_json_put_end(w);
+}
+
+static void hfsbi_stats_run(void *user) {
+    hfsbi_stats *s = (hfsbi_stats *)user;
+    hfsbi_figures_read(&s->figures, s->dir.ptr, &s->dir.alloc);
+    hfsbi_stats_weigh(s);
+    hfsbi_stats_ports(s);
+}
+
+static void hfsbi_stats_done(void *user, hfsb_request *request) {
+    hfsbi_stats     *s = (hfsbi_stats *)user;
+    hfsb_alloc       alloc = s->dir.alloc;
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_json_writer w;
+    out.alloc = alloc;
+    hfsb_json_writer_init(&w, &out, NULL);
+    hfsbi_stats_put(s, &w);
+    (void)hfsb_reply_field(request, "Cache-Control", HFSB_LIT("no-store"));
+    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+    hfsb_buf_free(&s->dir);
+    hfsb_buf_free(&s->text);
+    hfsbi_array_free(&alloc, s->sockets, s->socket_room, sizeof *s->sockets);
+    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+}
+
+HFSBI_FN void hfsbi_stats_get(void *user, hfsb_request *request) {
+    hfsbi_api   *api = (hfsbi_api *)user;
+    hfsbi_stats *s = (hfsbi_stats *)hfsbi_array(&api->alloc, 1, sizeof *s);
+    hfsb_str     dir = hfsb_root_work_dir(api->tools->place);
+    if (!s) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    memset(s, 0, sizeof *s);
+    s->dir.alloc = s->text.alloc = api->alloc;
+    hfsb_buf_append(&s->dir, dir.len ? dir : HFSB_LIT("."));
+    hfsbi_request_work(request, NULL, hfsbi_stats_run, hfsbi_stats_done, s);
+}
+
+/* ---- src/api/page_html.c ---- */
+/* page_html.c - GENERATED by amalgamate.sh from page.html: edit there.
+
+   The lines of the page at "/". */
+/* clang-format off */
+HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
+    static const char *const lines[] = {
+        "<!doctype html>",
+        "<html lang=en>",
+        "<meta charset=utf-8>",
+        "<meta name=viewport content=\"width=device-width, initial-scale=1\">",
+        "<title>hfsb</title>",
+        "<link rel=icon href=\"data:,\">",
+        "<style>",
+        ":root{color-scheme:light dark;--bg:#fff;--soft:#f5f7f9;--line:#dde2e8;--fg:#1c2128;--mute:#5f6975;--acc:#1f5fd6;--sel:#e6effd;--ok:#1a7f37;--bad:#c9222c;--run:#b7790a;--add:#e3f8e8;--addw:#a5e8b5;--del:#ffecea;--delw:#ffbdb6;--c0:#24292f;--c1:#c9222c;--c2:#17752f;--c3:#8a5b00;--c4:#1f5fd6;--c5:#8a3ab9;--c6:#0f7482;--c7:#6e7781;--c8:#57606a;--b:1px solid var(--line);--mono:ui-monospace,Menlo,Consolas,\"DejaVu Sans Mono\",monospace;}@media (prefers-color-scheme:dark){:root{",
+        "--bg:#0e1218;--soft:#161b23;--line:#2a313c;--fg:#e3e9f0;--mute:#93a0ae;--acc:#6ea8ff;--sel:#1a2a45;--ok:#3fb950;--bad:#ff6a63;--run:#e3b341;--add:#12281b;--addw:#1f5b33;--del:#331a1c;--delw:#7a2a2b;--c0:#6e7681;--c1:#ff7b72;--c2:#56d364;--c3:#e3b341;--c4:#79b8ff;--c5:#d2a8ff;--c6:#56d4dd;--c7:#c9d1d9;--c8:#8b949e;}}*{box-sizing:border-box;scrollbar-width:thin;scrollbar-color:var(--line) transparent}html,body{height:100%;margin:0}",
+        "body{display:flex;flex-direction:column;background:var(--bg);color:var(--fg);font:14px/1.45 system-ui,\"Segoe UI\",Roboto,sans-serif;overflow:hidden;font-variant-numeric:tabular-nums}[hidden]{display:none !important}h1,h2,h3,p,ul,ol,pre{margin:0;padding:0;font-size:inherit}ul,ol{list-style:none}pre,code,.m{font-family:var(--mono);font-size:12.5px;line-height:1.5}pre,.m{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;direction:ltr}",
+        "button,input,select{font:inherit;color:inherit;background:var(--bg);border:var(--b);border-radius:6px;padding:3px 10px}button{cursor:pointer;white-space:nowrap}button:hover:not(:disabled){border-color:var(--mute)}button:disabled,input:disabled{opacity:.5;cursor:not-allowed}button.p{background:var(--acc);border-color:var(--acc);color:var(--bg);font-weight:600}button.x{color:var(--bad)}a{color:var(--acc)}:focus-visible{outline:2px solid var(--acc);outline-offset:1px}",
+        "header{display:flex;align-items:center;gap:14px;padding:7px 14px;border-bottom:var(--b);background:var(--soft);min-height:44px}h1{font-size:15px;letter-spacing:.02em}h2{margin:0 0 8px}h2:not(:first-child),h3{margin:20px 0 8px}#net{color:var(--mute);flex:1}#charts{display:flex;gap:14px}.chart{display:flex;gap:6px;align-items:center;color:var(--mute);font-size:12px;white-space:nowrap}.chart svg{width:56px;height:20px;background:var(--bg);border:var(--b);border-radius:4px}",
+        ".chart polygon{fill:var(--acc);fill-opacity:.25;stroke:var(--acc);vector-effect:non-scaling-stroke}.chart b{color:var(--fg);min-width:3.2em}.big .chart{font-size:13px;gap:12px;padding:4px 0}.big svg{width:240px;height:48px}.big span{width:4em}.sw{display:flex;gap:6px;align-items:center;white-space:nowrap;cursor:pointer}.sw input{appearance:none;width:32px;height:18px;border-radius:9px;padding:0;margin:0;background:var(--line);border:0;position:relative;cursor:pointer}",
+        ".sw input::after{content:\"\";position:absolute;inset:2px auto 2px 2px;width:14px;border-radius:7px;background:var(--bg);transition:left .15s}.sw input:checked{background:var(--acc)}.sw input:checked::after{left:16px}main{flex:1;display:flex;min-height:0}#left{width:380px;flex:none;border-right:var(--b);display:flex;flex-direction:column;min-height:0}#right{flex:1;display:flex;flex-direction:column;min-width:0}",
+        ".bar{display:flex;gap:8px;align-items:center;padding:7px 12px;border-bottom:var(--b);min-height:43px;flex:none}.bar>:first-child{flex:1;min-width:0}#list{flex:1;overflow-y:auto;outline-offset:-2px}#list li{display:grid;grid-template-columns:9px 1fr auto;gap:0 9px;padding:6px 12px;border-bottom:var(--b);cursor:pointer;align-items:baseline;content-visibility:auto;contain-intrinsic-size:auto 48px}#list li[aria-selected=true]{background:var(--sel);box-shadow:inset 3px 0 var(--acc)}",
+        "#net,#list .m,#list .who{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}#list .who{grid-column:2;color:var(--mute);font-size:12px}#list .at{color:var(--mute);font-size:12px}.dot{width:9px;height:9px;border-radius:50%;background:var(--mute);display:inline-block}.ok{background:var(--ok)}.bad{background:var(--bad);border-radius:2px}.run{background:var(--run);animation:p 1.2s infinite}@keyframes p{50%{opacity:.35}}@media (prefers-reduced-motion){.run{animation:none}}",
+        "#plan{border-bottom:var(--b);padding:7px 12px;max-height:30%;overflow:auto;flex:none}#plan summary{cursor:pointer}#plan li{padding:2px 0}#plan .completed{color:var(--mute);text-decoration:line-through}#plan .in_progress{font-weight:600}#ask{display:flex;gap:8px;padding:9px 12px;border-top:var(--b);background:var(--soft)}#ask input{flex:1;min-width:0;font-family:var(--mono);font-size:12.5px}",
+        "[role=tablist]{display:flex;gap:2px;padding:0 8px;border-bottom:var(--b);overflow-x:auto;flex:none;min-height:43px;scrollbar-width:none}[role=tab]{border:0;border-radius:0;border-bottom:2px solid transparent;background:none;color:var(--mute);padding:0 11px}[role=tab][aria-selected=true]{color:var(--fg);border-color:var(--acc);font-weight:600}[role=tabpanel]{flex:1;overflow:auto;padding:14px 16px;position:relative;min-height:0}[role=tabpanel]>div>.bar{padding:0 0 9px}",
+        "#p0,#p3{display:flex;flex-direction:column;padding:0;overflow:hidden}.head{padding:12px 16px;border-bottom:var(--b);max-height:40%;overflow:auto;flex:none}.meta{display:flex;flex-wrap:wrap;gap:4px 16px;color:var(--mute);font-size:12.5px;margin-top:8px;align-items:center}.meta b{color:var(--fg)}b{font-weight:600}.body{flex:1;overflow:auto;padding:12px 16px;min-height:0}.log{overflow-anchor:none}.log div{min-height:1.5em}.log::before{content:attr(data-lost)}",
+        "#new{position:absolute;right:20px;bottom:14px;box-shadow:0 2px 10px #0004}.diff{border:var(--b);border-radius:6px;overflow:hidden;margin-bottom:14px}.diff>div{display:flex;padding:0 8px 0 0}.diff>div::before{content:attr(data-n);flex:none;width:40px;padding-right:8px;text-align:right;color:var(--mute);user-select:none}.diff .a{background:var(--add)}.diff .d{background:var(--del)}.diff .h{background:var(--soft);color:var(--mute)}",
+        ".diff span{word-break:break-all}.diff mark{color:inherit;border-radius:3px}.a mark{background:var(--addw)}.d mark{background:var(--delw)}.row{display:flex;gap:10px;align-items:center;padding:5px 0;border-bottom:var(--b)}.row>.m{flex:1;min-width:0}.mute{color:var(--mute)}.num{white-space:nowrap;color:var(--mute);font-size:12px}.lk{border:0;background:none;padding:0;color:var(--acc);text-align:left;white-space:pre-wrap;overflow-wrap:anywhere}",
+        ".box{display:flex;gap:10px;align-items:start;border:var(--b);border-radius:6px;padding:10px 12px;background:var(--soft);margin:6px 0 14px}.box pre{flex:1}img{max-width:100%;border:var(--b)}#tty{flex:1;overflow-y:auto;overflow-x:hidden;padding:6px 10px;background:var(--bg);position:relative;cursor:text;min-height:0}#tty div{white-space:pre;height:18px;line-height:18px;font-family:var(--mono);font-size:13px}#tty .cur{background:var(--fg);color:var(--bg)}",
+        "#tty textarea{position:absolute;left:0;top:0;width:1px;height:1px;opacity:0;border:0;padding:0;resize:none}#say{position:fixed;top:52px;left:50%;transform:translateX(-50%);background:var(--fg);color:var(--bg);padding:7px 14px;border-radius:8px;max-width:90vw;z-index:3;overflow-wrap:anywhere}#say:empty{display:none}dialog{border:var(--b);border-radius:10px;background:var(--bg);color:inherit;padding:22px;max-width:420px;width:calc(100vw - 32px)}dialog::backdrop{background:#0008}",
+        "dialog form{display:flex;gap:8px;margin-top:14px}dialog input{flex:1;min-width:0}#err{color:var(--bad)}#err:empty{display:none}.t0{display:none}@media (max-width:760px){header{flex-wrap:wrap;gap:6px 12px;padding:7px 12px}#charts{order:5;width:100%;justify-content:space-between}.chart svg{width:36px}#charts{gap:4px}#charts .chart{gap:4px}.chart b{min-width:2.6em}",
+        "main{flex-direction:column-reverse}#left{width:auto;border:0;flex:1}#right{flex:none}.t0{display:block}body:not(.tl) #left{display:none}body:not(.tl) #right{flex:1;min-height:0}.tl [role=tabpanel]{display:none !important}input,select,#ask input{font-size:16px}button{min-height:34px}.big svg{width:150px}}",
+        "</style>",
+        "<body class=tl>",
+        "<header>",
+        "<h1>hfsb</h1>",
+        "<span id=net role=status>connecting</span>",
+        "<div id=charts></div>",
+        "<button id=all class=\"act x\" hidden>Stop all</button>",
+        "<label class=sw><input type=checkbox role=switch id=ctl>Control</label>",
+        "</header>",
+        "<main>",
+        "<section id=left aria-label=Timeline>",
+        "<div class=bar>",
+        "<select id=kind aria-label=Show></select>",
+        "<button id=last title=\"Follow the newest (g)\" aria-pressed=true>Follow</button>",
+        "</div>",
+        "<details id=plan open hidden><summary></summary><ol></ol></details>",
+        "<ul id=list role=listbox tabindex=0 aria-label=\"Commands, edits, reads and searches\"></ul>",
+        "<form id=ask>",
+        "<input id=cmd class=act placeholder=\"Run a command\" aria-label=\"Command to run\" autocomplete=off autocapitalize=off spellcheck=false>",
+        "<button class=\"act p\">Run</button>",
+        "</form>",
+        "</section>",
+        "<section id=right>",
+        "<div id=tabs role=tablist aria-label=Views></div>",
+        "</section>",
+        "</main>",
+        "<div id=say role=alert></div>",
+        "<dialog id=login aria-labelledby=lt>",
+        "<h2 id=lt>This sandbox asks for its token</h2>",
+        "<p class=mute>It is in SANDBOX_API_TOKEN, or in the URL that hfsb-server printed, after the #. It stays in this tab.</p>",
+        "<p id=err role=alert></p>",
+        "<form method=dialog><input id=tok type=password aria-label=Token autocomplete=off><button class=p>Connect</button></form>",
+        "</dialog>",
+        "<script>",
+        "'use strict'",
+        "let $=id=>document.getElementById(id)",
+        "let h=(tag,at,...kids)=>{let e=document.createElement(tag)",
+        "if(typeof at==='string')at={c:at}",
+        "for(let k in at)k==='c'?e.className=at[k]:k in e?e[k]=at[k]:e.setAttribute(k,at[k])",
+        "e.append(...kids.flat(9).filter(x=>x||x===0))",
+        "if(e.className.split(' ').includes('act'))e.disabled=!may()",
+        "return e}",
+        "let put=(e,...kids)=>{e.replaceChildren(...kids.flat(9).filter(x=>x));return e}",
+        "let btn=(text,onclick,c,title)=>h('button',{type:'button',onclick,c:c||'',title:title||''},text)",
+        "let vis=s=>String(s).replace(/(?!(?<=\\p{ExtPict})\\ufe0f)[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ufff9-\\ufffb\\p{DI}]/gu,c=>c<' '?String.fromCharCode(0x2400+c.charCodeAt()):'\\u2039'+c.codePointAt().toString(16)+'\\u203a')",
+        "let mono=(s,tag)=>h(tag||'span','m',vis(s))",
+        "let num=s=>h('span','num',s)",
+        "let mute=(...s)=>h('p','mute',s)",
+        "let strip=(...kids)=>h('div','row',kids)",
+        "let size=n=>{let i=0;while(n>=1000&&i<4)n/=1024,i++;return(i&&n<10?n.toFixed(1):round(n))+' '+['B','kB','MB','GB','TB'][i]}",
+        "let time=ms=>ms<1000?ms+' ms':ms<6e4?(ms/1000).toFixed(1)+' s':Math.floor(ms/6e4)+' min '+round(ms%6e4/1000)+' s'",
+        "let clock=t=>new Date(t).toLocaleTimeString([],{hour12:!1})",
+        "let{min,max,round}=Math,raf=f=>requestAnimationFrame(f),enc=encodeURIComponent,may=()=>$('ctl').checked,nap=ms=>new Promise(f=>setTimeout(f,ms))",
+        "let sayer,token=''",
+        "let say=s=>{$('say').textContent=vis(s).slice(0,400);clearTimeout(sayer);sayer=setTimeout(()=>$('say').textContent='',6000)}",
+        "let keep=(...v)=>{try{return v.length?sessionStorage.setItem('hfsb',v[0]):sessionStorage.getItem('hfsb')}catch{return''}}",
+        "let head=more=>({'X-Hfsb-Who':'page',...token&&{'X-Sandbox-Authorization':'Bearer '+token},...more})",
+        "let ask=async(path,o={})=>{let r=await fetch('api/'+path,{cache:'no-store',...o,headers:head(o.headers)})",
+        "if(r.ok||r.status===416)return r",
+        "let e=Error((await r.json().catch(()=>({}))).error||'Status '+r.status)",
+        "e.status=r.status",
+        "if(r.status===401)login(token?'This token is not accepted.':'')",
+        "throw e}",
+        "let json=async(path,body)=>(await ask(path,body&&{method:'POST',body:JSON.stringify(body),headers:{'Content-Type':'application/json'}})).json()",
+        "let tool=async(name,body)=>{let r=await json(name,body||{});if(!r.success)throw Error(r.error);return r}",
+        "let SIGNALS=' HUP INT QUIT   ABRT  FPE KILL  SEGV  PIPE ALRM TERM'.split(' ')",
+        "let sig=n=>SIGNALS[n]?'SIG'+SIGNALS[n]:'signal '+n",
+        "let safe=fn=>async(...a)=>{try{return await fn(...a)}catch(e){say(e.message)}}",
+        "function login(why){$('err').textContent=why",
+        "if(!$('login').open)$('login').showModal()}",
+        "$('login').onclose=()=>{token=$('tok').value.trim();$('tok').value='';keep(token);begin()}",
+        "let tint=n=>{if(n<16)return`var(--c${n > 8 ? n - 8 : n})`",
+        "if(n>231)return`rgb(${[0, 0, 0].map(() => n * 10 - 2312)})`",
+        "n-=16",
+        "return`rgb(${[n / 36 | 0, n / 6 % 6 | 0, n % 6].map(v => v && v * 40 + 55)})`}",
+        "let sgr=(pen,text)=>{let[f,g,x]=pen.split('|')",
+        "let p=text.split(/[;:]/).map(Number)",
+        "let more=i=>p[i+1]===5?[tint(min(255,p[i+2]|0)),i+2]:[`rgb(${[2, 3, 4].map(k => min(255, p[i + k] | 0))})`,i+4]",
+        "for(let i=0;i<p.length;i++){let n=p[i]",
+        "if(!n)f=g='',x=0",
+        "else if(n<10)x|=[0,1,2,4,8,0,0,16,0,32][n]",
+        "else if(n===22)x&=~3",
+        "else if(n>22&&n<30)x&=~[4,8,0,0,16,0,32][n-23]",
+        "else if(n===38)[f,i]=more(i)",
+        "else if(n===48)[g,i]=more(i)",
+        "else if(n===39)f=''",
+        "else if(n===49)g=''",
+        "else if(n>29&&n<38)f=tint(n-30)",
+        "else if(n>39&&n<48)g=tint(n-40)",
+        "else if(n>89&&n<98)f=tint(n-82)",
+        "else if(n>99&&n<108)g=tint(n-92)}",
+        "return f+'|'+g+'|'+x}",
+        "let PLAIN='||0'",
+        "let inked=(text,pen)=>{if(pen===PLAIN)return document.createTextNode(text)",
+        "let[f,g,x]=pen.split('|')",
+        "let e=h('span','',text),s=e.style",
+        "if(x&16)[f,g]=[g||'var(--bg)',f||'var(--fg)']",
+        "s.color=f;s.backgroundColor=g",
+        "if(x&1)s.fontWeight='bold'",
+        "if(x&2)s.opacity=.65",
+        "if(x&4)s.fontStyle='italic'",
+        "if(x&40)s.textDecoration=(x&8?'underline ':'')+(x&32?'line-through':'')",
+        "return e}",
+        "let ESC=/\\x1b\\[([<-?]?)([\\d;:]*)[ -/]*([@-~])|\\x1b\\[[ -?]*(?:[@-~]|(?=[^ -~]))|\\x1b[\\]PX^_][^\\x07\\x1b\\n]*(?:\\x07|\\x1b\\\\|(?=\\n|\\x1b[^\\\\]))|\\x1b([()])([0-~])|\\x1b([78DEMc])|\\x1b(?:[ -/]+[0-~]|[0-OQ-WYZ\\\\`-~]|[ -/]*(?=[^ -~]))|/.source",
+        "let LOG=RegExp(ESC+/[\\n\\r]|[^\\x1b\\n\\r]+/.source,'y'),TTY=RegExp(ESC+/([\\0-\\x1a\\x1c-\\x1f\\x7f])|([^\\0-\\x1f\\x7f]+)/.source,'y')",
+        "let scan=(s,re,fn,end)=>{let m,at=0",
+        "for(;at<s.length;at=re.lastIndex){re.lastIndex=at",
+        "if(m=re.exec(s))fn(m)",
+        "else if(s.length-at<9999&&!end)break",
+        "else re.lastIndex=at+1}",
+        "return s.slice(at)}",
+        "let LINES=3000",
+        "function Log(box){let text='',pen=PLAIN,fresh=0,stick=!0,sum=0,len=0,cut=0,lost=0,note,line,back,due,ended",
+        "let el=h('div',{c:'log m',role:'log',tabIndex:0,ariaLabel:'Output'})",
+        "let more=btn('',()=>{stick=!0;box.scrollTop=box.scrollHeight;show()},'p')",
+        "more.id='new'",
+        "box.onscroll=()=>{stick=box.scrollHeight-box.scrollTop-box.clientHeight<30;show()}",
+        "let show=()=>{if(stick)fresh=0;more.hidden=!fresh;more.textContent=fresh+' new lines'}",
+        "let next=()=>{line=el.appendChild(h('div'));fresh++}",
+        "let start=()=>back=len=cut=note=0",
+        "let later=()=>due||=raf(draw)",
+        "function print(s){line||next()",
+        "if(back)line.textContent='',sum-=len,start()",
+        "let t=s.slice(0,line.childNodes.length<2000?1e5-len:0)",
+        "if(t)line.append(inked(vis(t),pen)),sum+=t.length,line.n=len+=t.length",
+        "if(!(cut+=s.length-t.length))return",
+        "note||=line.appendChild(h('i','mute'))",
+        "note.textContent=` [${cut} characters skipped]`}",
+        "function draw(){let at=text.length",
+        "for(let k=LINES;k-->=0&&at>0;)at=text.lastIndexOf('\\n',at-1)",
+        "if(at>0)lost+=text.split('\\n').length-LINES-(line?2:1),text=text.slice(at+1),pen=PLAIN,line=start()",
+        "let t=text.slice(0,5e4),rest=text.slice(5e4)",
+        "due=0",
+        "text=scan(t,LOG,m=>{if(m[0]==='\\n')line||next(),line=start()",
+        "else if(m[0]==='\\r')back=1",
+        "else if(m[0][0]!=='\\x1b')print(m[0])",
+        "else if(m[3]==='m'&&!m[1])pen=sgr(pen,m[2])},ended&&!rest)+rest",
+        "if(rest)later()",
+        "let n=0,over=el.childElementCount-LINES",
+        "for(let c of el.childNodes)if(c!==line&&(n<over||sum>4e6))n++,sum-=c.n|0;else break",
+        "el.dataset.lost=(lost+=n)?`[${lost} lines skipped]`:''",
+        "while(n--)el.firstChild.remove()",
+        "if(stick)box.scrollTop=box.scrollHeight",
+        "show()}",
+        "show()",
+        "return{el,more,write(s){text+=s;later()},end(){ended=1;later()},full:()=>text.length>1e6,clear(){el.replaceChildren();line=sum=lost=start();text='';pen=PLAIN}}}",
+        "let words=s=>s.match(/\\w+|\\s+|[^\\w\\s]/gu)||[]",
+        "let compare=(a,b)=>{a=words(a);b=words(b)",
+        "let p=0,q=0",
+        "while(p<a.length&&p<b.length&&a[p]===b[p])p++",
+        "while(q<a.length-p&&q<b.length-p&&a[a.length-1-q]===b[b.length-1-q])q++",
+        "let x=a.slice(p,a.length-q),y=b.slice(p,b.length-q),keepX=new Set,keepY=new Set",
+        "if(x.length*y.length<4e4){let t=Array.from({length:x.length+1},()=>new Uint16Array(y.length+1))",
+        "for(let i=x.length;i--;)for(let j=y.length;j--;)t[i][j]=x[i]===y[j]?t[i+1][j+1]+1:max(t[i+1][j],t[i][j+1])",
+        "for(let i=0,j=0;i<x.length&&j<y.length;)if(x[i]===y[j])keepX.add(i++),keepY.add(j++);else t[i+1][j]>=t[i][j+1]?i++:j++}",
+        "let len=w=>w.join('').trim().length,same=len(a)-len(x.filter((_,i)=>!keepX.has(i)))",
+        "if(same*3<max(len(a),len(b)))return",
+        "let parts=(w,kept)=>w.map((s,i)=>[s,!(i<p||i>=w.length-q||kept.has(i-p))])",
+        "return[parts(a,keepX),parts(b,keepY)]}",
+        "let marked=parts=>{let out=[]",
+        "for(let[s,hot]of parts){let l=out[out.length-1]",
+        "if(l&&l[1]===hot)l[0]+=s;else out.push([s,hot])}",
+        "return out.map(([s,hot])=>hot?h('mark','',vis(s)):vis(s))}",
+        "let named=(all,i)=>(all[i].startsWith('--- ')&&all[i+1]?.startsWith('+++ '))||(all[i].startsWith('+++ ')&&all[i-1]?.startsWith('--- '))",
+        "let diff=text=>{let el=h('div','diff m'),del=[],add=[]",
+        "let o=0,n=0",
+        "let line=(cls,num,...kids)=>el.append(h('div',{c:cls,'data-n':num},h('span','',kids)))",
+        "let flush=()=>{let pairs=del.map((d,i)=>add[i]!=null&&compare(d,add[i]))",
+        "del.forEach((d,i)=>line('d',o++,'-',pairs[i]?marked(pairs[i][0]):vis(d)))",
+        "add.forEach((d,i)=>line('a',n++,'+',pairs[i]?marked(pairs[i][1]):vis(d)))",
+        "del.length=add.length=0}",
+        "text.replace(/\\n$/,'').split('\\n').forEach((l,i,all)=>{let name=named(all,i),m=/^@@ -(\\d+)\\S* \\+(\\d+)/.exec(l)",
+        "if(l[0]==='-'&&!name){if(add.length)flush();return del.push(l.slice(1))}",
+        "if(l[0]==='+'&&!name)return add.push(l.slice(1))",
+        "flush()",
+        "if(m)o=+m[1],n=+m[2]",
+        "if(l[0]===' ')line('',n,vis(l)),o++,n++",
+        "else line('h','',vis(l))})",
+        "flush()",
+        "return el}",
+        "let reverse=text=>text.split('\\n').map((l,i,all)=>{let m=/^@@ -(\\S+) \\+(\\S+) @@(.*)/.exec(l)",
+        "if(m)return`@@ -${m[2]} +${m[1]} @@${m[3]}`",
+        "if(named(all,i))return l",
+        "return l[0]==='-'?'+'+l.slice(1):l[0]==='+'?'-'+l.slice(1):l}).join('\\n')",
+        "let kind=e=>[[/^(bash|process|kill)/,'Commands'],[/^(write|.*edit|apply|undo|upload|remove)/,'Edits'],[/^(read|download|exists)/,'Reads'],[/^(gr|gl|list)/,'Searches']].find(k=>k[0].test(e.tool))?.[1]||'Others'",
+        "let ROWS=2000",
+        "let rows=new Map,dirty=new Set,chosen=null,follow=!0,since=0,instance='',running=0,dueRows",
+        "put($('kind'),['Everything','Commands','Edits','Reads','Searches','Others'].map(k=>h('option','',k)))",
+        "$('kind').onchange=()=>rows.forEach(r=>r.li.hidden=!shown(r))",
+        "let shown=r=>($('kind').value==='Everything'||$('kind').value===kind(r))&&!(r.who==='page'&&/Reads|Searches|Others/.test(kind(r)))",
+        "let status=e=>e.state!=='done'?'run':e.success?'ok':'bad'",
+        "let STATUS={run:'running',ok:'succeeded',bad:'failed'}",
+        "let brief=e=>e.command||[e.arguments?.pattern,e.path||e.arguments?.id].filter(x=>x).join(' ')",
+        "let why=e=>e.signal&&!e.timed_out?'ended by '+sig(e.signal):e.error",
+        "let spent=e=>e.state==='done'?time(e.duration_ms):''",
+        "function take(e){let key=e.run+e.call",
+        "let r=rows.get(key)",
+        "if(!r){r={key,at:e.time,li:h('li',{role:'option',id:'e'+key,onclick:()=>{follow=!1;choose(r);tab(1)}})}",
+        "rows.set(key,r)",
+        "$('list').prepend(r.li)}",
+        "Object.assign(r,e)",
+        "dirty.add(r)",
+        "if(e.tool==='plan_tool')plan()",
+        "if(tabNow===3&&e.state==='done'&&kind(e)!=='Reads'&&e.who!=='page')changesLater()",
+        "dueRows||=raf(drawRows)}",
+        "function drawRows(){dueRows=0",
+        "for(let r of dirty){let s=status(r)",
+        "put(r.li,h('span',{c:'dot '+s,role:'img',ariaLabel:STATUS[s],title:STATUS[s]}),h('span','m',h('b','',vis(r.tool)),' ',vis(brief(r).slice(0,300).replace(/\\s+/g,' '))),h('span','at',clock(r.at)),h('span','who',vis([r.who,spent(r),r.diff&&`+${r.added} \\u2212${r.removed}`,s==='bad'&&why(r)].filter(x=>x).join(' \\u00b7 '))))",
+        "r.li.hidden=!shown(r)",
+        "if(r===chosen)detail()}",
+        "dirty.clear()",
+        "for(let[k,r]of rows){if(rows.size<=ROWS)break;r.li.remove();rows.delete(k)}",
+        "running=0",
+        "rows.forEach(r=>{if(r.state!=='done')running++})",
+        "$('all').hidden=!running",
+        "if(follow){let r=[...rows.values()].reverse().find(shown);if(r&&r!==chosen)choose(r)}}",
+        "function choose(r){if(chosen)chosen.li.ariaSelected=!1",
+        "chosen=r",
+        "r.li.ariaSelected=!0",
+        "$('list').setAttribute('aria-activedescendant',r.li.id)",
+        "$('last').ariaPressed=follow",
+        "$('last').className=follow?'p':''",
+        "stopWatch();built=null",
+        "detail()}",
+        "let step=d=>{let all=[...$('list').children].filter(l=>!l.hidden),li=all[max(0,min(all.length-1,all.indexOf(chosen?.li)+d))]",
+        "if(li){li.click();li.scrollIntoView({block:'nearest'})}}",
+        "$('last').onclick=()=>{follow=!0;dueRows||=raf(drawRows);if(chosen)choose(chosen);$('list').scrollTop=0}",
+        "$('list').onkeydown=e=>{let d={ArrowDown:1,ArrowUp:-1,Home:-1e9,End:1e9}[e.key];if(d){e.preventDefault();step(d)}}",
+        "let built,watch,top1=h('div','head'),body=h('div','body'),logNow",
+        "let stopWatch=()=>{watch?.abort();watch=null}",
+        "function detail(){let e=chosen,s=status(e),fact=(k,v)=>v!=null&&h('span','',k,' ',h('b','',vis(v)))",
+        "put(top1,mono(e.command||e.tool+' '+brief(e),'pre'),h('div','meta',h('span','',h('span','dot '+s),' ',h('b','',STATUS[s])),fact('by',e.who),fact('at',clock(e.at)),e.state==='done'&&fact('took',spent(e)),fact('exit',e.exit_code),e.signal&&fact('ended by',sig(e.signal)),fact('pid',e.pid),",
+        "e.cpu_ms>=0&&fact('CPU',time(e.cpu_ms)),e.peak_bytes&&fact('memory',size(e.peak_bytes)),e.output_bytes>=0&&fact('output',size(e.output_bytes)),e.left_running&&fact('left running',e.left_running.map(p=>p.pid).join(', ')),e.job&&e.state!=='done'&&btn('Stop',safe(()=>ask('jobs/'+enc(e.job),{method:'DELETE'})),'act x'),e.diff&&e.success&&!e.diff_hidden&&btn('Undo this edit',safe(async()=>say((await tool('apply_patch',{patch:reverse(e.diff)})).output)),'act','Applies the reverse of this diff')))",
+        "if(built===e.key&&e.job)return",
+        "built=e.key",
+        "body.onscroll=null;logNow?.more.remove();logNow=null",
+        "if(e.job&&/bash$|process/.test(e.tool))follows(e)",
+        "else put(body,e.error&&h('p',{id:'why',c:'box m'},vis(e.error)),e.diff?diff(e.diff):h('pre','mute',vis(Object.entries(e.arguments||{}).map(([k,v])=>k+': '+(typeof v==='string'?v:JSON.stringify(v))).join('\\n'))),e.path&&e.success&&!/remove/.test(e.tool)&&btn('Show the file',()=>{tab(2);view(e.path)},'lk'))}",
+        "async function follows(e){let stop=watch=new AbortController,log=logNow=Log(body),decoder=new TextDecoder",
+        "put(body,log.el)",
+        "$('p0').append(log.more)",
+        "for(let wait=500;!stop.signal.aborted;)try{let r=await ask('jobs/'+enc(e.job)+'/raw',{signal:stop.signal}),reader=r.body.getReader()",
+        "log.clear()",
+        "for(let c;!(c=await reader.read()).done;){log.write(decoder.decode(c.value,{stream:!0}))",
+        "while(log.full()&&!stop.signal.aborted)await new Promise(raf)}",
+        "return log.end()}catch(x){if(stop.signal.aborted)return",
+        "if(x.status)return put(body,mute(x.status===404?'The output is no longer kept.':vis(x.message)))",
+        "await nap(wait=min(5000,wait*2))}}",
+        "let dir='.'",
+        "let join=(d,n)=>d==='.'?n:d==='/'?'/'+n:d+'/'+n",
+        "let q=p=>'files?path='+enc(p)",
+        "let filesPanel=h('div'),picker=h('input',{type:'file',multiple:!0,hidden:!0,onchange:()=>send(picker.files)})",
+        "let send=safe(async list=>{for(let f of list)await ask(q(join(dir,f.name)),{method:'PUT',body:f})",
+        "say(list.length+' uploaded');picker.value='';files()})",
+        "let crumbs=()=>h('div','bar',h('div','m',btn('.',()=>files('.'),'lk','Work directory'),(dir==='.'?[]:dir.split('/')).filter(x=>x).map((n,i,all)=>[' / ',btn(vis(n),()=>files((dir[0]==='/'?'/':'')+all.slice(0,i+1).join('/')),'lk')])),btn('Refresh',()=>files()),btn('Upload',()=>picker.click(),'act'),picker)",
+        "let files=safe(async d=>{dir=d||dir",
+        "let r=await tool('list',{path:dir,details:!0,all:!0,depth:1,limit:1000})",
+        "put(filesPanel,crumbs(),r.entries.filter(f=>/file|dir|link/.test(f.type)).map(f=>{let folder=f.type==='dir',p=join(dir,f.name)",
+        "return strip(h('span','m',btn(vis(f.name)+(folder?'/':''),()=>folder?files(p):view(p),'lk'),f.target&&' -> '+vis(f.target)),f.size>=0&&num(size(f.size)),num(new Date(f.time*1000).toLocaleString('sv').slice(0,16)),!folder&&btn('Download',safe(()=>save(p))))}),r.truncated&&mute('There are more.'))})",
+        "async function save(p){let url=URL.createObjectURL(await(await ask(q(p))).blob())",
+        "h('a',{href:url,download:p.split('/').pop()}).click()",
+        "setTimeout(()=>URL.revokeObjectURL(url),6e4)}",
+        "let view=safe(async p=>{let r=await ask(q(p),{headers:{Range:'bytes=0-262143'}}),all=+(r.headers.get('X-Hfsb-Size')||0)",
+        "let bytes=new Uint8Array(r.ok?await r.arrayBuffer():0),show",
+        "let type={png:'image/png',jpg:'image/jpeg',jpeg:'image/jpeg',gif:'image/gif',webp:'image/webp'}[p.split('.').pop().toLowerCase()]",
+        "if(!bytes.length)show=mute('An empty file.')",
+        "else if(type&&all<2e7)show=h('img',{alt:vis(p),src:URL.createObjectURL(new Blob([all>bytes.length?await(await ask(q(p))).arrayBuffer():bytes],{type}))})",
+        "else if(bytes.subarray(0,8192).includes(0))show=mute('A binary file.')",
+        "else show=h('div','box',h('pre',{tabIndex:0},vis(new TextDecoder().decode(bytes))))",
+        "dir=p.includes('/')?p.slice(0,p.lastIndexOf('/'))||'/':'.'",
+        "put(filesPanel,crumbs(),strip(mono(p),num(size(all)),btn('Download',safe(()=>save(p)))),show,all>bytes.length&&!type&&mute('The first 256 kB.'))})",
+        "let changesPanel=h('div')",
+        "let changesDue",
+        "let changesLater=()=>{clearTimeout(changesDue);changesDue=setTimeout(changes,700)}",
+        "let undo=(o,again)=>safe(async()=>{let r=await json('undo',o)",
+        "if(!r.success&&again)throw Error(r.error)",
+        "if(!r.success)put(changesPanel,h('p','box m',vis(r.error)),btn('Undo anyway',undo({...o,force:!0},!0),'act x'),' ',btn('Back',changes))",
+        "else say(r.output.split('\\n')[0]),changes()})",
+        "let changes=safe(async()=>{let r=await json('changes',{})",
+        "if(!r.success)return put(changesPanel,mute(vis(r.error),' Edits can still be taken back one by one in the timeline.'))",
+        "let list=(await json('checkpoints',{})).checkpoints||[],at=r.output.indexOf('\\n\\n--- ')",
+        "let parts=at<0?[]:r.output.slice(at+2).split(/\\n(?=--- .*\\n\\+\\+\\+ )/)",
+        "put(changesPanel,h('div','bar',h('b','',`Since the start: ${r.changed} changed, ${r.created} created, ${r.deleted} deleted`),btn('Refresh',changes)),r.files.map(f=>strip(mono(f.path),num(f.change),btn('Undo',undo({to:String(r.since),path:f.path}),'act','Back to the start'))),parts.length>0&&h('h3','','Diff'),parts.map(diff),h('h3','','Checkpoints'),list.map(c=>strip(num('#'+c.number),mono(c.name||c.by),num(clock(c.time*1000)),c.here?num('now'):btn('Restore',undo({to:String(c.number)}),'act'))))",
+        "})",
+        "let BOX='jklmnqtuvwxa\\u2518\\u2510\\u250c\\u2514\\u253c\\u2500\\u251c\\u2524\\u2534\\u252c\\u2502\\u2592'",
+        "let WIDE=/[\\u1100-\\u115e\\u2e80-\\u303e\\u3041-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f\\uff01-\\uff60\\uffe0-\\uffe6]|\\p{Emoji_Presentation}/u",
+        "function Term(el,out,cols,rows){let x,y,top,bot,pen,rest,mode,sets,set,saved,last,scr,other,ins,due",
+        "function reset(){x=y=top=0;bot=rows-1;pen=PLAIN;rest='';mode={7:1,25:1};sets=['B','B'];set=0;saved=null;last=' '",
+        "scr=Array.from({length:rows},()=>blank())",
+        "other=null",
+        "el.querySelectorAll('div').forEach(d=>d.remove())",
+        "draw()}",
+        "function blank(){return{c:[],p:[]}}",
+        "function resize(w,n){cols=w",
+        "for(let s of[scr,other||[]])if(s.length){while(s.length>n)if(s===scr?y<s.length-1:!s.at(-1).c.join('').trim())drop(s.pop());else{let r=s.shift();s===scr?(old(r),y--):drop(r)}",
+        "while(s.length<n)s.push(blank())}",
+        "rows=n;top=0;bot=n-1;x=min(x,w-1);y=max(0,y)",
+        "scr.forEach(r=>r.n=1)",
+        "draw()}",
+        "function drop(r){r.el?.remove()}",
+        "function old(r){if(other||top)drop(r);else{r.n=1;paint(r,-1);if(el.childElementCount>2000)el.querySelector('div').remove()}}",
+        "function up(n,from=top){for(n=min(n,rows);n--;){let r=scr.splice(from,1)[0];from===top&&!top?old(r):drop(r);scr.splice(bot,0,blank())}}",
+        "function down(n,from=top){for(n=min(n,rows);n--;){drop(scr.splice(bot,1)[0]);scr.splice(from,0,blank())}}",
+        "function feed(){y===bot?up(1):y<rows-1&&y++}",
+        "function row(y){let r=scr[y];r.n=1;return r}",
+        "function wipe(y,a,b){let r=row(y),[,g]=pen.split('|');for(let i=a;i<b;i++)r.c[i]=' ',r.p[i]='|'+g+'|0'}",
+        "function gap(n){let r=row(y);for(let a of[r.c,r.p])a.splice(x,0,...Array(n)),a.splice(cols)}",
+        "function text(s){for(let ch of s){if(/[\\p{M}\\p{DI}\\u2028\\u2029]/u.test(ch)){let r=row(y),i=max(0,x-1);if(/\\p{M}/u.test(ch)&&(r.c[i]||'').length<9)r.c[i]=(r.c[i]||' ')+ch;continue}",
+        "if(sets[set]==='0')ch=BOX[(BOX.indexOf(ch)+1||99)+11]||ch",
+        "let w=WIDE.test(ch)?2:1",
+        "if(x+w>cols){if(mode[7])x=0,feed();else x=cols-w}",
+        "let r=row(y)",
+        "if(ins)gap(w)",
+        "r.c[x]=ch;r.p[x++]=pen",
+        "if(w>1)r.c[x]='',r.p[x++]=pen",
+        "last=ch}}",
+        "function save(){saved=[x,y,pen,[...sets],set]}",
+        "function load(){if(saved)[x,y,pen,sets,set]=saved,sets=[...sets],x=min(x,cols-1),y=min(y,rows-1)}",
+        "function alt(on){if(on===!!other)return",
+        "el.querySelectorAll('div').forEach(d=>d.hidden=on)",
+        "if(on)other=scr,scr=Array.from({length:rows},()=>blank())",
+        "else{scr.forEach(r=>drop(r));scr=other;other=null;scr.forEach(r=>{if(r.el)r.el.hidden=!1})}}",
+        "function csi(mark,par,fin){let p=par.split(/[;:]/).map(Number),n=max(1,p[0]|0),go=(a,b)=>{x=max(0,min(cols-1,a));y=max(0,min(rows-1,b))},r=row(y)",
+        "if(x>=cols&&fin!=='m')x=cols-1",
+        "if(mark==='?'&&/[hl]/.test(fin))return p.forEach(m=>{mode[m]=fin==='h'",
+        "if(m===1048||m===1049)fin==='h'&&save()",
+        "if(m===47||m===1047||m===1049)alt(fin==='h')",
+        "if(m===1048||m===1049)fin==='l'&&load()})",
+        "if(fin==='c')return out(mark==='>'?'\\x1b[>0;10;0c':'\\x1b[?1;2c')",
+        "if(mark)return",
+        "switch(fin){case'A':return go(x,y-n)",
+        "case'B':return go(x,y+n)",
+        "case'C':return go(x+n,y)",
+        "case'D':return go(x-n,y)",
+        "case'G':return go(n-1,y)",
+        "case'd':return go(x,n-1)",
+        "case'H':case'f':return go((p[1]||1)-1,n-1)",
+        "case'J':for(let i=0;i<rows;i++)if(p[0]>1||(p[0]?i<y:i>y))wipe(i,0,cols)",
+        "case'K':return p[0]>1?fin==='K'&&wipe(y,0,cols):wipe(y,p[0]?0:x,p[0]?x+1:cols)",
+        "case'L':return down(n,y)",
+        "case'M':return up(n,y)",
+        "case'P':r.c.splice(x,n);return r.p.splice(x,n)",
+        "case'@':return gap(min(n,cols))",
+        "case'X':return wipe(y,x,min(cols,x+n))",
+        "case'S':return up(n)",
+        "case'T':return down(n)",
+        "case'b':return text(last.repeat(min(n,cols)))",
+        "case'r':top=min(n-1,rows-2);bot=min((p[1]||rows)-1,rows-1);if(bot<=top)top=0,bot=rows-1;return go(0,0)",
+        "case'm':return pen=sgr(pen,par)",
+        "case's':return save()",
+        "case'u':return load()",
+        "case'h':case'l':if(p[0]===4)ins=fin==='h';return",
+        "case'n':return out(p[0]===6?`\\x1b[${y + 1};${x + 1}R`:'\\x1b[0n')}}",
+        "function write(s){rest=scan(rest+s,TTY,m=>{if(m[8])text(m[8])",
+        "else if(m[7])switch(m[7]){case'\\r':x=0;break",
+        "case'\\n':case'\\v':case'\\f':feed();break",
+        "case'\\b':x=max(0,min(x,cols)-1);break",
+        "case'\\t':x=min(cols-1,(x|7)+1);break",
+        "case'\\x0e':set=1;break",
+        "case'\\x0f':set=0}",
+        "else if(m[3])csi(m[1],m[2],m[3])",
+        "else if(m[4])sets[m[4]===')'?1:0]=m[5]",
+        "else switch(m[6]){case'7':save();break",
+        "case'8':load();break",
+        "case'E':x=0",
+        "case'D':feed();break",
+        "case'M':y===top?down(1):y&&y--;break",
+        "case'c':reset()}})",
+        "draw()}",
+        "function paint(r,cursor){if(!r.el)r.el=h('div')",
+        "let out=[]",
+        "for(let i=0,j;i<max(min(r.c.length,cols),cursor+1);i=j){let pen=r.p[i]||PLAIN",
+        "let s=''",
+        "for(j=i;j<cols&&(j<r.c.length||j===cursor)&&(r.p[j]||PLAIN)===pen&&(j===i||(j!==cursor&&i!==cursor));j++)s+=r.c[j]?\?' '",
+        "let e=inked(s,pen)",
+        "out.push(i===cursor?h('span','cur',s):e)}",
+        "r.el.replaceChildren(...out);r.n=0}",
+        "function draw(){due||=raf(()=>{due=0",
+        "let low=el.scrollHeight-el.scrollTop-el.clientHeight<40",
+        "scr.forEach((r,i)=>{let c=mode[25]&&i===y?min(x,cols-1):-1",
+        "if(r.n||r.cur!==c||!r.el)paint(r,c)",
+        "r.cur=c",
+        "let before=i?scr[i-1].el.nextSibling:null",
+        "if(i?before!==r.el:!r.el.parentNode)i?scr[i-1].el.after(r.el):scr[1]?.el?.parentNode?scr[1].el.before(r.el):el.append(r.el)})",
+        "if(low)el.scrollTop=el.scrollHeight})}",
+        "reset()",
+        "return{write,resize,fits:(c,r)=>c===cols&&r===rows,mode:n=>mode[n]}}",
+        "let ttyEl=h('div',{id:'tty'}),keys=h('textarea',{ariaLabel:'Terminal. Shift and Escape leave it.',autocapitalize:'off',autocomplete:'off',spellcheck:!1}),ttyBar=h('div','bar'),ttyNote=h('span',{c:'mute',role:'status'},'A shell in the sandbox. Closing it ends what runs in it.')",
+        "let KEYS={Enter:'\\r',Backspace:'\\x7f',Tab:'\\t',Escape:'\\x1b',ArrowUp:'A',ArrowDown:'B',ArrowRight:'C',ArrowLeft:'D',Home:'H',End:'F',Insert:'2~',Delete:'3~',PageUp:'5~',PageDown:'6~',F1:'OP',F2:'OQ',F3:'OR',F4:'OS'}",
+        ";[15,17,18,19,20,21,23,24].forEach((n,i)=>KEYS['F'+(i+5)]=n+'~')",
+        "let socket,term",
+        "let type=s=>{let b=new TextEncoder().encode(s)",
+        "for(let i=0;i<b.length&&socket?.readyState===1;i+=65536)socket.send(b.subarray(i,i+65536))}",
+        "let fit=()=>{let probe=ttyEl.appendChild(h('div','','M'.repeat(50)))",
+        "probe.style.position='absolute'",
+        "let w=probe.getBoundingClientRect().width/50",
+        "probe.remove()",
+        "return{cols:max(20,min(500,Math.floor((ttyEl.clientWidth-20)/w))),rows:max(5,min(200,Math.floor((ttyEl.clientHeight-12)/18)))}}",
+        "function openTty(){let s=fit(),url=new URL('api/exec',location.href)",
+        "url.protocol=url.protocol.replace('http','ws')",
+        "put(ttyEl,keys)",
+        "let decoder=new TextDecoder,t=term=Term(ttyEl,type,s.cols,s.rows)",
+        "let ws=socket=new WebSocket(url,['hfsb-exec',...token?['hfsb.bearer.'+[...token].map(c=>c.charCodeAt().toString(16).padStart(2,0)).join('')]:[]])",
+        "ws.binaryType='arraybuffer'",
+        "let end",
+        "ws.onopen=()=>ws.send(JSON.stringify({who:'page',...fit()}))",
+        "ws.onmessage=e=>{if(typeof e.data!=='string')return t.write(decoder.decode(new Uint8Array(e.data,1),{stream:!0}))",
+        "let m=JSON.parse(e.data)",
+        "if(!m.pid)end=m.error||(m.signal?sig(m.signal):'exit '+m.exit_code)}",
+        "ws.onclose=()=>{if(socket!==ws)return;socket=null;ttyNote.textContent='Closed: '+vis(end||'connection lost');ttyShow()}",
+        "sized(s)",
+        "ttyShow();keys.focus()}",
+        "let sized=s=>ttyNote.textContent=s.cols+' \\u00d7 '+s.rows",
+        "let ttyShow=()=>put(ttyBar,ttyNote,socket?btn('Close',()=>socket.close(),'act x'):btn('Open a terminal',openTty,'act p'))",
+        "new ResizeObserver(()=>{if(!socket||!ttyEl.clientHeight)return",
+        "let s=fit()",
+        "if(term.fits(s.cols,s.rows))return",
+        "term.resize(s.cols,s.rows);sized(s)",
+        "if(socket.readyState===1)socket.send(JSON.stringify(s))}).observe(ttyEl)",
+        "ttyEl.onclick=()=>getSelection().isCollapsed&&keys.focus({preventScroll:!0})",
+        "keys.onkeydown=e=>{if(e.isComposing||e.metaKey||!socket)return",
+        "let s=KEYS[e.key]",
+        "if(e.key==='Escape'&&e.shiftKey)return $('t3').focus()",
+        "if(s&&s.length>1||/^[A-H]$/.test(s))s='\\x1b'+(s[0]==='O'?'':term.mode(1)&&s.length<2?'O':'[')+s",
+        "if(e.key.length===1&&e.ctrlKey&&!e.shiftKey&&!e.altKey&&e.key!=='v')s=e.key===' '?'\\0':String.fromCharCode(e.key.toUpperCase().charCodeAt()&31)",
+        "else if(e.key.length===1&&e.altKey&&!e.ctrlKey)s='\\x1b'+e.key",
+        "if(s==null)return",
+        "e.preventDefault();type(s)}",
+        "keys.oninput=e=>{if(!e.isComposing)type(keys.value.replace(/\\n/g,'\\r')),keys.value=''}",
+        "keys.onpaste=e=>{e.preventDefault();let s=e.clipboardData.getData('text').replace(/\\r?\\n/g,'\\r').replace(/\\x1b/g,'');type(term.mode(2004)?'\\x1b[200~'+s+'\\x1b[201~':s)}",
+        "let past={CPU:[],Memory:[],Disk:[]},machine=h('div')",
+        "let lastStats,ports=[]",
+        "let drawing=tag=>document.createElementNS('http://www.w3.org/2000/svg',tag)",
+        "let chart=(name,text)=>{let v=past[name],svg=drawing('svg'),line=drawing('polygon')",
+        "Object.entries({viewBox:'0 0 59 20',preserveAspectRatio:'none','aria-hidden':!0}).forEach(a=>svg.setAttribute(...a))",
+        "line.setAttribute('points','59,20 '+(60-v.length)+',20 '+v.map((y,i)=>60-v.length+i+','+(19.5-y*19).toFixed(1)).join(' '))",
+        "svg.append(line)",
+        "return h('div','chart',h('span','',name),svg,h('b','',text))}",
+        "let stats=async()=>{let s=await json('stats'),now=Date.now(),add=(k,v)=>{past[k].push(max(0,min(1,v||0)));if(past[k].length>60)past[k].shift()}",
+        "if(lastStats)add('CPU',(s.cpu_ms-lastStats.cpu_ms)/(now-lastStats.now)/s.cpus)",
+        "add('Memory',s.memory/s.memory_max);add('Disk',s.disk/s.disk_max)",
+        "lastStats={...s,now}",
+        "let pct=k=>round((past[k].at(-1)||0)*100)+' %',three=long=>[chart('CPU',pct('CPU')+(long?` of ${s.cpus} CPUs`:'')),chart('Memory',long?`${size(s.memory)} of ${size(s.memory_max)}`:pct('Memory')),chart('Disk',long?`${size(s.disk)} of ${size(s.disk_max)}`:pct('Disk'))]",
+        "put($('charts'),three())",
+        "ports=s.ports",
+        "if(tabNow===5)put(machine,h('h2','','Use'),h('div','big',three(1)),h('h2','','Ports'),ports.length?ports.map(p=>strip(h('b','',p.port),mono(p.command),num('pid '+p.pid),btn('Open',safe(()=>openPort(p.port))))):mute('No command listens on a port.'))}",
+        "async function openPort(port){let r=await json('open',{port})",
+        "h('a',{href:new URL('.'+r.path,location.href),target:'_blank',rel:'noopener noreferrer'}).click()}",
+        "let plan=safe(async()=>{let p=await json('plan'),done=p.filter(t=>t.status==='completed').length",
+        "$('plan').hidden=!p.length",
+        "$('plan').firstChild.textContent=`Plan: ${done} of ${p.length} done`",
+        "put($('plan').lastChild,p.map(t=>h('li',{c:t.status},{completed:'\\u2713 ',in_progress:'\\u25b6 '}[t.status]||'\\u25cb ',vis(t.content))))})",
+        "let connect=h('div')",
+        "function connections(){let base=new URL('.',location.href).href.replace(/\\/$/,''),T='$SANDBOX_API_TOKEN'",
+        "put(connect,mute('SANDBOX_API_TOKEN is the token of this page.'),[['Claude Code (MCP)',`claude mcp add --transport http hfsb ${base}/mcp --header \"Authorization: Bearer ${T}\"`],['Codex (MCP)',`codex mcp add hfsb --url ${base}/mcp --bearer-token-env-var SANDBOX_API_TOKEN`],['Codex, with its tools here (hfsb-server --api codex)',`hfsb exec-server --on ${base}`],",
+        "['curl',`curl ${base}/api/bash -H \"X-Sandbox-Authorization: Bearer ${T}\" \\\\\\n    -H 'Content-Type: application/json' -d '{\"command\":\"uname -a\"}'`],['Command line',`hfsb bash --on ${base} 'uname -a'`]].map(([t,c])=>[h('h3','',t),h('div','box',h('pre',{tabIndex:0},c),btn('Copy',()=>navigator.clipboard?.writeText(c).then(()=>say('Copied'))))]))}",
+        "let tabNow=0",
+        "let TABS=['Timeline','Details','Files','Changes','Terminal','Machine','Connect'],SHOW=[,,files,changes,,stats,connections]",
+        "let panels=[null,[top1,body],filesPanel,changesPanel,[ttyBar,ttyEl],machine,connect].map((k,i)=>i&&h('div',{id:'p'+(i-1),role:'tabpanel','aria-labelledby':'t'+(i-1)},k))",
+        "$('right').append(...panels.slice(1))",
+        "let tabs=TABS.map((t,i)=>h('button',{id:'t'+(i-1),role:'tab',c:i?'':'t0',onclick:()=>tab(i),title:i?`${t} (${i})`:t},t))",
+        "put($('tabs'),tabs).onkeydown=e=>{let d={ArrowRight:1,ArrowLeft:-1}[e.key]",
+        "if(d)tab((tabNow+d+7)%7),tabs[tabNow].focus()}",
+        "function tab(i){tabNow=i",
+        "document.body.classList.toggle('tl',!i)",
+        "tabs.forEach((t,k)=>{t.ariaSelected=k===(i||(innerWidth>760?1:0));t.tabIndex=t.ariaSelected==='true'?0:-1})",
+        "panels.forEach((p,k)=>{if(k)p.hidden=k!==(i||1)})",
+        "if(i&&token!==null)SHOW[i]?.()}",
+        "tab(0);ttyShow()",
+        "put(body,mute('The page only watches until Control is switched on.'))",
+        "$('ctl').onchange=()=>{document.querySelectorAll('.act').forEach(e=>e.disabled=!may());say(may()?'Commands, stops, undo, uploads and the terminal are on.':'Read only')}",
+        "$('ctl').onchange.call()",
+        "$('say').textContent=''",
+        "$('all').onclick=safe(async()=>say((await tool('kill')).output))",
+        "$('ask').onsubmit=safe(async e=>{e.preventDefault()",
+        "let command=$('cmd').value",
+        "if(!command.trim()||!may())return",
+        "$('cmd').value='';follow=!0",
+        "await tool('bash',{command,background:!0})})",
+        "onkeydown=e=>{if(e.ctrlKey||e.altKey||e.metaKey||/INPUT|TEXTAREA|SELECT/.test(e.target.tagName)||$('login').open)return",
+        "if(e.key>='1'&&e.key<='6')tab(+e.key)",
+        "else if(e.key==='j')step(1)",
+        "else if(e.key==='k')step(-1)",
+        "else if(e.key==='g')$('last').click()",
+        "else if(e.key==='/')e.preventDefault(),tab(tabNow),$('cmd').focus()}",
+        "async function reconcile(){let{jobs}=await json('jobs')",
+        "for(let r of[...rows.values()])if(r.state!=='done'){let j=jobs.find(j=>j.id===r.job)",
+        "if(j)take({...j,...r,state:j.state,success:j.exit_code===0})",
+        "else r.li.remove(),rows.delete(r.key)}}",
+        "let turn=0,seen=Date.now()",
+        "document.onvisibilitychange=()=>seen=Date.now()",
+        "async function begin(){let mine=++turn",
+        "let bad=0",
+        "since=0;instance=''",
+        "let poll=setInterval(()=>mine!==turn?clearInterval(poll):document.hidden||bad||stats().catch(()=>0),3000)",
+        "while(mine===turn)try{while(document.hidden&&Date.now()-seen>3e5)await nap(500)",
+        "let r=await ask(`events?since=${since}&wait_ms=${instance ? 20000 : 0}&limit=1000`),id=/instance=(\\w+)/.exec(r.headers.get('X-Hfsb'))?.[1]||'unknown'",
+        "let page=await r.json()",
+        "if(mine!==turn)return",
+        "if(id!==instance){let again=instance",
+        "instance=id",
+        "rows.clear();$('list').replaceChildren();chosen=null;since=0",
+        "plan();stats().catch(()=>0)",
+        "if(again){stopWatch();continue}}",
+        "bad=0",
+        "$('net').textContent=location.host",
+        "if(page.lost&&rows.size)await reconcile()",
+        "page.events.forEach(take)",
+        "since=page.next}catch(e){if(e.status===401)return $('net').textContent='needs a token'",
+        "$('net').textContent=e.status?e.message:'connection lost, trying again'",
+        "await nap(min(5000,500*++bad))}}",
+        "token=location.hash.slice(1)",
+        "try{token=decodeURIComponent(token)}catch{}",
+        "if(token)keep(token),history.replaceState(null,'',location.pathname+location.search)",
+        "else token=keep()||''",
+        "begin()",
+        "</script>",
+        "</body>",
+        "</html>",
+        NULL};
+    return lines;
+}
+
+/* ---- src/api/page.c ---- */
+/* page.c - the page at "/", where a person watches and steers what happens
+   here, and the plan that it shows.
+
+   The page is one file, src/api/page.html, which amalgamate.sh turns into the
+   lines of page_html.c. It holds no data: everyone may read it, and all that
+   it shows comes from the endpoints, with the token that its reader has. What
+   it shows is hostile, so the page may do little: its policy allows only the
+   script and the style whose digests are computed here, requests to this
+   server, and no markup made from text (Trusted Types).
+
+   Browsers ask for text/html, clients of the API do not: for them there is
+   nothing at "/", as before, or what another protocol has there.
+
+   With HFSB_PAGE_GZIP, the name of a header that the build has made with gzip,
+   the page is sent compressed to those who take that. */
+#ifdef HFSB_PAGE_GZIP
+#include HFSB_PAGE_GZIP
+#endif
+
+/* ---- the page ---- */
+
+/* The text between two marks; empty when it lacks them. */
+static hfsb_str hfsbi_webpage_between(hfsb_str text, const char *from,
+                                      const char *to) {
+    size_t at = hfsb_str_find(text, hfsb_cstr(from)), end;
+    if (at == HFSB_NPOS) return hfsb_str_make("", 0);
+    text = hfsb_str_slice(text, at + strlen(from), text.len);
+    end = hfsb_str_find(text, hfsb_cstr(to));
+    return hfsb_str_slice(text, 0, end == HFSB_NPOS ? 0 : end);
+}
+
+/* Appends "'sha256-...'" for an element of the page. */
+static void hfsbi_webpage_put_digest(hfsb_buf *out, hfsb_str text) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    char          text64[(HFSB_SHA256_SIZE + 2) / 3 * 4 + 1];
+    hfsb_sha256   sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, text);
+    hfsb_sha256_finish(&sha, digest);
+    (void)hfsbi_base64_write(
+        hfsb_str_make((const char *)digest, sizeof digest), text64);
+    hfsb_buf_append(out, HFSB_LIT("'sha256-"));
+    hfsb_buf_append(out, hfsb_cstr(text64));
+    hfsb_buf_append(out, HFSB_LIT("'; "));
+}
+
+static void hfsbi_webpage_put_policy(hfsb_buf *out, hfsb_str text) {
+    hfsb_buf_append(out, HFSB_LIT("default-src 'none'; script-src "));
+    hfsbi_webpage_put_digest(
+        out, hfsbi_webpage_between(text, "<script>", "</script>"));
+    hfsb_buf_append(out, HFSB_LIT("style-src "));
+    hfsbi_webpage_put_digest(
+        out, hfsbi_webpage_between(text, "<style>", "</style>"));
+    hfsb_buf_append(
+        out, HFSB_LIT("connect-src 'self'; img-src blob: data:; base-uri "
+                      "'none'; form-action 'none'; frame-ancestors 'self' "
+                      "https://huggingface.co https://*.huggingface.co; "
+                      "require-trusted-types-for 'script'; trusted-types "
+                      "'none'"));
+}
+
+HFSBI_FN void hfsbi_webpage_close(hfsbi_webpage *page) {
+    hfsb_buf_free(&page->text);
+    hfsb_buf_free(&page->policy);
+}
+
+/* Joins the lines when somebody asks for them first: most servers have nobody
+   who watches. False without memory. */
+static bool hfsbi_webpage_make(hfsbi_webpage *page, const hfsb_alloc *alloc) {
+    const char *const *line = hfsbi_webpage_lines();
+    char               hex[HFSB_SHA256_HEX];
+    if (page->etag[0]) return true;
+    page->text.alloc = page->policy.alloc = *alloc;
+    for (; *line; line++) {
+        hfsb_buf_append(&page->text, hfsb_cstr(*line));
+        hfsb_buf_append_byte(&page->text, '\n');
+    }
+    hfsbi_webpage_put_policy(&page->policy, hfsb_buf_str(&page->text));
+    if (page->text.status != HFSB_OK || page->policy.status != HFSB_OK) {
+        hfsbi_webpage_close(page);
+        return false;
+    }
+    hfsb_sha256_hex(hfsb_buf_str(&page->text), hex);
+    (void)snprintf(page->etag, sizeof page->etag, "W/\"%.32s\"", hex);
+    return true;
+}
+
+/* The compressed page; empty when there is none, or one of another version:
+   its last four bytes are the length of the text. */
+static hfsb_str hfsbi_webpage_compressed(const hfsbi_webpage *page) {
+#ifdef HFSB_PAGE_GZIP
+    const unsigned char *end = hfsbi_webpage_gzip + sizeof hfsbi_webpage_gzip;
+    if ((end[-4] | (unsigned)end[-3] << 8 | (unsigned)end[-2] << 16 |
+         (unsigned)end[-1] << 24) == page->text.len)
+        return hfsb_str_make((const char *)hfsbi_webpage_gzip,
+                             sizeof hfsbi_webpage_gzip);
+#else
+    (void)page;
+#endif
+    return hfsb_str_make("", 0);
+}
+
+static void hfsbi_webpage_get(void *user, hfsb_request *request) {
+    static const char *const fields[][2] = {
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+        {"Cache-Control", "no-cache"},
+        {"Vary", "Accept, Accept-Encoding"}};
+    hfsbi_api            *api = (hfsbi_api *)user;
+    const hfsbi_webpage  *page = &api->page;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              body, small = HFSB_LIT("");
+    size_t                i;
+    if (!hfsbi_webpage_make(&api->page, &api->alloc)) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    body = hfsb_buf_str(&page->text);
+    for (i = 0; i < sizeof fields / sizeof *fields; i++)
+        (void)hfsb_reply_field(request, fields[i][0], hfsb_cstr(fields[i][1]));
+    /* without its policy the page is not sent */
+    if (hfsb_reply_field(request, "Content-Security-Policy",
+                         hfsb_buf_str(&page->policy)) != HFSB_OK) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    (void)hfsb_reply_field(request, "ETag", hfsb_cstr(page->etag));
+    if (hfsb_str_equal(hfsb_http_field_find(head, "If-None-Match"),
+                       hfsb_cstr(page->etag))) {
+        hfsb_reply(request, 304, "", HFSB_LIT(""));
+        return;
+    }
+    if (hfsb_http_field_lists(head, "Accept-Encoding", "gzip"))
+        small = hfsbi_webpage_compressed(page);
+    if (small.len && hfsb_reply_field(request, "Content-Encoding",
+                                      HFSB_LIT("gzip")) == HFSB_OK)
+        body = small;
+    hfsb_reply(request, 200, "text/html; charset=utf-8", body);
+}
+
+HFSBI_FN hfsb_status hfsbi_webpage_add(hfsbi_api *api, hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = "GET";
+    route.path = "/";
+    route.fn = hfsbi_webpage_get;
+    route.user = api;
+    route.no_token = true;
+    route.max_body = 1; /* keep no bytes of strangers in memory */
+    route.accept = "text/html";
+    return hfsb_server_add(api->server, &route, err);
+}
+
+/* ---- the plan ---- */
+
+/* The last plan of any agent: of one that uses MCP, or that sends it here, or
+   whose program does. */
+HFSBI_FN void hfsbi_plan_post(void *user, hfsb_request *request) {
+    hfsbi_api       *api = (hfsbi_api *)user;
+    hfsb_tool_result result;
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_buf         out = HFSB_INIT;
+    long long        began = hfsb_clock_ms();
+    hfsb_status      st;
+    if (!hfsbi_request_is_json(request)) {
+        hfsb_reply_error(request, 415,
+                         "The body must be JSON (application/json).");
+        return;
+    }
+    out.alloc = doc.alloc = api->alloc;
+    st = hfsbi_arguments_parse(hfsb_request_body(request), &api->alloc, &doc,
+                               &result);
+    if (st == HFSB_OK)
+        st = hfsbi_plan_call(&hfsbi_server_group(api->server)->plan, doc.root,
+                             false, &result);
+    hfsbi_api_report(api->tools, "plan_tool", HFSB_LIT(""), "",
+                     hfsb_buf_str(&result.error), began, result.output.len);
+    if (st != HFSB_NOMEM &&
+        hfsb_tool_result_write(&result, &out, NULL) == HFSB_OK)
+        hfsbi_reply_take(request, st == HFSB_OK ? 200 : 422,
+                         "application/json", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_tool_result_free(&result);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&out);
+}
+
+HFSBI_FN void hfsbi_plan_get(void *user, hfsb_request *request) {
+    hfsbi_api *api = (hfsbi_api *)user;
+    hfsb_buf   out = HFSB_INIT;
+    out.alloc = api->alloc;
+    (void)hfsb_reply_field(request, "Cache-Control", HFSB_LIT("no-store"));
+    if (hfsbi_plan_write(&hfsbi_server_group(api->server)->plan, &out, NULL) ==
+        HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
+/* ---- src/api/openapi.c ---- */
+/* openapi.c - GET /api/openapi.json: the HTTP API as OpenAPI 3.1.
+
+   The document is written for each request from what the server has: its own
+   routes in the order they were added, and for /api/TOOL the row of the tool.
+   So it lists what answers here, routes of a host program too, and none of the
+   dialects, whose protocols are described elsewhere.
+
+       route "GET /api/jobs/" "*"  -->  "/api/jobs/{id}": {"get": {...}}
+
+   A table below adds words, parameters and replies to the routes that are not
+   tools; a route without a row is listed with its method and path only. A route
+   for any method, such as /proxy, is left out: OpenAPI cannot say that. The
+   shapes that several of them share are components. */
+/* ---- the table ---- */
+
+typedef struct hfsbi_files_query {
+    hfsb_str path, mode;
+} hfsbi_files_query;
+
+static const hfsbi_param hfsbi_openapi_path[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_files_query, path,
+                "Absolute, or relative to the working directory"),
+    HFSBI_PARAM_END};
+
+static const hfsbi_param hfsbi_openapi_write[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_files_query, path,
+                "Absolute, or relative to the working directory"),
+    HFSBI_PARAM("mode", HFSBI_ARG_STR, 0, hfsbi_files_query, mode,
+                "Octal, such as 755; default: that of the old file, or 644"),
+    HFSBI_PARAM_END};
+
+/* A body or a reply that is not JSON is named by its media type; one that is
+   by its schema. */
+typedef struct hfsbi_operation {
+    const char        *method, *path; /* as in the route */
+    const char        *id, *summary;
+    const char        *reply, *stream; /* stream: another form (NULL: none) */
+    const char        *body;  /* (NULL: none, or the arguments of `tool`) */
+    const char        *tool;  /* its parameters are those of the body, or of
+                                 the query of a GET (NULL: none) */
+    const hfsbi_param *query; /* (NULL: none) */
+} hfsbi_operation;
+
+static const char hfsbi_openapi_bytes[] = "application/octet-stream";
+static const char hfsbi_openapi_sse[] = "text/event-stream";
+static const char hfsbi_openapi_upgrade[] = "101"; /* another protocol */
+
+static const hfsbi_operation hfsbi_operations[] = {
+    {"GET", "/api/health", "health",
+     "Whether the server is up, and with a token how it is.", "Health", NULL,
+     NULL, NULL, NULL},
+    {"GET", "/healthz", "healthz", "The same, at the path of probes.",
+     "Health", NULL, NULL, NULL, NULL},
+    {"GET", "/api/openapi.json", "openapi", "This document.", "object", NULL,
+     NULL, NULL, NULL},
+    {"GET", "/api/metrics", "metrics", "Counters for Prometheus.",
+     "text/plain", NULL, NULL, NULL, NULL},
+    {"GET", "/api/events", "events",
+     "The journal: what was called, by whom, with what result.", "Events",
+     hfsbi_openapi_sse, NULL, NULL, NULL},
+    {"GET", "/api/exec", "exec",
+     "A program, byte for byte: an upgrade to a WebSocket.",
+     hfsbi_openapi_upgrade, NULL, NULL, NULL, NULL},
+    {"POST", "/reset", "reset",
+     "Ends all processes and restores the first checkpoint, or empties the "
+     "roots.",
+     "Result", NULL, "Reset", NULL, NULL},
+    {"POST", "/init", "init",
+     "Sets the token, variables and the working directory; the first caller "
+     "wins.",
+     "Health", NULL, "Init", NULL, NULL},
+    {"GET", "/api/jobs", "jobs", "Commands, newest first.", "Jobs", NULL, NULL,
+     NULL, NULL},
+    {"GET", "/api/jobs/*", "job", "One command.", "Job", NULL, NULL, NULL,
+     NULL},
+    {"DELETE", "/api/jobs/*", "job_kill", "Ends a command.", "Result", NULL,
+     NULL, NULL, NULL},
+    {"GET",
+     "/api/jobs/*"
+     "/output",
+     "job_output", "The output of a command from an offset on.", "Result",
+     NULL, NULL, "bash_output", NULL},
+    {"POST",
+     "/api/jobs/*"
+     "/input",
+     "job_input", "Writes to the standard input of a command.", "Result", NULL,
+     NULL, "bash_input", NULL},
+    {"GET", "/api/files", "file_get",
+     "The bytes of a file, or a range of them.", hfsbi_openapi_bytes, NULL,
+     NULL, NULL, hfsbi_openapi_path},
+    {"PUT", "/api/files", "file_put",
+     "Replaces or creates a file with the bytes of the body.", "Result", NULL,
+     hfsbi_openapi_bytes, NULL, hfsbi_openapi_write},
+    {"DELETE", "/api/files", "file_delete", "Removes a file.", "Result", NULL,
+     NULL, NULL, hfsbi_openapi_path},
+    {"POST", "/api/open", "open",
+     "Makes an address for a browser to a server that a command has started.",
+     "Opened", NULL, "Open", NULL, NULL},
+    {"GET",
+     "/api/jobs/*"
+     "/raw",
+     "job_raw", "The output of a command as it came, and as it comes.",
+     hfsbi_openapi_bytes, NULL, NULL, NULL, NULL},
+    {"GET", "/api/stats", "stats",
+     "Figures of the machine, and ports on which commands listen.", "object",
+     NULL, NULL, NULL, NULL},
+    {"GET", "/api/plan", "plan", "The plan that an agent sent last.", "Plan",
+     NULL, NULL, NULL, NULL},
+    {"POST", "/api/plan_tool", "plan_tool", "Sets the plan.", "Result", NULL,
+     "object", NULL, NULL},
+    {"GET", "/", "page", "The page for people; only for text/html.",
+     "text/html", NULL, NULL, NULL, NULL},
+    {"POST", "/mcp", "mcp", "A message of the Model Context Protocol.",
+     "object", hfsbi_openapi_sse, "object", NULL, NULL},
+    {"DELETE", "/mcp", "mcp_end", "Ends a session of that protocol.", "object",
+     NULL, NULL, NULL, NULL}};
+
+enum { HFSBI_OPERATIONS = sizeof hfsbi_operations / sizeof *hfsbi_operations };
+
+static const char hfsbi_openapi_components[] =
+    "\"components\":{\"securitySchemes\":{"
+    "\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
+    "\"sandbox\":{\"type\":\"apiKey\",\"in\":\"header\","
+    "\"name\":\"X-Sandbox-Authorization\","
+    "\"description\":\"Bearer TOKEN; decides alone where both are sent\"}},"
+    "\"parameters\":{\"once\":{\"name\":\"Idempotency-Key\","
+    "\"in\":\"header\",\"description\":\"A call with this key runs once; a "
+    "repeat gets the first result\",\"schema\":{\"type\":\"string\","
+    "\"maxLength\":255}}},"
+    "\"responses\":{\"error\":{\"description\":\"The request was refused\","
+    "\"content\":{\"application/json\":{\"schema\":{\"$ref\":"
+    "\"#/components/schemas/Error\"}}}}},";
+
+/* Names of schemas and their JSON. */
+static const char *const hfsbi_openapi_schemas[][2] = {
+    {"Result",
+     "{\"type\":\"object\",\"description\":\"A tool's result, also of one "
+     "that "
+     "failed; each tool adds members of its own\",\"properties\":{"
+     "\"success\":{\"type\":\"boolean\"},\"output\":{\"type\":\"string\"},"
+     "\"error\":{\"type\":\"string\"}},"
+     "\"required\":[\"success\",\"output\",\"error\"]}"},
+    {"Error",
+     "{\"type\":\"object\",\"properties\":{\"detail\":{\"description\":"
+     "\"The error, or for 422 a list of items with type, loc, msg, input\"},"
+     "\"error\":{\"type\":\"string\"}},\"required\":[\"detail\",\"error\"]}"},
+    {"Health",
+     "{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"string\"},"
+     "\"version\":{\"type\":\"string\"},\"instance\":{\"type\":\"string\"},"
+     "\"uptime_s\":{\"type\":\"integer\"},\"running\":{\"type\":\"integer\"},"
+     "\"waiting\":{\"type\":\"integer\"},\"connections\":{\"type\":"
+     "\"integer\"},\"confine\":{\"type\":\"string\"},\"stopping\":{\"type\":"
+     "\"boolean\"}},\"required\":[\"status\"]}"},
+    {"Job",
+     "{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"},"
+     "\"state\":{\"type\":\"string\",\"enum\":[\"waiting\",\"running\","
+     "\"done\"]},\"who\":{\"type\":\"string\"},\"description\":{\"type\":"
+     "\"string\"},\"command\":{\"type\":\"string\"},\"pid\":{\"type\":"
+     "\"integer\"},\"background\":{\"type\":\"boolean\"},\"age_ms\":{"
+     "\"type\":\"integer\"},\"duration_ms\":{\"type\":\"integer\"},"
+     "\"exit_code\":{\"type\":[\"integer\",\"null\"]}},"
+     "\"required\":[\"id\",\"state\",\"command\"]}"},
+    {"Jobs", "{\"type\":\"object\",\"properties\":{\"jobs\":{\"type\":"
+             "\"array\",\"items\":{\"$ref\":\"#/components/schemas/Job\"}}},"
+             "\"required\":[\"jobs\"]}"},
+    {"Events", "{\"type\":\"object\",\"properties\":{\"events\":{\"type\":"
+               "\"array\",\"items\":{\"type\":\"object\"}},\"next\":{\"type\":"
+               "\"integer\"},\"lost\":{\"type\":\"integer\"}},\"required\":["
+               "\"events\",\"next\",\"lost\"]}"},
+    {"Plan", "{\"type\":\"array\",\"items\":{\"type\":\"object\","
+             "\"properties\":{\"id\":{\"type\":\"string\"},\"content\":{"
+             "\"type\":\"string\"},\"status\":{\"type\":\"string\",\"enum\":["
+             "\"pending\",\"in_progress\",\"completed\"]}},\"required\":["
+             "\"id\",\"content\",\"status\"]}}"},
+    {"Reset", "{\"type\":\"object\",\"properties\":{\"empty\":{\"type\":"
+              "\"boolean\"}}}"},
+    {"Open", "{\"type\":\"object\",\"properties\":{\"port\":{\"type\":"
+             "\"integer\",\"minimum\":1,\"maximum\":65535}},\"required\":["
+             "\"port\"]}"},
+    {"Opened", "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":"
+               "\"string\"}},\"required\":[\"path\"]}"},
+    {"Init",
+     "{\"type\":\"object\",\"properties\":{\"token\":{\"type\":"
+     "\"string\"},\"env\":{\"type\":\"object\",\"additionalProperties"
+     "\":{\"type\":\"string\"}},\"work_dir\":{\"type\":\"string\"}}}"}};
+
+/* ---- one operation ---- */
+
+static const hfsbi_operation *hfsbi_operation_find(const hfsb_route *route) {
+    size_t i;
+    for (i = 0; i < HFSBI_OPERATIONS; i++)
+        if (strcmp(hfsbi_operations[i].method, route->method) == 0 &&
+            strcmp(hfsbi_operations[i].path, route->path) == 0)
+            return &hfsbi_operations[i];
+    return NULL;
+}
+
+/* The tool of POST /api/TOOL, or NULL. */
+static const hfsbi_tool *hfsbi_route_tool(const hfsb_route *route) {
+    if (route->fn != hfsbi_api_tool) return NULL;
+    return ((const hfsbi_endpoint *)route->user)->tool;
+}
+
+/* Appends "type":{"schema":...}; shape is a media type or a schema. */
+static void hfsbi_openapi_put_media(const char *shape, hfsb_buf *out) {
+    if (strchr(shape, '/'))
+        hfsb_buf_printf(out, "\"%s\":{\"schema\":{\"type\":\"string\"%s}}",
+                        shape,
+                        shape == hfsbi_openapi_bytes
+                            ? ",\"contentMediaType\":\"application/octet-"
+                              "stream\""
+                            : "");
+    else if (strcmp(shape, "object") == 0)
+        hfsb_buf_printf(out, "\"application/json\":{\"schema\":{\"type\":"
+                             "\"object\"}}");
+    else
+        hfsb_buf_printf(out,
+                        "\"application/json\":{\"schema\":{\"$ref\":"
+                        "\"#/components/schemas/%s\"}}",
+                        shape);
+}
+
+static void hfsbi_openapi_put_replies(const char *reply, const char *stream,
+                                      hfsb_buf *out) {
+    bool body = reply && reply != hfsbi_openapi_upgrade;
+    hfsb_buf_printf(out, "\"responses\":{\"%s\":{\"description\":\"Done\"",
+                    body    ? "200"
+                    : reply ? reply
+                            : "2XX");
+    if (body) {
+        hfsb_buf_printf(out, ",\"content\":{");
+        hfsbi_openapi_put_media(reply, out);
+        if (stream) hfsb_buf_append_byte(out, ',');
+        if (stream) hfsbi_openapi_put_media(stream, out);
+        hfsb_buf_append_byte(out, '}');
+    }
+    hfsb_buf_printf(out, "},\"default\":{\"$ref\":"
+                         "\"#/components/responses/error\"}}");
+}
+
+/* Appends the parameters of a query, each after `comma`. */
+static void hfsbi_openapi_put_query(const hfsbi_param *p, const char **comma,
+                                    hfsb_buf *out) {
+    for (; p && p->name; p++) {
+        if (p->flags & HFSBI_UNLISTED || strcmp(p->name, "id") == 0) continue;
+        hfsb_buf_printf(out,
+                        "%s{\"name\":\"%s\",\"in\":\"query\",\"required\":%s,"
+                        "\"schema\":{\"type\":\"%s\"}",
+                        *comma, p->name,
+                        p->flags & HFSBI_REQUIRED ? "true" : "false",
+                        p->type == HFSBI_ARG_INT ? "integer" : "string");
+        if (p->words) {
+            hfsb_buf_printf(out, ",\"description\":");
+            hfsbi_json_put_quoted(out, hfsb_cstr(p->words));
+        }
+        hfsb_buf_append_byte(out, '}');
+        *comma = ",";
+    }
+}
+
+/* The name of the n-th "*" of a path, from 0: jobs have an id. */
+static void hfsbi_openapi_put_part(const char *path, size_t n, hfsb_buf *out) {
+    if (strncmp(path, "/api/jobs/", 10) == 0) hfsb_buf_printf(out, "id");
+    else hfsb_buf_printf(out, "part%zu", n + 1);
+}
+
+static void hfsbi_openapi_put_parts(const char *path, const char **comma,
+                                    hfsb_buf *out) {
+    const char *at = path;
+    size_t      n = 0;
+    while ((at = strchr(at, '*')) != NULL) {
+        hfsb_buf_printf(out, "%s{\"name\":\"", *comma);
+        hfsbi_openapi_put_part(path, n++, out);
+        hfsb_buf_printf(out, "\",\"in\":\"path\",\"required\":true,"
+                             "\"schema\":{\"type\":\"string\"}}");
+        *comma = ",";
+        while (*at == '*') at++;
+    }
+}
+
+static void hfsbi_openapi_put_params(const hfsb_route      *route,
+                                     const hfsbi_operation *op,
+                                     hfsb_buf              *out) {
+    const hfsbi_tool *tool = hfsbi_route_tool(route);
+    const char       *comma = "";
+    hfsb_buf_printf(out, "\"parameters\":[");
+    hfsbi_openapi_put_parts(route->path, &comma, out);
+    if (tool && tool->kind != HFSBI_TOOL_READS)
+        hfsb_buf_printf(out, "%s{\"$ref\":\"#/components/parameters/once\"}",
+                        comma);
+    if (op && op->query) hfsbi_openapi_put_query(op->query, &comma, out);
+    if (route->fn == hfsbi_events_get)
+        hfsbi_openapi_put_query(hfsbi_events_query_params(), &comma, out);
+    if (op && op->tool && strcmp(op->method, "GET") == 0)
+        hfsbi_openapi_put_query(hfsbi_tool_find(hfsb_cstr(op->tool))->params,
+                                &comma, out);
+    hfsb_buf_printf(out, "],");
+}
+
+/* The arguments as a schema; without the id if the path has it. */
+static void hfsbi_openapi_put_arguments(const hfsbi_param *params, bool has_id,
+                                        hfsb_buf *out) {
+    hfsbi_param rest[8];
+    size_t      n = 0;
+    hfsb_buf_printf(out, "\"application/json\":{\"schema\":");
+    if (has_id) {
+        for (; params->name && n < 7; params++)
+            if (strcmp(params->name, "id") != 0) rest[n++] = *params;
+        memset(&rest[n], 0, sizeof rest[n]);
+        params = rest;
+    }
+    hfsbi_params_schema(params, HFSBI_SCHEMA_FULL, out);
+    hfsb_buf_append_byte(out, '}');
+}
+
+static void hfsbi_openapi_put_body(const hfsb_route      *route,
+                                   const hfsbi_operation *op, hfsb_buf *out) {
+    const hfsbi_tool *tool = hfsbi_route_tool(route);
+    bool              via = op && op->tool && strcmp(op->method, "GET") != 0;
+    if (!tool && !via && !(op && op->body)) return;
+    hfsb_buf_printf(out, "\"requestBody\":{\"required\":%s,\"content\":{",
+                    tool && strcmp(tool->name, "kill") == 0 ? "false"
+                                                            : "true");
+    if (via) tool = hfsbi_tool_find(hfsb_cstr(op->tool));
+    if (tool) hfsbi_openapi_put_arguments(tool->params, via, out);
+    else hfsbi_openapi_put_media(op->body, out);
+    if (via) { /* the bytes themselves */
+        hfsb_buf_append_byte(out, ',');
+        hfsbi_openapi_put_media(hfsbi_openapi_bytes, out);
+    }
+    hfsb_buf_printf(out, "}},");
+}
+
+static void hfsbi_openapi_put_operation(const hfsbi_api  *api,
+                                        const hfsb_route *route,
+                                        hfsb_buf         *out) {
+    const hfsbi_operation *op = hfsbi_operation_find(route);
+    const hfsbi_tool      *tool = hfsbi_route_tool(route);
+    const char            *id = tool ? tool->name : op ? op->id : NULL, *at;
+    hfsb_buf_append_byte(out, '"');
+    for (at = route->method; *at; at++)
+        hfsb_buf_append_byte(out, (char)(*at | 0x20)); /* lower case */
+    hfsb_buf_printf(out, "\":{");
+    if (id) hfsb_buf_printf(out, "\"operationId\":\"%s\",", id);
+    if (tool) {
+        hfsb_buf_printf(out,
+                        "\"summary\":\"%s\",\"description\":", tool->title);
+        hfsbi_tool_put_description(
+            tool, api->tools->shell.ptr,
+            hfsb_confine_level_of(hfsb_tools_confine(api->tools)), out);
+        hfsb_buf_append_byte(out, ',');
+    }
+    if (op) hfsb_buf_printf(out, "\"summary\":\"%s\",", op->summary);
+    if (tool || op)
+        hfsb_buf_printf(out, "\"tags\":[\"%s\"],", tool ? "tools" : "server");
+    if (route->no_token) hfsb_buf_printf(out, "\"security\":[],");
+    hfsbi_openapi_put_params(route, op, out);
+    hfsbi_openapi_put_body(route, op, out);
+    if (tool)
+        hfsbi_openapi_put_replies(
+            "Result",
+            strcmp(tool->name, "bash") == 0 ? hfsbi_openapi_sse : NULL, out);
+    else
+        hfsbi_openapi_put_replies(op ? op->reply : NULL,
+                                  op ? op->stream : NULL, out);
+    hfsb_buf_append_byte(out, '}');
+}
+
+/* ---- the document ---- */
+
+/* Methods that OpenAPI has. */
+static bool hfsbi_openapi_knows(const char *method) {
+    static const char *const known[] = {"GET",     "PUT",   "POST", "DELETE",
+                                        "OPTIONS", "PATCH", "HEAD"};
+    size_t                   i;
+    for (i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(method, known[i]) == 0) return true;
+    return false;
+}
+
+/* The path with a name in braces for each "*". */
+static void hfsbi_openapi_put_path(const char *path, hfsb_buf *out) {
+    const char *at = path;
+    size_t      n = 0;
+    hfsb_buf_append_byte(out, '"');
+    while (*at) {
+        if (*at != '*') {
+            if (*at == '"' || *at == '\\') hfsb_buf_append_byte(out, '\\');
+            hfsb_buf_append_byte(out, *at++);
+            continue;
+        }
+        hfsb_buf_append_byte(out, '{');
+        hfsbi_openapi_put_part(path, n++, out);
+        hfsb_buf_append_byte(out, '}');
+        while (*at == '*') at++;
+    }
+    hfsb_buf_printf(out, "\":{");
+}
+
+/* Appends all operations of the path of the n-th route, unless a route before
+   has that path. */
+static void hfsbi_openapi_put_item(const hfsbi_api *api, size_t n,
+                                   const char **comma, hfsb_buf *out) {
+    const hfsb_route *first = hfsbi_server_route(api->server, n), *route;
+    const char       *between = "";
+    size_t            i;
+    if (!hfsbi_openapi_knows(first->method)) return;
+    for (i = 0; i < n; i++) {
+        route = hfsbi_server_route(api->server, i);
+        if (hfsbi_openapi_knows(route->method) &&
+            strcmp(route->path, first->path) == 0)
+            return;
+    }
+    hfsb_buf_printf(out, "%s", *comma);
+    hfsbi_openapi_put_path(first->path, out);
+    for (i = n; (route = hfsbi_server_route(api->server, i)) != NULL; i++) {
+        if (strcmp(route->path, first->path) != 0) continue;
+        if (!hfsbi_openapi_knows(route->method)) continue;
+        hfsb_buf_printf(out, "%s", between);
+        hfsbi_openapi_put_operation(api, route, out);
+        between = ",";
+    }
+    hfsb_buf_append_byte(out, '}');
+    *comma = ",";
+}
+
+/* Appends the document; a failure stays in out->status. */
+static void hfsbi_openapi_put(const hfsbi_api *api, hfsb_buf *out) {
+    const char *comma = "";
+    size_t      i;
+    hfsb_buf_printf(
+        out,
+        "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"hfsb\",\"version\":"
+        "\"%s\",\"description\":\"A sandbox for agents: commands, files, "
+        "search and edits.\",\"license\":{\"name\":\"MIT\",\"identifier\":"
+        "\"MIT\"}},\"servers\":[{\"url\":\"/\"}],\"security\":[%s],"
+        "\"paths\":{",
+        HFSB_VERSION,
+        hfsbi_server_is_open(api->server)
+            ? ""
+            : "{\"bearer\":[]},{\"sandbox\":[]}");
+    for (i = 0; hfsbi_server_route(api->server, i); i++)
+        hfsbi_openapi_put_item(api, i, &comma, out);
+    hfsb_buf_printf(out, "},%s\"schemas\":{", hfsbi_openapi_components);
+    for (i = 0;
+         i < sizeof hfsbi_openapi_schemas / sizeof *hfsbi_openapi_schemas; i++)
+        hfsb_buf_printf(out, "%s\"%s\":%s", i ? "," : "",
+                        hfsbi_openapi_schemas[i][0],
+                        hfsbi_openapi_schemas[i][1]);
+    hfsb_buf_printf(out, "}}}\n");
+}
+
+HFSBI_FN void hfsbi_openapi_get(void *user, hfsb_request *request) {
+    hfsbi_api *api = (hfsbi_api *)user;
+    hfsb_buf   out = HFSB_INIT;
+    out.alloc = api->alloc;
+    hfsbi_openapi_put(api, &out);
+    if (hfsb_buf_finish(&out, 0) == HFSB_OK)
+        hfsbi_reply_take(request, 200, "application/json", &out);
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&out);
+}
+
 /* ---- src/api/api.c ---- */
 /* api.c - the HTTP API of the tools: its routes, its start and its end.
 
@@ -7340,7 +11699,10 @@ HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request) {
      GET    /api/health, /healthz        for probes, without a token
      GET    /api/metrics                 for Prometheus
      GET    /api/events                  the journal (events.c)
-     POST   /reset                       kill, then undo to the first state
+     GET    /api/openapi.json            all of these (openapi.c)
+     GET    /api/exec                    a program, byte for byte (exec.c)
+     POST   /reset                       see reset.c
+     POST   /api/open, any /proxy, /open see open.c
 
    The tools live in the server's loop. They oversee those of MCP sessions: the
    routes for jobs, kill and the figures cover all commands of the server. The
@@ -7421,7 +11783,7 @@ static hfsb_status hfsbi_jobs_put_query(const hfsb_request *request,
     hfsb_status st;
     value.alloc = *alloc;
     st = hfsb_request_query(request, key, &value, err);
-    if (st == HFSB_OK) hfsbi_put_member_str(w, key, hfsb_buf_str(&value));
+    if (st == HFSB_OK) hfsb_json_put_member_str(w, key, hfsb_buf_str(&value));
     hfsb_buf_free(&value);
     return st == HFSB_NOT_FOUND ? HFSB_OK : st;
 }
@@ -7476,8 +11838,9 @@ static void hfsbi_jobs_input_bytes(hfsbi_api *api, hfsb_request *request) {
                                  hfsb_str_equal(last, HFSB_LIT("true")),
                              &result);
     (void)snprintf(job, sizeof job, "%.*s", (int)id.len, id.ptr);
-    hfsbi_api_report(api->tools, "bash_input", HFSB_LIT(""), job,
-                     hfsb_buf_str(&result.error), began, result.output.len);
+    hfsbi_api_report_request(request, api->tools, "bash_input", HFSB_LIT(""),
+                             job, hfsb_buf_str(&result.error), began,
+                             result.output.len);
     if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &out, NULL);
     if (st == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);
@@ -7527,6 +11890,11 @@ static hfsb_status hfsbi_jobs_add(hfsbi_api *api, hfsb_err *err) {
                              "/api/jobs/*"
                              "/output",
                              hfsbi_jobs_output, api, err);
+    if (st == HFSB_OK)
+        st = hfsbi_api_route(api, "GET",
+                             "/api/jobs/*"
+                             "/raw",
+                             hfsbi_raw_get, api, err);
     if (st != HFSB_OK) return st;
     input.method = "POST";
     input.path = "/api/jobs/*"
@@ -7680,92 +12048,6 @@ static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
     return hfsb_server_add(api->server, &route, err);
 }
 
-/* ---- /reset ---- */
-
-/* A request that ends all commands and restores the first checkpoint:
-
-     kill, and wait in the loop --> undo in a pool thread --> reply        */
-typedef struct hfsbi_reset {
-    hfsbi_api    *api;
-    hfsb_request *request;
-    hfsb_call    *kill;
-    bool          working; /* a thread uses it */
-    hfsb_buf      reply;
-    hfsb_status   status;
-} hfsbi_reset;
-
-static void hfsbi_reset_free(hfsbi_reset *x) {
-    hfsb_alloc alloc = x->api->alloc;
-    hfsb_call_close(x->kill);
-    hfsb_buf_free(&x->reply);
-    hfsbi_array_free(&alloc, x, 1, sizeof *x);
-}
-
-/* In a pool thread. */
-static void hfsbi_reset_run(void *user) {
-    hfsbi_reset     *x = (hfsbi_reset *)user;
-    hfsb_tool_result result;
-    x->status = hfsb_tools_call_text(
-        x->api->tools, HFSB_LIT("undo"),
-        HFSB_LIT("{\"to\":\"first\",\"force\":true}"), NULL, &result);
-    if (x->status == HFSB_OK)
-        x->status = hfsb_tool_result_write(&result, &x->reply, NULL);
-    hfsb_tool_result_free(&result);
-}
-
-static void hfsbi_reset_ran(void *user, hfsb_request *request) {
-    hfsbi_reset *x = (hfsbi_reset *)user;
-    if (x->status == HFSB_OK)
-        hfsbi_reply_take(request, 200, "application/json", &x->reply);
-    else hfsb_reply_error(request, 503, "Out of memory.");
-    hfsbi_reset_free(x);
-}
-
-/* In the loop, when commands have ended. */
-static void hfsbi_reset_killed(void *user) {
-    hfsbi_reset *x = (hfsbi_reset *)user;
-    if (!hfsb_call_done(x->kill)) return;
-    x->working = true;
-    hfsbi_request_work(x->request, x->api->tools->walled, hfsbi_reset_run,
-                       hfsbi_reset_ran, x);
-}
-
-static void hfsbi_reset_gone(void *user, hfsb_request *request) {
-    (void)request;
-    if (!((hfsbi_reset *)user)->working) hfsbi_reset_free((hfsbi_reset *)user);
-}
-
-static void hfsbi_reset_start(void *user, hfsb_request *request) {
-    hfsbi_api        *api = (hfsbi_api *)user;
-    const hfsbi_tool *kill = hfsbi_tool_find(HFSB_LIT("kill"));
-    hfsbi_reset      *x;
-    if (!api->tools->history) {
-        hfsb_reply_error(request, 409,
-                         "There are no checkpoints: start the "
-                         "server with --checkpoints on.");
-        return;
-    }
-    x = (hfsbi_reset *)hfsbi_array(&api->alloc, 1, sizeof *x);
-    if (!x) {
-        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
-        return;
-    }
-    memset(x, 0, sizeof *x);
-    x->api = api;
-    x->request = request;
-    x->reply.alloc = api->alloc;
-    if (hfsbi_call_prepare(api->tools, kill, NULL, NULL, &x->kill) !=
-        HFSB_OK) {
-        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
-        hfsbi_reset_free(x);
-        return;
-    }
-    hfsb_request_on_gone(request, hfsbi_reset_gone, x);
-    hfsbi_call_start(x->kill);
-    if (hfsb_call_done(x->kill)) hfsbi_reset_killed(x);
-    else hfsbi_call_listen(x->kill, hfsbi_reset_killed, x);
-}
-
 /* ---- the end ---- */
 
 static void hfsbi_api_stop(hfsbi_server_part *part) {
@@ -7776,12 +12058,13 @@ static void hfsbi_api_end(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
     api->ended = true;
     hfsbi_api_calls_end(api);
+    hfsbi_resets_end(api);
     hfsbi_jobs_end(api->tools, HFSB_LIT(""));
 }
 
 static bool hfsbi_api_busy(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
-    return hfsb_tools_busy(api->tools) > 0;
+    return api->resets || hfsb_tools_busy(api->tools) > 0;
 }
 
 static void hfsbi_api_free(hfsbi_server_part *part) {
@@ -7790,6 +12073,7 @@ static void hfsbi_api_free(hfsbi_server_part *part) {
     hfsbi_news_stop(api);
     if (hfsbi_server_must_end(api->server)) hfsbi_tools_free(api->tools);
     else hfsb_tools_close(api->tools);
+    hfsbi_webpage_close(&api->page);
     if (api->own_journal) hfsb_journal_close(api->journal);
     hfsbi_array_free(&alloc, api, 1, sizeof *api);
 }
@@ -7808,6 +12092,23 @@ static hfsb_status hfsbi_init_route(hfsbi_api *api, hfsb_err *err) {
     route.user = api;
     route.no_token = true;
     return hfsb_server_add(api->server, &route, err);
+}
+
+/* What a person needs to watch and to steer. */
+static hfsb_status hfsbi_api_watch_routes(hfsbi_api *api, hfsb_err *err) {
+    static const struct {
+        const char   *method, *path;
+        hfsb_route_fn fn;
+    } rows[] = {{"GET", "/api/stats", hfsbi_stats_get},
+                {"GET", "/api/exec", hfsbi_exec_get},
+                {"GET", "/api/plan", hfsbi_plan_get},
+                {"POST", "/api/plan_tool", hfsbi_plan_post}};
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < sizeof rows / sizeof *rows; i++)
+        st = hfsbi_api_route(api, rows[i].method, rows[i].path, rows[i].fn,
+                             api, err);
+    return st;
 }
 
 static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
@@ -7830,12 +12131,17 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
         st = hfsbi_api_route(api, "GET", "/api/events", hfsbi_events_get, api,
                              err);
     if (st == HFSB_OK)
-        st = hfsbi_api_route(api, "POST", "/reset", hfsbi_reset_start, api,
-                             err);
+        st = hfsbi_api_route(api, "GET", "/api/openapi.json",
+                             hfsbi_openapi_get, api, err);
+    if (st == HFSB_OK) st = hfsbi_api_watch_routes(api, err);
+    if (st == HFSB_OK)
+        st =
+            hfsbi_api_route(api, "POST", "/reset", hfsbi_reset_post, api, err);
     if (st == HFSB_OK && hfsbi_server_takes_token(api->server))
         st = hfsbi_init_route(api, err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
     if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
+    if (st == HFSB_OK) st = hfsbi_open_add(api, err);
     return st;
 }
 
@@ -7911,7 +12217,10 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     }
     /* from here on it lives as long as the server, even if a route fails */
     hfsbi_server_part_add(server, &api->part);
-    return hfsbi_api_routes(api, err);
+    st = hfsbi_api_routes(api, err);
+    if (st != HFSB_OK || (opts && opts->no_page)) return st;
+    hfsbi_server_group(server)->tap = HFSBI_API_TAP;
+    return hfsbi_webpage_add(api, err);
 }
 
 const hfsb_tools *hfsb_server_tools(hfsb_server *server) {
@@ -8196,7 +12505,6 @@ typedef struct hfsbi_mcp_session {
     bool                      unnamed; /* of stdio: not found by any id */
     bool                      ended;   /* freed once its commands have ended */
     hfsb_tools               *tools;   /* NULL until the first local call */
-    hfsbi_plan                plan;
     char                      version[16]; /* agreed on by initialize */
     char                      who[80];     /* "mcp:NAME" once the client has
                                               said its name, else "" */
@@ -10051,10 +14359,10 @@ static hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool   *tool,
     text.alloc = out->alloc;
     hfsb_json_writer_init(&w, &text, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "name", hfsb_cstr(tool->name));
-    if (tool->title) hfsbi_put_member_str(&w, "title", hfsb_cstr(tool->title));
+    hfsb_json_put_member_str(&w, "name", hfsb_cstr(tool->name));
+    if (tool->title) hfsb_json_put_member_str(&w, "title", hfsb_cstr(tool->title));
     if (tool->description)
-        hfsbi_put_member_str(&w, "description", hfsb_cstr(tool->description));
+        hfsb_json_put_member_str(&w, "description", hfsb_cstr(tool->description));
     hfsb_json_put_key(&w, HFSB_LIT("inputSchema"));
     hfsb_json_put_value(&w, schema);
     hfsb_json_put_key(&w, HFSB_LIT("annotations"));
@@ -10164,7 +14472,6 @@ static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools && at_once) hfsbi_tools_free(session->tools);
     else hfsb_tools_close(session->tools);
-    hfsbi_plan_free(&session->plan);
     hfsb_buf_free(&session->id);
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
 }
@@ -10177,7 +14484,7 @@ static bool hfsbi_mcp_session_works(const hfsbi_mcp_session *session) {
 /* How much is lost with a session: nothing (some hosts open one only to list
    the tools), what it remembers, or its commands. */
 static int hfsbi_mcp_session_worth(const hfsbi_mcp_session *session) {
-    if (!session->tools && !session->plan.doc.root) return 0;
+    if (!session->tools) return 0;
     return hfsbi_mcp_session_works(session) ? 2 : 1;
 }
 
@@ -10241,7 +14548,7 @@ static hfsbi_mcp_session *hfsbi_mcp_session_add(hfsb_mcp *mcp, hfsb_str id,
     memset(session, 0, sizeof *session);
     session->mcp = mcp;
     session->unnamed = unnamed;
-    session->id.alloc = session->plan.doc.alloc = mcp->alloc;
+    session->id.alloc = mcp->alloc;
     session->log_level = hfsbi_mcp_level(HFSB_LIT("info"));
     if (hfsb_buf_append(&session->id, id) != HFSB_OK) {
         hfsbi_mcp_session_free(session, true);
@@ -10825,7 +15132,7 @@ static void hfsbi_mcp_call_ran(hfsbi_task *task) {
 static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
     call->task.run = hfsbi_mcp_call_run;
     call->task.done = hfsbi_mcp_call_ran;
-    call->task.walled = call->command && call->session->tools->walled;
+    if (call->command) call->task.rights = call->session->tools->rights;
     call->shared.post.done = hfsbi_mcp_call_posted;
     call->in_thread = true;
     call->mcp->working++;
@@ -10972,8 +15279,8 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     hfsb_tool_result  result = HFSB_INIT;
     hfsbi_brief       brief;
     if (hfsbi_mcp_call_is(call, hfsbi_plan_tool()->name)) {
-        (void)hfsbi_plan_call(&call->session->plan, call->ask.arguments, true,
-                              &result);
+        (void)hfsbi_plan_call(&hfsbi_server_group(call->mcp->server)->plan,
+                              call->ask.arguments, true, &result);
         hfsbi_mcp_call_show(call, &result);
         brief = hfsbi_mcp_call_brief(call);
         hfsbi_mcp_call_report(call, &brief);
@@ -12242,7 +16549,7 @@ static hfsb_status hfsbi_mcp_fill(hfsb_mcp *mcp, const hfsb_mcp_opts *o,
                                   hfsb_err *err) {
     hfsb_status st = hfsbi_mcp_copy_texts(mcp, o);
     if (st == HFSB_OK && o->no_tools) {
-        hfsbi_journal_hide_env(mcp->journal, (const char *const *)environ);
+        hfsbi_journal_hide_env(mcp->journal, (const char *const *)hfsbi_environ());
         st = hfsbi_mcp_instruct(mcp, HFSB_LIT(""));
     }
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
@@ -12287,7 +16594,8 @@ const hfsb_tools *hfsb_mcp_tools(const hfsb_mcp *mcp) {
        the deadline passes   the command goes on; the answer is its output so
                              far, and the id to ask for the rest
        cancelled             the command is killed
-       the server stops      nothing: the sandbox ends with its session
+       the server stops      nothing: the sandbox ends with its session, or
+                             the session kills the command when it is closed
 
    The thread notices all three by call->cancel, and hfsbi_mcp_call_stop()
    returns which one it was. The cancel is reset for the calls that follow. */
@@ -12534,6 +16842,11 @@ static bool hfsbi_mcp_remote_on_deadline(hfsb_mcp_call    *call,
     return true;
 }
 
+static const char hfsbi_mcp_remote_elsewhere[] =
+    "The tools work in a sandbox on another machine than the user's: files, "
+    "paths and commands are those of that machine. Commands that still run "
+    "when the session ends are killed.";
+
 static const char hfsbi_mcp_remote_instructions[] =
     "The tools work in a sandbox: a private Space of the Hugging Face Hub, a "
     "Linux machine of its own, not the user's. It is started when the session "
@@ -12542,9 +16855,10 @@ static const char hfsbi_mcp_remote_instructions[] =
 
 hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                  hfsb_err *err) {
-    hfsb_buf    all = HFSB_INIT;
-    hfsb_status st;
-    if (hfsb_session_runtime(session) != HFSB_RUNTIME_SANDBOX)
+    hfsb_buf     all = HFSB_INIT;
+    hfsb_runtime runtime = hfsb_session_runtime(session);
+    hfsb_status  st;
+    if (runtime == HFSB_RUNTIME_LOCAL)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A session of the local runtime has the tools of "
                           "this machine, which are offered without one.");
@@ -12556,7 +16870,10 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                    hfsb_buf_str(&mcp->only), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_instruct(mcp, hfsb_cstr(hfsbi_mcp_remote_instructions));
+    st = hfsbi_mcp_instruct(mcp,
+                            hfsb_cstr(runtime == HFSB_RUNTIME_REMOTE
+                                          ? hfsbi_mcp_remote_elsewhere
+                                          : hfsbi_mcp_remote_instructions));
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Using the session");
     mcp->remote.session = session;
     mcp->remote.run = hfsbi_mcp_remote_run;
@@ -12570,22 +16887,21 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
 /* dialect_private.h - what the dialects share.
 
      dialect.c   opens a dialect: its tools, its face, its port; helpers
+     host.c      many sandboxes in one server
      agent_sandbox.c, agent_sandbox_exec.c   Kubernetes' agent-sandbox
-     codex.c     the exec-server of Codex: channels, messages, sessions
-     codex_process.c, codex_files.c   its processes and its files
-     proxy.c     passes requests on to a server on this machine
      codex.c     the exec-server of Codex: channels, messages
      codex_session.c, codex_params.c, codex_process.c, codex_files.c   its
                  sessions, parameters, processes and files
+     codex_bridge.c, codex_calls.c   the same in a sandbox: passes messages on
      e2b.c       E2B's envd: sandboxes, tokens, errors
-     e2b_rest.c  its REST calls
+     e2b_rest.c, e2b_transfer.c   its REST calls; those of files
      e2b_process.c, e2b_input.c, e2b_files.c, e2b_watch.c   its services
      e2b_control.c                                          its control plane
 
    Every other file is a dialect: a table of routes, and a function for each
    that turns a request into a call and a result into that protocol's reply.
    That of huggingface_hub is in hf.c, hf_exec.c (commands), hf_files.c, and
-   hf_host.c and hf_create.c (several sandboxes in one server).
+   hf_host.c and hf_create.c (host mode).
    All of it runs in the thread of the server, but for the functions given to
    hfsbi_request_work(). */
 
@@ -12635,11 +16951,17 @@ HFSBI_FN hfsb_str hfsbi_dialect_setting(const hfsb_dialect_opts *opts,
                                         const char              *name);
 /* The dialect that a face belongs to. */
 HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face);
+/* What keeps web pages out: a token of the dialect or the server; or, where
+   the server needs none, what keeps them from the server. */
+HFSBI_FN hfsbi_face_guard hfsbi_dialect_guard(const hfsbi_dialect *d);
 /* For a face: true if the field has the token of the dialect, or without one
    of its own that of the server, after a scheme as in hfsbi_request_proves();
    or if the server needs none. */
 HFSBI_FN bool hfsbi_dialect_trusts(hfsbi_dialect *d, hfsb_request *request,
                                    const char *field, const char *scheme);
+/* The digest of a token. */
+HFSBI_FN void hfsbi_dialect_digest(hfsb_str      token,
+                                   unsigned char out[HFSB_SHA256_SIZE]);
 /* Parses the body of a request as a JSON object. False after an error reply
    (400) in the form of the face. The doc refers to the body. */
 HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc);
@@ -12647,21 +16969,141 @@ HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc);
 HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
                                   hfsbi_build *b);
 
+/* ---- host.c: many sandboxes in one server ---- */
+
+typedef struct hfsbi_host  hfsbi_host;
+typedef struct hfsbi_guest hfsbi_guest;
+typedef struct hfsbi_order hfsbi_order;
+
+enum {
+    HFSBI_GUEST_ID = 20,   /* characters of an id at most */
+    HFSBI_GUEST_TOKEN = 64 /* of a token that the host makes */
+};
+
+/* The transitions are drawn in host.c. */
+typedef enum hfsbi_guest_state {
+    HFSBI_GUEST_MAKING,  /* its directory and tools are being made */
+    HFSBI_GUEST_LIVE,    /* can be found */
+    HFSBI_GUEST_ENDING,  /* its commands were killed; waits for its users */
+    HFSBI_GUEST_REMOVING /* its tools are closed; a thread clears the rest */
+} hfsbi_guest_state;
+
+/* A sandbox of a host, or the server's own, which is LIVE and has no host; the
+   first member of the dialect's struct. */
+struct hfsbi_guest {
+    hfsbi_guest       *next; /* of the host, oldest first */
+    hfsbi_guest       *peer; /* of the same order */
+    hfsbi_host        *host; /* NULL: the server's own */
+    hfsbi_guest_state  state;
+    char               id[HFSBI_GUEST_ID + 1]; /* "": the server's own */
+    hfsb_tools        *tools;
+    hfsb_root         *root;  /* owned; NULL: the tools own theirs */
+    hfsb_buf           dir;   /* absolute */
+    hfsb_buf           token; /* in plain: clients recover it, and signatures
+                                 need it; empty: that of the dialect counts */
+    unsigned char      digest[HFSB_SHA256_SIZE]; /* of it */
+    unsigned           uid;     /* its own; 0: that of the server */
+    bool               stuck;   /* some of its processes did not end */
+    size_t             users;   /* those that hold it */
+    long long          used;    /* hfsb_clock_ms() of the last of them */
+    long long          idle_ms; /* ends it so long after (0: never) */
+    long long          until;   /* ends it then (0: never) */
+    long long          since;   /* it was ordered, ms since 1970 */
+    unsigned long long serial;  /* of all that have lived, from 1 */
+    hfsbi_timer        timer;
+    hfsbi_task         task; /* its removal */
+};
+
+/* What a dialect has done with its guests. All in the loop; NULL: nothing. */
+typedef struct hfsbi_host_kind {
+    size_t             size; /* of its struct of a guest, in bytes */
+    const char        *id_prefix;
+    size_t             id_digits, token_digits; /* hexadecimal */
+    const char *const *folders; /* in each directory; NULL-terminated */
+    /* Opens guest->tools; the directory exists. */
+    hfsb_status (*open)(hfsbi_order *order, hfsbi_guest *guest, hfsb_err *err);
+    void (*end)(hfsbi_guest *guest);   /* ends streams that are no commands */
+    void (*close)(hfsbi_guest *guest); /* frees what needs the tools */
+    void (*free)(hfsbi_guest *guest);  /* frees the rest of its members; the
+                                          guest is not in the list any more */
+} hfsbi_host_kind;
+
+struct hfsbi_host {
+    const hfsbi_host_kind *kind;
+    const hfsb_root
+                *root;   /* directories are made and removed beneath it ... */
+    hfsbi_rights rights; /* ... with these rights */
+    size_t       max;    /* guests at a time */
+    /* set by hfsbi_host_open() */
+    hfsbi_dialect     *dialect;
+    hfsb_buf           dir;  /* that of all guests, absolute */
+    hfsbi_uids         uids; /* of the guests */
+    hfsbi_guest       *guests;
+    size_t             count; /* of them, in any state */
+    unsigned long long made;  /* how many have lived */
+};
+
+/* A request for new guests; the first member of the dialect's struct. */
+struct hfsbi_order {
+    hfsbi_host  *host;
+    hfsbi_guest *first; /* the others are its peers */
+    hfsb_status  st;    /* HFSB_OK: they are LIVE. Else they are being removed;
+                           HFSB_CANCELLED: the client is gone */
+    hfsb_err     err;
+    /* Replies, and frees the order. Called once, in the loop. */
+    void (*done)(hfsbi_order *order, hfsb_request *request);
+};
+
+/* Opens a host whose first members are set. dir: that of all guests, made for
+   the first one; uids: the setting of hfsbi_uids_open(). Returns as that, or
+   HFSB_NOMEM; close it in any case. */
+HFSBI_FN hfsb_status hfsbi_host_open(hfsbi_host *host, hfsbi_dialect *dialect,
+                                     hfsb_str dir, hfsb_str uids,
+                                     hfsb_err *err);
+/* For the part of the server: asks all commands to end; true while one of them
+   runs or a thread works; removes all guests. */
+HFSBI_FN void hfsbi_host_end(hfsbi_host *host);
+HFSBI_FN bool hfsbi_host_busy(const hfsbi_host *host);
+HFSBI_FN void hfsbi_host_close(hfsbi_host *host);
+/* The guest with that id, which is LIVE; NULL: none. */
+HFSBI_FN hfsbi_guest *hfsbi_host_find(const hfsbi_host *host, hfsb_str id);
+/* The number of guests that are LIVE, or being made. */
+HFSBI_FN size_t hfsbi_host_live(const hfsbi_host *host);
+
+/* Adds a guest to an order, with an id, a token and the name of its directory;
+   the caller has seen that host->count is less than host->max. NULL without
+   memory or random numbers. */
+HFSBI_FN hfsbi_guest *hfsbi_order_add(hfsbi_order *order);
+/* Makes the guests of an order; calls order->done later. */
+HFSBI_FN void hfsbi_order_start(hfsbi_order *order, hfsb_request *request);
+/* Frees the guests of an order that was not started. */
+HFSBI_FN void hfsbi_order_drop(hfsbi_order *order);
+
+/* A guest that is held is not freed. Also for the server's own. */
+HFSBI_FN void hfsbi_guest_hold(hfsbi_guest *guest);
+HFSBI_FN void hfsbi_guest_release(hfsbi_guest *guest);
+/* Sets the token; false without memory. Also for the server's own. */
+HFSBI_FN bool hfsbi_guest_set_token(hfsbi_guest *guest, hfsb_str token);
+/* Lets a guest that is LIVE end in so many ms, instead of earlier settings. */
+HFSBI_FN void hfsbi_guest_set_timeout(hfsbi_guest *guest, long long ms);
+/* Ends a guest and its processes at once; it is freed later. */
+HFSBI_FN void hfsbi_guest_end(hfsbi_guest *guest);
+
 /* ---- agent_sandbox.c, agent_sandbox_exec.c ---- */
 
 typedef struct hfsbi_kube {
-    hfsbi_dialect    d;     /* first */
-    hfsb_root       *own;   /* NULL: the tools have a root */
-    const hfsb_root *root;  /* all paths are beneath it, commands start there */
+    hfsbi_dialect    d;    /* first */
+    hfsb_root       *own;  /* NULL: the tools have a root */
+    const hfsb_root *root; /* all paths are beneath it, commands start there */
     double           timeout; /* of commands, seconds */
     long long        began;   /* hfsb_clock_ms() */
-    bool             local;   /* has a port of its own on loopback: needs no
-                                 token */
 } hfsbi_kube;
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_agent_sandbox(void);
 /* Handles POST /execute. */
 HFSBI_FN void hfsbi_kube_execute(void *user, hfsb_request *request);
+/* Handles GET /v1/metadata. */
+HFSBI_FN void hfsbi_kube_metadata(void *user, hfsb_request *request);
 /* Appends the words of a command line, each with a NUL. Returns why it has
    none; NULL: it has. A failure to append is in out->status. */
 HFSBI_FN const char *hfsbi_kube_split(hfsb_str command, hfsb_buf *out);
@@ -12687,7 +17129,8 @@ enum {
 };
 
 enum {
-    HFSBI_CODEX_MESSAGE = 64 << 20, /* bytes of one message */
+    HFSBI_CODEX_MESSAGE = 64 << 20, /* bytes of one message, */
+    HFSBI_CODEX_VALUES = 262144,    /* and its values */
     HFSBI_CODEX_UNSENT = 256 << 10, /* bytes that stop the output of
                                         processes */
     HFSBI_CODEX_ENTRIES = 32768,    /* entries of a folder in a reply */
@@ -12822,10 +17265,10 @@ HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
 /* Append a URI for a path, or bytes as base64, both in quotes. */
 HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path);
 HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes);
-/* Append the whole environment, and the words of `argv`, each ending in NUL;
-   false after hfsbi_codex_fail(). */
-HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env);
-HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out);
+/* Reads what process/start asks for; *input: the process takes some. False
+   after hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
+                               bool *input);
 
 /* ---- codex_process.c ---- */
 
@@ -12862,35 +17305,91 @@ HFSBI_FN void hfsbi_codex_fs_close(hfsbi_codex_call *call);
 HFSBI_FN void hfsbi_codex_handle_done(hfsbi_codex_call *call);
 HFSBI_FN void hfsbi_codex_handles_end(hfsbi_codex_session *session);
 
-/* ---- proxy.c ---- */
+/* ---- codex_calls.c: what a bridge remembers ---- */
 
-/* Where a request goes. */
-typedef struct hfsbi_relay_opts {
-    unsigned port; /* of 127.0.0.1; 0: `fd` */
-    int      fd;   /* a connected or connecting socket, which is taken over */
-    size_t   prefix; /* bytes of the path that are not passed on */
-    const char *const *hide; /* fields that are not passed on, in addition to
-                                Authorization, which may hold a token;
-                                NULL-terminated (NULL: none); constant */
-    /* Called once at the end, however that comes (NULL: nothing). */
-    void (*done)(void *user);
-    void *user;
-} hfsbi_relay_opts;
+typedef enum hfsbi_bridge_kind {
+    HFSBI_BRIDGE_ONCE,   /* must not be sent twice */
+    HFSBI_BRIDGE_REPEAT, /* may be */
+    HFSBI_BRIDGE_INIT,   /* initialize: its answer has the session */
+    HFSBI_BRIDGE_START,  /* of a process; its text is that of the process */
+    /* ours: the answer is not passed on */
+    HFSBI_BRIDGE_RESUME,
+    HFSBI_BRIDGE_REJOIN /* START again */
+} hfsbi_bridge_kind;
 
-/* Passes a request on, and the reply back; 502 when nobody answers. Called
-   from `begin` of a route whose `body` and `fn` are the two functions below;
-   hfsb_request_set(), _on_gone(), on_eof and on_drained are used by it. Each
-   request has a connection of its own to the inner server, so that the next
-   one of the client is checked like the first. A request to change the
-   protocol, such as one for a WebSocket, becomes a tunnel when the inner
-   server agrees. Memory is bounded: each side waits for the other. */
-HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
-                                const hfsbi_relay_opts *opts);
-HFSBI_FN void hfsbi_relay_body(void *user, hfsb_request *request,
-                               hfsb_str piece);
-HFSBI_FN void hfsbi_relay_finish(void *user, hfsb_request *request);
-/* A socket that does not block; -1 with errno. */
-HFSBI_FN int hfsbi_relay_socket(int family);
+/* A process that runs over there, or has not been closed yet. */
+typedef struct hfsbi_bridge_process {
+    struct hfsbi_bridge_process *next;
+    hfsb_buf                     id, start; /* start: its message, */
+    hfsb_buf                     call;      /* and the id of that, as JSON */
+    unsigned long long           seq;       /* of the next event */
+    bool                         started;   /* the start is answered */
+} hfsbi_bridge_process;
+
+typedef struct hfsbi_bridge_message {
+    struct hfsbi_bridge_message *next;
+    hfsbi_bridge_kind            kind;
+    hfsb_buf                     id;      /* as JSON; "": needs no answer */
+    hfsb_buf                     text;    /* "" once it is of no use */
+    hfsbi_bridge_process        *process; /* of START and REJOIN */
+    size_t                       at;      /* bytes given to the WebSocket */
+    bool                         sent;
+} hfsbi_bridge_message;
+
+typedef struct hfsbi_bridge_calls {
+    hfsb_alloc            alloc;
+    hfsbi_bridge_message *queue;       /* oldest first */
+    size_t                count, held; /* in it, and bytes of their texts */
+    hfsbi_bridge_process *processes;   /* newest first */
+    size_t                starts;      /* bytes */
+} hfsbi_bridge_calls;
+
+/* The kind of a message of Codex. */
+HFSBI_FN hfsbi_bridge_kind hfsbi_bridge_kind_of(const hfsb_json_value *root);
+
+/* The process with this id, or NULL. */
+HFSBI_FN hfsbi_bridge_process *hfsbi_bridge_find(const hfsbi_bridge_calls *c,
+                                                 hfsb_str                  id);
+/* Makes the process of a start, whose text is moved out of *text; NULL without
+   memory. */
+HFSBI_FN hfsbi_bridge_process *hfsbi_bridge_process_new(hfsbi_bridge_calls *c,
+                                                        hfsb_str            id,
+                                                        hfsb_str  call,
+                                                        hfsb_buf *text);
+HFSBI_FN void                  hfsbi_bridge_process_free(hfsbi_bridge_calls   *c,
+                                                         hfsbi_bridge_process *p);
+
+/* Makes a message, and puts it at the end of the queue or at its beginning.
+   *text is taken over in any case. NULL without memory. */
+HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_add(hfsbi_bridge_calls *c,
+                                                hfsbi_bridge_kind   kind,
+                                                hfsb_str id, hfsb_buf *text,
+                                                bool first);
+HFSBI_FN void                  hfsbi_bridge_message_free(hfsbi_bridge_calls   *c,
+                                                         hfsbi_bridge_message *m);
+/* Queues the end of a process over there. */
+HFSBI_FN void hfsbi_bridge_kill(hfsbi_bridge_calls         *c,
+                                const hfsbi_bridge_process *p);
+/* Puts the messages that resume the session before all others. False without
+   memory. */
+HFSBI_FN bool hfsbi_bridge_resume(hfsbi_bridge_calls *c, const char *session);
+/* The message to be sent next, or NULL. Before the session is resumed only
+   what resumes it. */
+HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_next(const hfsbi_bridge_calls *c,
+                                                 bool resuming);
+/* A message has left. */
+HFSBI_FN void hfsbi_bridge_sent(hfsbi_bridge_calls   *c,
+                                hfsbi_bridge_message *m);
+/* The call that was sent with the id of an answer; NULL: none. */
+HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_match(const hfsbi_bridge_calls *c,
+                                                  const hfsb_json_value *root);
+/* Takes an event of a process. True when it is to be passed on; *closed: it is
+   the last one of *p. */
+HFSBI_FN bool hfsbi_bridge_event(hfsbi_bridge_calls *c, hfsb_str method,
+                                 const hfsb_json_value *params,
+                                 hfsbi_bridge_process **p, bool *closed);
+/* Frees all of it. */
+HFSBI_FN void hfsbi_bridge_forget(hfsbi_bridge_calls *c);
 
 /* ---- hf.c: the API of huggingface_hub.Sandbox ---- */
 
@@ -12898,17 +17397,15 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void);
 
 typedef struct hfsbi_hf_process hfsbi_hf_process;
 
+typedef struct hfsbi_hf_wait hfsbi_hf_wait; /* see hf_host.c */
+
 /* Where commands and files of a request are: those of the server, or in host
    mode those of one sandbox. */
 typedef struct hfsbi_hf_place {
-    hfsb_tools       *tools;
+    hfsbi_guest       guest;     /* first */
     hfsbi_hf_process *processes; /* oldest first */
     unsigned long     next;      /* number of the next background process */
-    size_t            users;     /* requests and processes that refer to it */
-    long long         used;      /* hfsb_clock_ms() of the last of them */
-    bool              rooted;    /* paths begin at the root, however written */
-    /* The last user has gone (NULL: nothing). Must not free it at once. */
-    void (*unused)(struct hfsbi_hf_place *place);
+    hfsbi_hf_wait    *wait;      /* for the removal; NULL: nobody */
 } hfsbi_hf_place;
 
 typedef struct hfsbi_hf_host hfsbi_hf_host;
@@ -12917,17 +17414,12 @@ typedef struct hfsbi_hf {
     hfsbi_dialect  base; /* first */
     hfsbi_hf_place own;  /* without host mode */
     hfsbi_hf_host *host; /* NULL: without it */
-    hfsbi_timer    idle; /* looks whether the server is in use */
-    long long      idle_ms; /* 0: it never stops by itself */
     long long      began;
 } hfsbi_hf;
 
-/* The place of a request, which holds it until the release; NULL after an
-   error reply. */
+/* The place of a request, whose guest is held; NULL after an error reply. */
 HFSBI_FN hfsbi_hf_place *hfsbi_hf_place_of(hfsbi_hf     *hf,
                                            hfsb_request *request);
-HFSBI_FN void            hfsbi_hf_place_hold(hfsbi_hf_place *place);
-HFSBI_FN void            hfsbi_hf_place_release(hfsbi_hf_place *place);
 /* Adds routes of a place, which begin after "/v1" or "/v1/sandboxes/{id}". */
 HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
                                   const hfsbi_dialect_route *routes,
@@ -12962,119 +17454,61 @@ HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_files(void);
 
 /* ---- hf_host.c: host mode ---- */
 
-enum { HFSBI_HF_TOKEN = 64, HFSBI_HF_ID = 16 }; /* hexadecimal digits */
-
-typedef enum hfsbi_hf_life {
-    HFSBI_HF_NEW,    /* its home is being made */
-    HFSBI_HF_LIVE,   /* in the list of sandboxes */
-    HFSBI_HF_ENDING, /* its commands were killed */
-    HFSBI_HF_REMOVING
-} hfsbi_hf_life;
-
-typedef struct hfsbi_hf_wait hfsbi_hf_wait; /* see hf_host.c */
-
-/* A sandbox of a host; its states are drawn in hf_host.c. */
-typedef struct hfsbi_hf_sandbox {
-    hfsbi_hf_place           place; /* first: its functions cast it back */
-    struct hfsbi_hf_sandbox *next;
-    hfsbi_hf_host           *host;
-    hfsbi_hf_life            life;
-    char                     id[HFSBI_HF_ID + 1];
-    char                     token[HFSBI_HF_TOKEN + 1]; /* to recover it */
-    unsigned char            digest[HFSB_SHA256_SIZE];
-    hfsb_buf                 home;
-    long long                created; /* ms since 1970 */
-    long long                idle_ms; /* 0: it is never removed for that */
-    hfsbi_task               task;    /* the last user has gone; the removal */
-    hfsbi_hf_wait           *wait;    /* for the removal; NULL: nobody */
-} hfsbi_hf_sandbox;
-
 struct hfsbi_hf_host {
-    hfsbi_hf         *hf;
-    hfsbi_hf_sandbox *list;            /* not removed yet, oldest first */
-    size_t            count, capacity; /* count: LIVE, or being made */
-    hfsb_buf          homes;           /* the folder of their homes */
+    hfsbi_host        host;
     hfsb_confine_opts confine;
     bool              compat; /* the server's token opens every sandbox */
+    bool              lacks;  /* see hfsbi_hf_host_lacks() */
 };
 
 /* Adds the routes of host mode. */
 HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
                                         const hfsb_dialect_opts *opts,
                                         hfsb_err                *err);
-/* Asks all commands to end; true while one of them runs; frees all. */
-HFSBI_FN void hfsbi_hf_host_end(hfsbi_hf_host *host);
-HFSBI_FN bool hfsbi_hf_host_busy(hfsbi_hf_host *host);
-HFSBI_FN void hfsbi_hf_host_close(hfsbi_hf_host *host);
-HFSBI_FN size_t hfsbi_hf_host_count(const hfsbi_hf_host *host);
+HFSBI_FN void        hfsbi_hf_host_close(hfsbi_hf *hf);
 /* Whether a request may use its route. */
 HFSBI_FN bool hfsbi_hf_host_trusts(hfsbi_hf *hf, hfsb_request *request);
-/* The sandbox of a scoped route; NULL: there is none. */
-HFSBI_FN hfsbi_hf_place *hfsbi_hf_host_find(hfsbi_hf_host *host, hfsb_str id);
+/* True if the last request that was not trusted has a token, for a sandbox that
+   does not exist. */
+HFSBI_FN bool hfsbi_hf_host_lacks(const hfsbi_hf_host *host);
 /* A socket that connects to that port of a sandbox; -1 with errno. */
 HFSBI_FN int hfsbi_hf_host_connect(hfsbi_hf_place *place, unsigned port);
-HFSBI_FN void hfsbi_hf_digest(hfsb_str s, unsigned char out[HFSB_SHA256_SIZE]);
-/* Frees a sandbox that is in no list, and whose tools are. */
-HFSBI_FN void hfsbi_hf_sandbox_free(hfsbi_hf_sandbox *s);
-/* In a thread. */
-HFSBI_FN void hfsbi_hf_remove_home(const hfsb_buf *home);
-/* Removes sandboxes that were not used for as long as they asked. */
-HFSBI_FN void hfsbi_hf_host_look(hfsbi_hf_host *host, long long now);
 
 /* ---- hf_create.c ---- */
 
 /* Handles POST /v1/sandboxes; user is the hfsbi_hf. */
 HFSBI_FN void hfsbi_hf_sandboxes_post(void *user, hfsb_request *request);
+/* Opens the tools of a new sandbox. */
+HFSBI_FN hfsb_status hfsbi_hf_open_tools(hfsbi_order *order,
+                                         hfsbi_guest *guest, hfsb_err *err);
 /* Adds the members that everyone with the token of the server may see. */
-HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build            *b,
-                                   const hfsbi_hf_sandbox *s);
+HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build *b, const hfsbi_guest *guest);
 
 /* ---- e2b*.c: E2B's envd and its control plane ---- */
 
 typedef struct hfsbi_e2b         hfsbi_e2b;
 typedef struct hfsbi_e2b_watcher hfsbi_e2b_watcher;
 
-/* What the control plane knows of a sandbox. */
-typedef struct hfsbi_e2b_lease {
-    hfsb_buf    dir; /* its directory, and root */
-    hfsb_root  *root;
-    hfsb_buf    template_id, metadata; /* metadata: a JSON object */
-    long long   started, ends;         /* seconds since 1970 */
-    hfsbi_timer timer;                 /* ends the sandbox, or looks whether a
-                                          dead one can be freed */
-    hfsbi_task  task;                  /* removes the directory */
-    bool        removing;
-} hfsbi_e2b_lease;
-
 /* A sandbox: the server's own, or one that the control plane has made, with a
-   directory and an environment of its own.
-
-       LIVE --killed, timed out--> DEAD --no user, no process--> freed
-
-   Whoever answers later, or works in a thread, is one of its users. */
+   directory and an environment of its own. */
 typedef struct hfsbi_e2b_box {
-    struct hfsbi_e2b_box *next;
-    hfsbi_e2b            *e2b;
-    hfsb_tools           *tools;
-    char                  id[24]; /* "": the server's own */
-    bool                  dead;
-    size_t                users;
-    hfsb_buf              token; /* in plain: signatures need it; empty:
-                                       that of the dialect counts */
-    unsigned char         digest[HFSB_SHA256_SIZE]; /* of it */
-    hfsb_buf              env;      /* "NAME=value", each ends in NUL */
-    hfsb_buf              work_dir; /* where paths begin; empty: that of the
-                                       tools */
-    hfsbi_e2b_watcher    *watchers; /* also those that streams have */
-    hfsbi_e2b_lease       lease;
+    hfsbi_guest        guest; /* first */
+    hfsbi_e2b         *e2b;
+    hfsb_buf           env;      /* "NAME=value", each ends in NUL */
+    hfsb_buf           work_dir; /* where paths begin; empty: that of the
+                                    tools */
+    hfsb_buf           user;     /* one more name of its user; or empty */
+    double             set_at;   /* the newest timestamp of /init */
+    hfsbi_e2b_watcher *watchers; /* also those that streams have */
+    hfsb_buf           template_id, metadata; /* metadata: a JSON object */
+    long long          ends;                  /* seconds since 1970 */
 } hfsbi_e2b_box;
 
 struct hfsbi_e2b {
     hfsbi_dialect      dialect; /* first */
     hfsbi_e2b_box      own;
-    hfsbi_e2b_box     *boxes;      /* of the control plane, newest first */
-    bool               controlled; /* there was one */
-    char               user[64];   /* the name of the server's user */
+    hfsbi_host         host;              /* of the control plane */
+    char               user[64];          /* the name of the server's user */
     unsigned long long cpu_all, cpu_idle; /* ticks when /metrics last looked */
 };
 
@@ -13099,6 +17533,11 @@ HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_open(hfsbi_e2b    *e2b,
 /* Finds the sandbox that a request names, or NULL. */
 HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_named(hfsbi_e2b          *e2b,
                                             const hfsb_request *request);
+/* True if a request may set token and variables of its sandbox by /init: the
+   first one may, then whoever has the token, in a field or as the one to be
+   set. */
+HFSBI_FN bool hfsbi_e2b_may_init(const hfsbi_e2b_box *box,
+                                 const hfsb_request *request, hfsb_str token);
 /* Replies with an error, in the form that the request has: a status, or a
    stream that ends. */
 HFSBI_FN void hfsbi_e2b_fail(hfsb_request *request, hfsbi_connect_code code,
@@ -13137,6 +17576,7 @@ HFSBI_FN void hfsbi_e2b_put_env(hfsb_json_writer *w, const hfsb_buf *list);
 
 /* Adds the routes of a service. */
 HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_e2b_add_transfer(hfsbi_e2b *e2b, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_e2b_add_process(hfsbi_e2b *e2b, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_e2b_add_input(hfsbi_e2b *e2b, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_e2b_add_files(hfsbi_e2b *e2b, hfsb_err *err);
@@ -13149,20 +17589,21 @@ HFSBI_FN hfsbi_job *hfsbi_e2b_select_running(hfsbi_e2b_box         *box,
                                              const hfsb_json_value *message);
 /* Ends the watchers of a sandbox, and the streams that have them. */
 HFSBI_FN void hfsbi_e2b_end_watchers(hfsbi_e2b_box *box);
-/* Writes what is at an absolute path as an object, in any thread. user: the
-   name of our own user. */
-HFSBI_FN hfsb_status hfsbi_e2b_put_entry(hfsb_json_writer *w,
-                                         const hfsb_root *root, hfsb_str path,
-                                         const char *user, hfsb_err *err);
+/* Writes what is at an absolute path as an object, in any thread. */
+HFSBI_FN hfsb_status hfsbi_e2b_put_entry(hfsb_json_writer    *w,
+                                         const hfsbi_e2b_box *box,
+                                         hfsb_str path, hfsb_err *err);
 /* Extended attributes of these names are the metadata of a file. */
 #define HFSBI_E2B_MARK "user.e2b."
 /* Puts a list as hfsbi_path_marks() makes it into an object, as "metadata". */
 HFSBI_FN void hfsbi_e2b_put_metadata(hfsb_json_writer *w, hfsb_str list);
-/* Sets the access token of a sandbox; false without memory. */
-HFSBI_FN bool hfsbi_e2b_set_token(hfsbi_e2b_box *box, hfsb_str token);
-/* Ends a sandbox of the control plane. */
-HFSBI_FN void hfsbi_e2b_box_kill(hfsbi_e2b_box *box);
-/* Frees a sandbox, dead or not; nothing uses it any more. */
+/* Opens the host of the control plane. */
+HFSBI_FN hfsb_status hfsbi_e2b_open_host(hfsbi_e2b               *e2b,
+                                         const hfsb_dialect_opts *opts,
+                                         hfsb_err                *err);
+/* Prepares the members of a sandbox that are not those of its guest; frees
+   them. */
+HFSBI_FN void hfsbi_e2b_box_init(hfsbi_e2b_box *box, hfsbi_e2b *e2b);
 HFSBI_FN void hfsbi_e2b_box_free(hfsbi_e2b_box *box);
 
 /* ---- src/dialect/codex.c ---- */
@@ -13188,7 +17629,6 @@ enum {
     HFSBI_CODEX_WORKING = 32,      /* calls of a channel in threads */
     HFSBI_CODEX_CHOKE = 4 << 20,   /* unsent bytes that stop reading */
     HFSBI_CODEX_HELD = 256 << 20,  /* bytes of all messages in memory */
-    HFSBI_CODEX_VALUES = 262144,   /* of a message */
     HFSBI_CODEX_SILENCE_MS = 5000, /* a client tries to resume for 25 s: a
                                        dead connection must be known before */
     HFSBI_CODEX_LINGER_MS = 500    /* after the end of input, for answers */
@@ -13432,7 +17872,7 @@ static void hfsbi_codex_serve(hfsbi_codex_call *call) {
     } else {
         call->task.run = hfsbi_codex_work;
         call->task.done = hfsbi_codex_worked;
-        call->task.walled = call->codex->dialect.tools->walled;
+        call->task.rights = call->codex->dialect.tools->rights;
         call->working = true;
         call->channel->working++;
         hfsbi_loop_work(call->codex->dialect.loop, &call->task);
@@ -13647,7 +18087,7 @@ static void hfsbi_codex_refuse(hfsbi_face *face, hfsb_request *request,
     hfsb_reply(request, status, "text/plain; charset=utf-8", message);
 }
 
-/* The server stops: clients are told; processes end a moment later. */
+/* The server stops: clients hear of it; processes end a moment later. */
 static void hfsbi_codex_part_stop(hfsbi_server_part *part) {
     hfsbi_codex         *codex = (hfsbi_codex *)(void *)part;
     hfsbi_codex_channel *c = codex->channels, *next;
@@ -13681,7 +18121,7 @@ static hfsb_status hfsbi_codex_open(hfsbi_dialect           *d,
     d->part.end = hfsbi_codex_part_end;
     if (opts->on_fds)
         return hfsbi_codex_stdio((hfsbi_codex *)(void *)d, opts, err);
-    d->face.any_host = d->has_token || hfsbi_server_token(d->server);
+    d->face.guard = hfsbi_dialect_guard(d);
     d->face.trusts = hfsbi_codex_trusts;
     d->face.refuse = hfsbi_codex_refuse;
     st = hfsbi_dialect_add(d, routes, err);
@@ -13910,23 +18350,40 @@ static bool hfsbi_codex_env_is_small(const hfsb_json_value *policy,
                HFSBI_CODEX_PATTERNS;
 }
 
-/* The whole environment: without a policy only `env`. */
-HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
+/* Appends the variables of the server, also those of POST /init, that the
+   policy lets through and the call does not set. */
+static void hfsbi_codex_inherit(const hfsb_tools      *tools,
+                                const hfsb_json_value *policy,
+                                const hfsb_json_value *set,
+                                const hfsb_json_value *own, hfsb_buf *env) {
+    hfsbi_job_spec none;
+    const char   **list;
+    size_t         i, size;
+    hfsbi_job_spec_init(&none, &tools->alloc);
+    list = hfsbi_env_merge(tools, &none, &size);
+    if (!list) env->status = HFSB_NOMEM;
+    for (i = 0; list && list[i]; i++) {
+        hfsb_str name = hfsbi_env_name(list[i]);
+        if (!hfsbi_codex_lets(policy, name, true) ||
+            hfsbi_codex_has(set, name) || hfsbi_codex_has(own, name))
+            continue;
+        hfsb_buf_append(env, hfsb_cstr(list[i]));
+        hfsb_buf_append_byte(env, '\0');
+    }
+    hfsbi_array_free(&tools->alloc, (void *)list, size, sizeof *list);
+    hfsbi_job_spec_free(&none);
+}
+
+/* Appends the whole environment, each variable ending in NUL: without a policy
+   only `env`. False after hfsbi_codex_fail(). */
+static bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
     const hfsb_json_value *policy = hfsb_json_get(call->params, "envPolicy");
     const hfsb_json_value *own = hfsb_json_get(call->params, "env");
     const hfsb_json_value *set = hfsb_json_get(policy, "set");
     const hfsb_tools      *tools = call->codex->dialect.tools;
-    bool   has_policy = hfsb_json_type_of(policy) == HFSB_JSON_OBJECT;
-    bool   few = hfsbi_codex_env_is_small(policy, set, own);
-    size_t i;
-    for (i = 0; few && has_policy && i < tools->env.count; i++) {
-        hfsb_str name = hfsbi_env_name(tools->env.list[i]);
-        if (!hfsbi_codex_lets(policy, name, true) ||
-            hfsbi_codex_has(set, name) || hfsbi_codex_has(own, name))
-            continue;
-        hfsb_buf_append(env, hfsb_cstr(tools->env.list[i]));
-        hfsb_buf_append_byte(env, '\0');
-    }
+    bool                   few = hfsbi_codex_env_is_small(policy, set, own);
+    if (few && hfsb_json_type_of(policy) == HFSB_JSON_OBJECT)
+        hfsbi_codex_inherit(tools, policy, set, own, env);
     if (few && hfsbi_codex_set(set, policy, own, env) &&
         hfsbi_codex_set(own, NULL, NULL, env))
         return true;
@@ -13939,7 +18396,8 @@ HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
 
 /* ---- its arguments ---- */
 
-HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
+/* Appends the words of `argv`, each ending in NUL; false as above. */
+static bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
     const hfsb_json_value *argv = hfsb_json_get(call->params, "argv");
     hfsb_json_iter         it = hfsb_json_begin(argv);
     bool                   ok = hfsb_json_type_of(argv) == HFSB_JSON_ARRAY &&
@@ -13957,6 +18415,39 @@ HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
                          "argv must be a list of strings: the program and its "
                          "arguments.");
     return ok;
+}
+
+/* ---- a process ---- */
+
+enum { HFSBI_CODEX_COLS = 80, HFSBI_CODEX_ROWS = 24 };
+
+HFSBI_FN bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
+                               bool *input) {
+    const hfsb_json_value *arg0 = hfsb_json_get(call->params, "arg0");
+    bool                   tty = false, net = false;
+    if (!hfsbi_codex_argv(call, &spec->raw.argv) ||
+        !hfsbi_codex_path(call, "cwd", &spec->work_dir) ||
+        !hfsbi_codex_env(call, &spec->env) ||
+        !hfsbi_codex_bool(call, "tty", &tty) ||
+        !hfsbi_codex_bool(call, "pipeStdin", input) ||
+        !hfsbi_codex_bool(call, "enforceManagedNetwork", &net))
+        return false;
+    if (net || hfsb_json_type_of(arg0) != HFSB_JSON_NULL) {
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
+                         "%s is not supported; nothing was run.",
+                         net ? "enforceManagedNetwork" : "arg0");
+        return false;
+    }
+    *input = *input || tty;
+    hfsb_buf_printf(&spec->raw.tag, "codex%s%s", tty ? " tty" : "",
+                    *input ? " input" : "");
+    spec->raw.bare_env = true;
+    spec->raw.keep_input = *input;
+    if (tty) {
+        spec->raw.cols = HFSBI_CODEX_COLS;
+        spec->raw.rows = HFSBI_CODEX_ROWS;
+    }
+    return true;
 }
 
 /* ---- src/dialect/codex_session.c ---- */
@@ -14125,9 +18616,7 @@ enum {
     HFSBI_CODEX_READ = 4 << 20,   /* bytes of one read at most */
     HFSBI_CODEX_WAIT_MS = 60000,  /* longest wait of a read */
     HFSBI_CODEX_REUSE_MS = 30000, /* an id is free so long after the end */
-    HFSBI_CODEX_WRITES = 32,      /* ids of writes that are remembered */
-    HFSBI_CODEX_COLS = 80,
-    HFSBI_CODEX_ROWS = 24
+    HFSBI_CODEX_WRITES = 32       /* ids of writes that are remembered */
 };
 
 struct hfsbi_codex_process {
@@ -14143,7 +18632,7 @@ struct hfsbi_codex_process {
     bool                 whole;  /* and all before it */
     long long            closed; /* hfsb_clock_ms(); 0: not yet */
     bool                 input;  /* it takes some */
-    unsigned long long   lost;   /* events that are gone, to be told, */
+    unsigned long long   lost;   /* events that are gone, to report, */
     unsigned long long   lost_bytes;
     unsigned long long   lost_seq;                   /* from this number on */
     unsigned long long   writes[HFSBI_CODEX_WRITES]; /* hashes; a ring */
@@ -14335,36 +18824,6 @@ HFSBI_FN void hfsbi_codex_push(hfsbi_codex_session *s) {
 
 /* ---- process/start ---- */
 
-/* Fills the spec; false after a failure. */
-static bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
-                             bool *input) {
-    const hfsb_json_value *arg0 = hfsb_json_get(call->params, "arg0");
-    bool                   tty = false, net = false;
-    if (!hfsbi_codex_argv(call, &spec->raw.argv) ||
-        !hfsbi_codex_path(call, "cwd", &spec->work_dir) ||
-        !hfsbi_codex_env(call, &spec->env) ||
-        !hfsbi_codex_bool(call, "tty", &tty) ||
-        !hfsbi_codex_bool(call, "pipeStdin", input) ||
-        !hfsbi_codex_bool(call, "enforceManagedNetwork", &net))
-        return false;
-    if (net || hfsb_json_type_of(arg0) != HFSB_JSON_NULL) {
-        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
-                         "%s is not supported; nothing was run.",
-                         net ? "enforceManagedNetwork" : "arg0");
-        return false;
-    }
-    *input = *input || tty;
-    hfsb_buf_printf(&spec->raw.tag, "codex%s%s", tty ? " tty" : "",
-                    *input ? " input" : "");
-    spec->raw.bare_env = true;
-    spec->raw.keep_input = *input;
-    if (tty) {
-        spec->raw.cols = HFSBI_CODEX_COLS;
-        spec->raw.rows = HFSBI_CODEX_ROWS;
-    }
-    return true;
-}
-
 /* The process runs, or has failed to. */
 static void hfsbi_codex_started(void *user, hfsbi_job *job) {
     hfsbi_codex_process *p = (hfsbi_codex_process *)user;
@@ -14502,14 +18961,23 @@ static unsigned long long hfsbi_codex_chunks(hfsbi_codex_call  *call,
                                              unsigned long long from,
                                              size_t max, size_t *count,
                                              bool *rest) {
-    char             block[HFSBI_FEED_EVENT + 3];
+    char             block[HFSBI_FEED_EVENT + 3], note[80];
     hfsbi_feed_event e;
     size_t           bytes = 0;
     *rest = false;
     hfsbi_feed_attach(call->job->feed, &call->reader, from);
     while (hfsbi_feed_take(&call->reader, block, sizeof block, &e)) {
-        bool output = e.kind <= HFSBI_FEED_PTY;
-        if (e.kind == HFSBI_FEED_GAP) continue;
+        bool output;
+        if (e.kind == HFSBI_FEED_GAP) { /* the last of its numbers */
+            if (!e.gone_bytes) continue;
+            (void)snprintf(note, sizeof note,
+                           "\n[%llu bytes of output were lost]\n",
+                           e.gone_bytes);
+            e.kind = HFSBI_FEED_STDERR;
+            e.bytes = hfsb_cstr(note);
+            e.seq--;
+        }
+        output = e.kind <= HFSBI_FEED_PTY;
         *rest = output && *count &&
                 (bytes + e.bytes.len > max || *count == HFSBI_CODEX_CHUNKS);
         if (*rest) break;
@@ -14863,8 +19331,9 @@ HFSBI_FN hfsb_status hfsbi_codex_fs_canonical(hfsbi_codex_call *call) {
 
 /* ---- folders ---- */
 
-/* The type of an entry; of a symlink that of what it leads to. */
-static hfsbi_entry_type hfsbi_codex_type(const hfsbi_codex_call *call,
+/* The type of an entry; of a symlink that of what it leads to. A lack of
+   memory is in call->out.status. */
+static hfsbi_entry_type hfsbi_codex_type(hfsbi_codex_call       *call,
                                          hfsb_str                folder,
                                          const hfsbi_list_entry *entry) {
     hfsbi_path_info info;
@@ -14880,6 +19349,7 @@ static hfsbi_entry_type hfsbi_codex_type(const hfsbi_codex_call *call,
                                true, &info, NULL, NULL)
              : HFSB_NOMEM;
     hfsb_buf_free(&path);
+    if (st == HFSB_NOMEM) call->out.status = st;
     return st == HFSB_OK ? info.type : HFSBI_ENTRY_LINK;
 }
 
@@ -14952,6 +19422,7 @@ static hfsb_status hfsbi_codex_walk_entry(void                   *user,
     size_t              depth = (unsigned char)w->depths.ptr[w->folder];
     bool                link = entry->info.type == HFSBI_ENTRY_LINK;
     hfsbi_entry_type    type = hfsbi_codex_type(w->call, folder, entry);
+    if (out->status != HFSB_OK) return out->status;
     if (w->entries >= w->max_entries || out->len > HFSBI_CODEX_REPLY / 4) {
         w->truncated = true;
         return HFSB_CANCELLED;
@@ -14964,7 +19435,8 @@ static hfsb_status hfsbi_codex_walk_entry(void                   *user,
     if (!hfsb_str_equal(folder, HFSB_LIT("/")))
         hfsb_buf_append_byte(&path, '/');
     hfsb_buf_append(&path, entry->name);
-    if (path.status == HFSB_OK) {
+    if (path.status != HFSB_OK) out->status = path.status;
+    else {
         if (w->written++) hfsb_buf_append_byte(out, ',');
         hfsb_buf_append(out, HFSB_LIT("{\"path\":"));
         hfsbi_codex_put_uri(out, hfsb_buf_str(&path));
@@ -15212,8 +19684,950 @@ HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call) {
     return ok;
 }
 
+/* ---- src/dialect/codex_calls.c ---- */
+/* codex_calls.c - what codex_bridge.c remembers while a connection may break:
+   the calls that are not answered, and the processes that run over there.
+
+   A call stays in the queue until it is answered. One that must not be carried
+   out twice keeps only its id once it was sent; of a process the start is kept,
+   since it is repeated after a resume. The events of a process are numbered,
+   and each passes once: the one that is next. */
+/* ---- kinds ---- */
+
+/* Methods that change nothing, or not twice: they may be sent again when the
+   answer was lost. process/start joins after a resume. */
+static const struct {
+    const char       *name;
+    hfsbi_bridge_kind kind;
+} hfsbi_bridge_methods[] = {{"initialize", HFSBI_BRIDGE_INIT},
+                            {"environment/info", HFSBI_BRIDGE_REPEAT},
+                            {"environment/status", HFSBI_BRIDGE_REPEAT},
+                            {"process/start", HFSBI_BRIDGE_START},
+                            {"process/read", HFSBI_BRIDGE_REPEAT},
+                            {"process/terminate", HFSBI_BRIDGE_REPEAT},
+                            {"fs/getMetadata", HFSBI_BRIDGE_REPEAT},
+                            {"fs/readFile", HFSBI_BRIDGE_REPEAT},
+                            {"fs/canonicalize", HFSBI_BRIDGE_REPEAT},
+                            {"fs/readDirectory", HFSBI_BRIDGE_REPEAT},
+                            {"fs/walk", HFSBI_BRIDGE_REPEAT},
+                            {"fs/readBlock", HFSBI_BRIDGE_REPEAT}};
+
+HFSBI_FN hfsbi_bridge_kind hfsbi_bridge_kind_of(const hfsb_json_value *root) {
+    hfsb_str name = hfsbi_json_get_str(root, "method");
+    hfsb_str write =
+        hfsbi_json_get_str(hfsb_json_get(root, "params"), "writeId");
+    size_t i, n = sizeof hfsbi_bridge_methods / sizeof *hfsbi_bridge_methods;
+    for (i = 0; i < n; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_bridge_methods[i].name)))
+            return hfsbi_bridge_methods[i].kind;
+    /* the server writes an id only once */
+    return write.len && hfsb_str_equal(name, HFSB_LIT("process/write"))
+               ? HFSBI_BRIDGE_REPEAT
+               : HFSBI_BRIDGE_ONCE;
+}
+
+/* ---- processes ---- */
+
+HFSBI_FN hfsbi_bridge_process *hfsbi_bridge_find(const hfsbi_bridge_calls *c,
+                                                 hfsb_str id) {
+    hfsbi_bridge_process *p = c->processes;
+    while (p && !hfsb_str_equal(hfsb_buf_str(&p->id), id)) p = p->next;
+    return p;
+}
+
+HFSBI_FN void hfsbi_bridge_process_free(hfsbi_bridge_calls   *c,
+                                        hfsbi_bridge_process *p) {
+    hfsbi_bridge_process **link = &c->processes;
+    hfsbi_bridge_message  *m;
+    while (*link != p) link = &(*link)->next;
+    *link = p->next;
+    for (m = c->queue; m; m = m->next)
+        if (m->process == p) m->process = NULL;
+    c->starts -= p->start.len;
+    hfsb_buf_free(&p->id);
+    hfsb_buf_free(&p->start);
+    hfsb_buf_free(&p->call);
+    hfsbi_array_free(&c->alloc, p, 1, sizeof *p);
+}
+
+HFSBI_FN hfsbi_bridge_process *hfsbi_bridge_process_new(hfsbi_bridge_calls *c,
+                                                        hfsb_str            id,
+                                                        hfsb_str  call,
+                                                        hfsb_buf *text) {
+    hfsbi_bridge_process *p =
+        (hfsbi_bridge_process *)hfsbi_array(&c->alloc, 1, sizeof *p);
+    if (!p) return NULL;
+    memset(p, 0, sizeof *p);
+    p->id.alloc = p->call.alloc = c->alloc;
+    p->seq = 1;
+    p->start = *text;
+    memset(text, 0, sizeof *text);
+    text->alloc = c->alloc;
+    c->starts += p->start.len;
+    p->next = c->processes;
+    c->processes = p;
+    if (hfsb_buf_append(&p->id, id) == HFSB_OK &&
+        hfsb_buf_append(&p->call, call) == HFSB_OK)
+        return p;
+    hfsbi_bridge_process_free(c, p);
+    return NULL;
+}
+
+/* ---- calls ---- */
+
+static void hfsbi_bridge_drop_text(hfsbi_bridge_calls   *c,
+                                   hfsbi_bridge_message *m) {
+    c->held -= m->text.len;
+    hfsb_buf_free(&m->text);
+}
+
+HFSBI_FN void hfsbi_bridge_message_free(hfsbi_bridge_calls   *c,
+                                        hfsbi_bridge_message *m) {
+    hfsbi_bridge_message **link = &c->queue;
+    while (*link && *link != m) link = &(*link)->next;
+    if (*link) {
+        *link = m->next;
+        c->count--;
+    }
+    hfsbi_bridge_drop_text(c, m);
+    hfsb_buf_free(&m->id);
+    hfsbi_array_free(&c->alloc, m, 1, sizeof *m);
+}
+
+HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_add(hfsbi_bridge_calls *c,
+                                                hfsbi_bridge_kind   kind,
+                                                hfsb_str id, hfsb_buf *text,
+                                                bool first) {
+    hfsbi_bridge_message **link = &c->queue;
+    hfsbi_bridge_message  *m =
+        (hfsbi_bridge_message *)hfsbi_array(&c->alloc, 1, sizeof *m);
+    bool whole = text->status == HFSB_OK;
+    if (!m) {
+        hfsb_buf_free(text);
+        return NULL;
+    }
+    memset(m, 0, sizeof *m);
+    m->kind = kind;
+    m->id.alloc = c->alloc;
+    m->text = *text;
+    memset(text, 0, sizeof *text);
+    text->alloc = c->alloc;
+    c->held += m->text.len;
+    c->count++;
+    while (!first && *link) link = &(*link)->next;
+    m->next = *link;
+    *link = m;
+    if (whole && (!id.len || hfsb_buf_append(&m->id, id) == HFSB_OK)) return m;
+    hfsbi_bridge_message_free(c, m);
+    return NULL;
+}
+
+HFSBI_FN void hfsbi_bridge_kill(hfsbi_bridge_calls         *c,
+                                const hfsbi_bridge_process *p) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = c->alloc;
+    hfsb_buf_append(&text, HFSB_LIT("{\"method\":\"process/terminate\","
+                                    "\"params\":{\"processId\":"));
+    hfsbi_json_put_quoted(&text, hfsb_buf_str(&p->id));
+    hfsb_buf_append(&text, HFSB_LIT("}}"));
+    (void)hfsbi_bridge_add(c, HFSBI_BRIDGE_ONCE, HFSB_LIT(""), &text, false);
+}
+
+HFSBI_FN bool hfsbi_bridge_resume(hfsbi_bridge_calls *c, const char *session) {
+    hfsbi_bridge_process *p;
+    hfsbi_bridge_message *m;
+    hfsb_buf              text = HFSB_INIT;
+    text.alloc = c->alloc;
+    for (p = c->processes; p; p = p->next) {
+        if (!p->started) continue; /* the start is in the queue */
+        m = hfsbi_bridge_add(c, HFSBI_BRIDGE_REJOIN, hfsb_buf_str(&p->call),
+                             &text, true);
+        if (!m) return false;
+        m->process = p;
+    }
+    hfsb_buf_append(&text, HFSB_LIT("{\"method\":\"initialized\"}"));
+    if (!hfsbi_bridge_add(c, HFSBI_BRIDGE_RESUME, HFSB_LIT(""), &text, true))
+        return false;
+    hfsb_buf_append(&text,
+                    HFSB_LIT("{\"id\":\"hfsb-resume\",\"method\":"
+                             "\"initialize\",\"params\":{\"clientName\":"
+                             "\"hfsb\",\"resumeSessionId\":"));
+    hfsbi_json_put_quoted(&text, hfsb_cstr(session));
+    hfsb_buf_append(&text, HFSB_LIT("}}"));
+    return hfsbi_bridge_add(c, HFSBI_BRIDGE_RESUME,
+                            HFSB_LIT("\"hfsb-resume\""), &text, true) != NULL;
+}
+
+HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_next(const hfsbi_bridge_calls *c,
+                                                 bool resuming) {
+    hfsbi_bridge_message *m = c->queue;
+    while (m && (m->sent || (resuming && m->kind != HFSBI_BRIDGE_RESUME)))
+        m = m->next;
+    return m;
+}
+
+HFSBI_FN void hfsbi_bridge_sent(hfsbi_bridge_calls   *c,
+                                hfsbi_bridge_message *m) {
+    m->sent = true;
+    if (!m->id.len) hfsbi_bridge_message_free(c, m);
+    else if (m->kind == HFSBI_BRIDGE_ONCE) hfsbi_bridge_drop_text(c, m);
+}
+
+HFSBI_FN hfsbi_bridge_message *
+hfsbi_bridge_match(const hfsbi_bridge_calls *c, const hfsb_json_value *root) {
+    hfsbi_bridge_message *m = c->queue;
+    hfsb_buf              id = HFSB_INIT;
+    id.alloc = c->alloc;
+    if (hfsb_json_write(hfsb_json_get(root, "id"), NULL, &id, NULL) != HFSB_OK)
+        m = NULL;
+    while (m && !(m->sent &&
+                  hfsb_str_equal(hfsb_buf_str(&m->id), hfsb_buf_str(&id))))
+        m = m->next;
+    hfsb_buf_free(&id);
+    return m;
+}
+
+HFSBI_FN bool hfsbi_bridge_event(hfsbi_bridge_calls *c, hfsb_str method,
+                                 const hfsb_json_value *params,
+                                 hfsbi_bridge_process **p, bool *closed) {
+    hfsb_str           id = hfsbi_json_get_str(params, "processId");
+    unsigned long long seq = hfsb_json_uint(hfsb_json_get(params, "seq"), 0);
+    if (!hfsb_str_starts(method, HFSB_LIT("process/"))) return true;
+    *p = hfsbi_bridge_find(c, id); /* NULL: closed, and sent again */
+    if (!*p || seq != (*p)->seq) return false;
+    (*p)->seq++;
+    *closed = hfsb_str_equal(method, HFSB_LIT("process/closed"));
+    return true;
+}
+
+HFSBI_FN void hfsbi_bridge_forget(hfsbi_bridge_calls *c) {
+    while (c->queue) hfsbi_bridge_message_free(c, c->queue);
+    while (c->processes) hfsbi_bridge_process_free(c, c->processes);
+}
+
+/* ---- src/dialect/codex_bridge.c ---- */
+/* codex_bridge.c - the exec-server of Codex on another machine: its messages
+   pass between a pair of descriptors here and the WebSocket /codex of a
+   sandbox.
+
+       Codex --line--> queue --frames--> WebSocket --> codex.c over there
+       Codex <--wire-- message <--frames-- WebSocket
+
+   A connection that is lost is made again, and its session resumed; Codex does
+   not notice:
+
+       OPEN --lost--> DIALING --connected--> RESUMING --answered--> OPEN
+         |               |       (without a session: OPEN)
+         |               +--no time left, refused--> DONE
+         +--end of input--> ENDING --closed, late--> DONE
+
+   A call stays in the queue until it is answered. Those that were sent when
+   the connection broke are sent again if that is safe; the others are answered
+   with an error. The start of each process that runs is kept: after a resume
+   it is repeated, the server joins it with the process and sends all events
+   again, and those that Codex has got are dropped. So an event passes only if
+   it has the number that is next.
+
+   Memory is bounded: input is read only while little waits to be sent or
+   answered, and the WebSocket only while Codex reads. Pings are sent even then,
+   so that the server does not take a busy Codex for a dead one. */
+enum {
+    HFSBI_BRIDGE_AHEAD = 1 << 20,   /* bytes that Codex has not read: stop
+                                      reading from the server */
+    HFSBI_BRIDGE_HELD = 4 << 20,    /* bytes of calls: stop reading input, */
+    HFSBI_BRIDGE_CALLS = 1024,      /* and so many calls */
+    HFSBI_BRIDGE_STARTS = 16 << 20, /* bytes of the starts that are kept */
+    HFSBI_BRIDGE_TURN = 64,         /* events in one turn of the loop */
+    HFSBI_BRIDGE_PING_MS = 4000,    /* the server gives up after 10 s */
+    HFSBI_BRIDGE_SILENCE_MS = 12000,
+    HFSBI_BRIDGE_RETRY_MS = 50000, /* the server keeps a session for 60 s */
+    HFSBI_BRIDGE_DELAY_MS = 100,   /* before the first try, doubled up to */
+    HFSBI_BRIDGE_MAX_DELAY_MS = 4000,
+    HFSBI_BRIDGE_END_MS = 900 /* after the end of input */
+};
+
+typedef enum hfsbi_bridge_state {
+    HFSBI_BRIDGE_OPEN,
+    HFSBI_BRIDGE_DIALING,
+    HFSBI_BRIDGE_RESUMING,
+    HFSBI_BRIDGE_ENDING,
+    HFSBI_BRIDGE_DONE
+} hfsbi_bridge_state;
+
+/* Connecting, in a thread; the loop waits. */
+typedef struct hfsbi_bridge_dial {
+    hfsbi_task       task;
+    hfsbi_retry      retry;
+    hfsb_cancel     *cancel;
+    hfsbi_ws_client *ws; /* the result */
+    hfsb_status      status;
+    hfsb_err         err;
+} hfsbi_bridge_dial;
+
+/* The connection. */
+typedef struct hfsbi_bridge_far {
+    hfsbi_ws_client *ws; /* NULL: not connected */
+    hfsbi_io         io;
+    hfsb_buf         text;         /* a message that is not complete */
+    long long        since, heard; /* hfsb_clock_ms() */
+    char             session[80];  /* "": none yet */
+} hfsbi_bridge_far;
+
+typedef struct hfsbi_bridge {
+    hfsbi_server_part  part; /* first: its functions cast it back */
+    hfsb_server       *server;
+    hfsbi_loop        *loop;
+    hfsb_alloc         alloc;
+    hfsb_sandbox      *sandbox;
+    hfsb_err          *why; /* the caller's, or NULL */
+    hfsbi_bridge_state state;
+    hfsbi_wire        *wire;
+    hfsbi_bridge_far   far;
+    hfsbi_bridge_dial  dial;
+    hfsbi_bridge_calls calls;
+    hfsbi_timer        timer;
+    hfsbi_task         turn;
+    bool               turn_posted;
+} hfsbi_bridge;
+
+static void hfsbi_bridge_ready(hfsbi_io *io, unsigned events);
+
+/* Goes on in the next turn of the loop. */
+static void hfsbi_bridge_post(hfsbi_bridge *r) {
+    if (r->turn_posted) return;
+    r->turn_posted = true;
+    hfsbi_loop_post(r->loop, &r->turn);
+}
+
+/* Reads from Codex only while there is room for what it asks. */
+static void hfsbi_bridge_balance(hfsbi_bridge *r) {
+    if (r->state >= HFSBI_BRIDGE_ENDING) return;
+    hfsbi_wire_pause(r->wire, r->calls.held > HFSBI_BRIDGE_HELD ||
+                                  r->calls.count > HFSBI_BRIDGE_CALLS);
+}
+
+/* ---- messages to Codex ---- */
+
+/* Passes a message on, whose memory is taken over. */
+static void hfsbi_bridge_pass(hfsbi_bridge *r, hfsb_buf *text) {
+    size_t i;
+    if (text->status != HFSB_OK) hfsb_buf_truncate(text, 0); /* lost */
+    for (i = 0; i < text->len; i++) /* between values: strings have none */
+        if (text->ptr[i] == '\n' || text->ptr[i] == '\r') text->ptr[i] = ' ';
+    hfsbi_wire_send(r->wire, text);
+}
+
+static void hfsbi_bridge_refuse(hfsbi_bridge *r, hfsb_str id, int code,
+                                const char *message) {
+    hfsb_buf out = HFSB_INIT;
+    out.alloc = r->alloc;
+    hfsb_buf_printf(&out, "{\"id\":%.*s,\"error\":{\"code\":%d,\"message\":",
+                    (int)id.len, id.ptr, code);
+    hfsbi_json_put_quoted(&out, hfsb_cstr(message));
+    hfsb_buf_append(&out, HFSB_LIT("}}"));
+    hfsbi_bridge_pass(r, &out);
+    hfsb_buf_free(&out);
+}
+
+/* Answers a call with an error and frees it. */
+static void hfsbi_bridge_fail(hfsbi_bridge *r, hfsbi_bridge_message *m,
+                              const char *message) {
+    if (m->id.len && m->kind < HFSBI_BRIDGE_RESUME)
+        hfsbi_bridge_refuse(r, hfsb_buf_str(&m->id), HFSBI_CODEX_INTERNAL,
+                            message);
+    hfsbi_bridge_message_free(&r->calls, m);
+}
+
+/* ---- the end ---- */
+
+static void hfsbi_bridge_hang_up(hfsbi_bridge *r) {
+    if (!r->far.ws) return;
+    hfsbi_loop_io_forget(r->loop, &r->far.io);
+    hfsbi_ws_client_free(r->far.ws);
+    r->far.ws = NULL;
+    hfsb_buf_free(&r->far.text);
+}
+
+static void hfsbi_bridge_done(hfsbi_bridge *r) {
+    if (r->state == HFSBI_BRIDGE_DONE) return;
+    r->state = HFSBI_BRIDGE_DONE;
+    hfsb_cancel_set(r->dial.cancel);
+    hfsbi_loop_timer_clear(r->loop, &r->timer);
+    hfsbi_bridge_hang_up(r);
+    hfsbi_wire_shut(r->wire);
+    if (!hfsbi_server_is_stopping(r->server)) hfsb_server_stop(r->server);
+}
+
+/* The session is lost for good: all calls are answered. */
+static void hfsbi_bridge_give_up(hfsbi_bridge *r, const hfsb_err *err) {
+    if (r->state == HFSBI_BRIDGE_DONE) return;
+    if (r->why) *r->why = *err;
+    hfsbi_sandbox_log(r->sandbox, "%s", err->msg);
+    while (r->calls.queue) hfsbi_bridge_fail(r, r->calls.queue, err->msg);
+    hfsbi_bridge_done(r);
+}
+
+static void hfsbi_bridge_no_memory(hfsbi_bridge *r) {
+    hfsb_err err = HFSB_INIT;
+    (void)hfsbi_fail_status(&err, HFSB_NOMEM, "Passing messages on");
+    hfsbi_bridge_give_up(r, &err);
+}
+
+/* Codex has closed its end, or the server stops. Calls that wait are still
+   sent and answered, and what they have started ends. */
+static void hfsbi_bridge_finish(hfsbi_bridge *r) {
+    const hfsbi_bridge_process *p;
+    if (r->state >= HFSBI_BRIDGE_ENDING) return;
+    if (r->state == HFSBI_BRIDGE_OPEN) {
+        r->state = HFSBI_BRIDGE_ENDING;
+        hfsbi_wire_shut(r->wire);
+        for (p = r->calls.processes; p; p = p->next)
+            hfsbi_bridge_kill(&r->calls, p);
+        hfsbi_loop_timer(r->loop, &r->timer,
+                         hfsb_clock_ms() + HFSBI_BRIDGE_END_MS);
+        hfsbi_bridge_post(r);
+    } else {
+        hfsbi_bridge_done(r); /* the server ends the session later */
+    }
+}
+
+/* ---- a lost connection ---- */
+
+/* What was sent without an answer is sent again, or fails. */
+static void hfsbi_bridge_rewind(hfsbi_bridge *r) {
+    hfsbi_bridge_message *m, *next;
+    for (m = r->calls.queue; m; m = next) {
+        next = m->next;
+        if (m->kind >= HFSBI_BRIDGE_RESUME) {
+            hfsbi_bridge_message_free(&r->calls, m);
+        } else if (m->sent && m->kind == HFSBI_BRIDGE_ONCE) {
+            hfsbi_bridge_fail(r, m,
+                              "The connection to the sandbox was lost before "
+                              "this call was answered. It may have been "
+                              "carried out: look before you repeat it.");
+        } else {
+            m->sent = false;
+            m->at = 0;
+        }
+    }
+}
+
+/* A connection that was of use earns the next one all the time again. */
+static void hfsbi_bridge_renew(hfsbi_bridge *r) {
+    hfsbi_retry_reset(&r->dial.retry);
+    r->dial.retry.deadline = 0;
+}
+
+static void hfsbi_bridge_lose(hfsbi_bridge *r, const hfsb_err *err) {
+    if (!r->far.ws) return;
+    hfsbi_bridge_hang_up(r);
+    if (r->state >= HFSBI_BRIDGE_ENDING) {
+        hfsbi_bridge_done(r);
+        return;
+    }
+    hfsbi_sandbox_log(r->sandbox, "%s Connecting again.", err->msg);
+    if (hfsb_clock_ms() - r->far.since >= HFSBI_BRIDGE_SILENCE_MS)
+        hfsbi_bridge_renew(r);
+    r->state = HFSBI_BRIDGE_DIALING;
+    hfsbi_bridge_rewind(r); /* Codex may turn out to be gone */
+    if (r->state != HFSBI_BRIDGE_DIALING) return;
+    if (!r->dial.retry.deadline)
+        r->dial.retry.deadline = hfsb_clock_ms() + HFSBI_BRIDGE_RETRY_MS;
+    hfsbi_loop_timer_clear(r->loop, &r->timer);
+    hfsbi_loop_work(r->loop, &r->dial.task);
+    hfsbi_bridge_balance(r);
+}
+
+/* ---- connecting ---- */
+
+/* Says more about an answer other than 101. */
+static hfsb_status hfsbi_bridge_explain(const hfsb_sandbox *sandbox,
+                                        int status, hfsb_status st,
+                                        hfsb_err *err) {
+    hfsb_str api = hfsb_sandbox_api(sandbox);
+    if (status == 404)
+        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
+                          "The server at %.*s does not speak to Codex: start "
+                          "hfsb-server there with --api codex.",
+                          (int)api.len, api.ptr);
+    if (status == 401 || status == 403)
+        return hfsbi_fail(err, HFSB_AUTH, 0,
+                          "The server at %.*s does not accept this token.",
+                          (int)api.len, api.ptr);
+    return st;
+}
+
+static hfsb_status hfsbi_bridge_connect(hfsbi_bridge      *r,
+                                        const hfsb_cancel *cancel,
+                                        hfsbi_ws_client **ws, hfsb_err *err) {
+    int         status = 0;
+    hfsb_status st = hfsbi_sandbox_websocket(
+        r->sandbox, "codex", HFSBI_CODEX_MESSAGE, cancel, ws, &status, err);
+    return hfsbi_bridge_explain(r->sandbox, status, st, err);
+}
+
+/* In a thread: until it succeeds, cannot, or the time is over. */
+static void hfsbi_bridge_dial_run(hfsbi_task *task) {
+    hfsbi_bridge *r =
+        (hfsbi_bridge *)(void *)((char *)task - offsetof(hfsbi_bridge, dial));
+    hfsbi_bridge_dial *d = &r->dial;
+    hfsb_err           last = HFSB_INIT;
+    d->ws = NULL;
+    for (;;) {
+        d->status = hfsbi_retry_again(&d->retry);
+        if (d->status != HFSB_OK) break;
+        d->status = hfsbi_bridge_connect(r, d->cancel, &d->ws, &last);
+        if (d->status == HFSB_OK || d->status == HFSB_AUTH ||
+            d->status == HFSB_ARG || d->status == HFSB_NOMEM)
+            break;
+    }
+    d->err = last;
+    if (d->status == HFSB_LIMIT)
+        (void)hfsbi_fail(&d->err, HFSB_LOST, 0,
+                         "The connection was lost, and another one could not "
+                         "be made within %d s. %s",
+                         HFSBI_BRIDGE_RETRY_MS / 1000, last.msg);
+}
+
+/* Begins with a connection. */
+static void hfsbi_bridge_begin(hfsbi_bridge *r, hfsbi_ws_client *ws) {
+    r->far.ws = ws;
+    memset(&r->far.io, 0, sizeof r->far.io);
+    r->far.io.fd = hfsbi_ws_client_fd(ws);
+    r->far.io.fn = hfsbi_bridge_ready;
+    r->far.heard = r->far.since = hfsb_clock_ms();
+    r->state = r->far.session[0] ? HFSBI_BRIDGE_RESUMING : HFSBI_BRIDGE_OPEN;
+    hfsbi_loop_timer(r->loop, &r->timer, r->far.heard + HFSBI_BRIDGE_PING_MS);
+}
+
+/* ---- from the server ---- */
+
+/* Notes the answer to a call of Codex before it is passed on. */
+static void hfsbi_bridge_note(hfsbi_bridge *r, const hfsbi_bridge_message *m,
+                              const hfsb_json_value *root) {
+    hfsb_str session =
+        hfsbi_json_get_str(hfsb_json_get(root, "result"), "sessionId");
+    bool failed = hfsb_json_get(root, "error") != NULL;
+    if (m->kind == HFSBI_BRIDGE_INIT && session.len &&
+        session.len < sizeof r->far.session)
+        (void)snprintf(r->far.session, sizeof r->far.session, "%.*s",
+                       (int)session.len, session.ptr);
+    if (m->kind == HFSBI_BRIDGE_START && m->process) {
+        m->process->started = true;
+        if (failed) hfsbi_bridge_process_free(&r->calls, m->process);
+    }
+}
+
+/* A process cannot be followed any more: Codex gets an end of it. */
+static void hfsbi_bridge_abandon(hfsbi_bridge *r, hfsbi_bridge_process *p) {
+    static const char *const parts[] = {"exited", "closed"};
+    size_t                   i;
+    for (i = 0; i < 2; i++) {
+        hfsb_buf out = HFSB_INIT;
+        out.alloc = r->alloc;
+        hfsb_buf_printf(&out,
+                        "{\"method\":\"process/%s\",\"params\":"
+                        "{\"processId\":",
+                        parts[i]);
+        hfsbi_json_put_quoted(&out, hfsb_buf_str(&p->id));
+        hfsb_buf_printf(&out, ",\"seq\":%llu%s}}", p->seq++,
+                        i ? "" : ",\"exitCode\":-1,\"sandboxDenied\":false");
+        hfsbi_bridge_pass(r, &out);
+        hfsb_buf_free(&out);
+    }
+    hfsbi_bridge_process_free(&r->calls, p);
+}
+
+/* The answer to our initialize. */
+static void hfsbi_bridge_resumed(hfsbi_bridge          *r,
+                                 const hfsb_json_value *root) {
+    const hfsb_json_value *error = hfsb_json_get(root, "error");
+    hfsb_str               text = hfsbi_json_get_str(error, "message");
+    hfsb_err               err = HFSB_INIT;
+    if (!error) {
+        r->state = HFSBI_BRIDGE_OPEN;
+        hfsbi_sandbox_log(r->sandbox, "Connected again.");
+        return;
+    }
+    (void)hfsbi_fail(&err, HFSB_LOST, 0,
+                     "The session in the sandbox cannot be resumed:");
+    hfsbi_sandbox_quote(r->sandbox, text, &err);
+    /* the server has not noticed yet that the connection before is dead */
+    if (hfsb_json_int(hfsb_json_get(error, "code"), 0) == HFSBI_CODEX_ATTACHED)
+        hfsbi_bridge_lose(r, &err);
+    else hfsbi_bridge_give_up(r, &err);
+}
+
+/* The answer to one of our own calls, which is freed. */
+static void hfsbi_bridge_own(hfsbi_bridge *r, hfsbi_bridge_message *m,
+                             const hfsb_json_value *root) {
+    hfsbi_bridge_kind     kind = m->kind;
+    hfsbi_bridge_process *p = m->process;
+    hfsbi_bridge_message_free(&r->calls, m);
+    if (kind == HFSBI_BRIDGE_RESUME) hfsbi_bridge_resumed(r, root);
+    else if (kind == HFSBI_BRIDGE_REJOIN && p && hfsb_json_get(root, "error"))
+        hfsbi_bridge_abandon(r, p);
+}
+
+/* Takes an answer. True when it is to be passed on. */
+static bool hfsbi_bridge_answered(hfsbi_bridge          *r,
+                                  const hfsb_json_value *root) {
+    hfsbi_bridge_message *m = hfsbi_bridge_match(&r->calls, root);
+    if (m && m->kind >= HFSBI_BRIDGE_RESUME) {
+        hfsbi_bridge_own(r, m, root);
+        return false;
+    }
+    if (!m) return true;
+    hfsbi_bridge_note(r, m, root);
+    hfsbi_bridge_message_free(&r->calls, m);
+    return true;
+}
+
+/* A whole message is in far.text. */
+static void hfsbi_bridge_receive(hfsbi_bridge *r) {
+    hfsb_json_parse_opts  how = HFSB_INIT;
+    hfsb_json_doc         doc = HFSB_INIT;
+    hfsbi_bridge_process *p = NULL;
+    hfsb_str              method;
+    hfsb_err              err = HFSB_INIT, why = HFSB_INIT;
+    hfsb_status           st;
+    bool                  pass, closed = false;
+    doc.alloc = r->alloc;
+    how.max_values = 4 * 262144; /* more than a server sends */
+    st = hfsb_json_parse(hfsb_buf_str(&r->far.text), &how, &doc, &why);
+    if (st != HFSB_OK || hfsb_json_type_of(doc.root) != HFSB_JSON_OBJECT) {
+        (void)hfsbi_fail(&err, HFSB_REMOTE, 0,
+                         "The server sent a message that is not JSON. %s",
+                         why.msg);
+        hfsb_json_free(&doc);
+        if (st == HFSB_NOMEM) hfsbi_bridge_no_memory(r);
+        else hfsbi_bridge_give_up(r, &err);
+        return;
+    }
+    method = hfsbi_json_get_str(doc.root, "method");
+    pass = method.len ? hfsbi_bridge_event(&r->calls, method,
+                                           hfsb_json_get(doc.root, "params"),
+                                           &p, &closed)
+                      : hfsbi_bridge_answered(r, doc.root);
+    if (pass) {
+        hfsbi_bridge_renew(r);
+        hfsbi_bridge_pass(r, &r->far.text);
+    }
+    if (closed) hfsbi_bridge_process_free(&r->calls, p);
+    hfsb_json_free(&doc);
+    hfsb_buf_truncate(&r->far.text, 0);
+    if (r->far.text.cap > HFSBI_BRIDGE_AHEAD) hfsb_buf_free(&r->far.text);
+}
+
+/* The server closes the WebSocket. */
+static void hfsbi_bridge_closed(hfsbi_bridge *r, const hfsbi_ws_frame *frame) {
+    hfsb_err err = HFSB_INIT;
+    bool     ours = frame->code == HFSBI_WS_PROTOCOL_ERROR ||
+                frame->code == HFSBI_WS_BAD_TEXT ||
+                frame->code == HFSBI_WS_TOO_BIG;
+    (void)hfsbi_fail(&err, HFSB_LOST, 0,
+                     "The server has closed the connection with code %u.",
+                     frame->code);
+    hfsbi_sandbox_quote(r->sandbox, frame->data, &err);
+    if (ours && r->state < HFSBI_BRIDGE_ENDING) hfsbi_bridge_give_up(r, &err);
+    else hfsbi_bridge_lose(r, &err);
+}
+
+static bool hfsbi_bridge_may_read(const hfsbi_bridge *r) {
+    return r->far.ws && (hfsbi_wire_waiting(r->wire) < HFSBI_BRIDGE_AHEAD ||
+                         hfsbi_wire_is_lost(r->wire));
+}
+
+/* Reads what has come, as far as Codex takes it. */
+static void hfsbi_bridge_read(hfsbi_bridge *r) {
+    hfsbi_ws_event event = HFSBI_WS_EVENT_MORE;
+    hfsbi_ws_frame frame;
+    hfsb_err       err = HFSB_INIT;
+    hfsb_status    st;
+    int            turns;
+    for (turns = 0; hfsbi_bridge_may_read(r); turns++) {
+        if (turns == HFSBI_BRIDGE_TURN) {
+            hfsbi_bridge_post(r);
+            return;
+        }
+        st = hfsbi_ws_client_next(r->far.ws, &event, &frame, &err);
+        if (st == HFSB_OK && event == HFSBI_WS_EVENT_MORE) return;
+        r->far.heard = hfsb_clock_ms();
+        if (st == HFSB_OK && event == HFSBI_WS_EVENT_CLOSE) {
+            hfsbi_bridge_closed(r, &frame);
+        } else if (st == HFSB_OK && event == HFSBI_WS_EVENT_DATA) {
+            if (hfsb_buf_append(&r->far.text, frame.data) != HFSB_OK)
+                hfsbi_bridge_no_memory(r);
+            else if (frame.last) hfsbi_bridge_receive(r);
+        } else if (st == HFSB_SYNTAX || st == HFSB_LIMIT) {
+            hfsbi_bridge_give_up(r, &err); /* it would do so again */
+        } else if (st != HFSB_OK) {
+            hfsbi_bridge_lose(r, &err);
+        }
+    }
+}
+
+/* ---- to the server ---- */
+
+static hfsb_status hfsbi_bridge_write(hfsbi_bridge *r, hfsb_err *err) {
+    hfsbi_bridge_message *m;
+    bool        resuming = r->state == HFSBI_BRIDGE_RESUMING, whole = true;
+    hfsb_status st = HFSB_OK;
+    while (st == HFSB_OK && whole &&
+           (m = hfsbi_bridge_next(&r->calls, resuming)) != NULL) {
+        hfsb_str text = m->process ? hfsb_buf_str(&m->process->start)
+                                   : hfsb_buf_str(&m->text);
+        if (!text.len) { /* its process has ended meanwhile */
+            hfsbi_bridge_message_free(&r->calls, m);
+            continue;
+        }
+        st = hfsbi_ws_client_send(r->far.ws, text, &m->at, &whole, err);
+        if (st == HFSB_OK && whole) hfsbi_bridge_sent(&r->calls, m);
+    }
+    if (st == HFSB_OK && r->state == HFSBI_BRIDGE_ENDING && !r->calls.queue)
+        hfsbi_ws_client_close(r->far.ws, HFSBI_WS_NORMAL);
+    if (st == HFSB_OK) st = hfsbi_ws_client_flush(r->far.ws, err);
+    return st;
+}
+
+/* ---- turns ---- */
+
+/* Reads, writes, and waits for what is of use. */
+static void hfsbi_bridge_run(hfsbi_bridge *r) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    unsigned    want = 0;
+    hfsbi_bridge_read(r);
+    if (r->far.ws) st = hfsbi_bridge_write(r, &err);
+    if (st != HFSB_OK) hfsbi_bridge_lose(r, &err);
+    hfsbi_bridge_balance(r);
+    if (!r->far.ws) return;
+    if (hfsbi_bridge_may_read(r)) want |= HFSBI_IO_READ;
+    if (hfsbi_ws_client_waits(r->far.ws)) want |= HFSBI_IO_WRITE;
+    if (!hfsbi_loop_io(r->loop, &r->far.io, want)) hfsbi_bridge_no_memory(r);
+}
+
+static void hfsbi_bridge_ready(hfsbi_io *io, unsigned events) {
+    (void)events;
+    hfsbi_bridge_run(
+        (hfsbi_bridge *)(void *)((char *)io - offsetof(hfsbi_bridge, far.io)));
+}
+
+static void hfsbi_bridge_turn(hfsbi_task *task) {
+    hfsbi_bridge *r =
+        (hfsbi_bridge *)(void *)((char *)task - offsetof(hfsbi_bridge, turn));
+    r->turn_posted = false;
+    hfsbi_bridge_run(r);
+}
+
+static void hfsbi_bridge_tick(hfsbi_timer *timer) {
+    hfsbi_bridge *r = (hfsbi_bridge *)(void *)((char *)timer -
+                                               offsetof(hfsbi_bridge, timer));
+    long long     now = hfsb_clock_ms();
+    hfsb_err      err = HFSB_INIT;
+    if (r->state == HFSBI_BRIDGE_ENDING) {
+        hfsbi_bridge_done(r);
+        return;
+    }
+    if (!r->far.ws) return;
+    if (!hfsbi_bridge_may_read(r)) r->far.heard = now; /* nobody listens */
+    if (now - r->far.heard >= HFSBI_BRIDGE_SILENCE_MS) {
+        (void)hfsbi_fail(&err, HFSB_LOST, 0,
+                         "Nothing came from the sandbox for %d s.",
+                         HFSBI_BRIDGE_SILENCE_MS / 1000);
+        hfsbi_bridge_lose(r, &err);
+        return;
+    }
+    hfsbi_ws_client_ping(r->far.ws);
+    hfsbi_loop_timer(r->loop, &r->timer, now + HFSBI_BRIDGE_PING_MS);
+    hfsbi_bridge_run(r);
+}
+
+/* The thread has connected, or has given up. */
+static void hfsbi_bridge_dialed(hfsbi_task *task) {
+    hfsbi_bridge *r =
+        (hfsbi_bridge *)(void *)((char *)task - offsetof(hfsbi_bridge, dial));
+    hfsbi_ws_client *ws = r->dial.ws;
+    r->dial.ws = NULL;
+    if (r->state != HFSBI_BRIDGE_DIALING) {
+        hfsbi_ws_client_free(ws);
+        return;
+    }
+    if (r->dial.status != HFSB_OK) {
+        hfsbi_bridge_give_up(r, &r->dial.err);
+        return;
+    }
+    hfsbi_bridge_begin(r, ws);
+    if (r->state == HFSBI_BRIDGE_RESUMING &&
+        !hfsbi_bridge_resume(&r->calls, r->far.session))
+        hfsbi_bridge_no_memory(r);
+    hfsbi_bridge_run(r);
+}
+
+/* ---- from Codex ---- */
+
+/* Makes the process of a start. False when it was refused, or without memory:
+   then the bridge has given up. */
+static bool hfsbi_bridge_take_start(hfsbi_bridge *r, hfsb_str id,
+                                    hfsb_str call, hfsb_buf *line,
+                                    hfsbi_bridge_process **p) {
+    if (line->len > HFSBI_BRIDGE_STARTS ||
+        r->calls.starts > HFSBI_BRIDGE_STARTS - line->len) {
+        hfsbi_bridge_refuse(r, call, HFSBI_CODEX_INVALID,
+                            "The processes that run have 16 MiB of arguments "
+                            "and environment: end some first.");
+        return false;
+    }
+    *p = hfsbi_bridge_process_new(&r->calls, id, call, line);
+    if (!*p) hfsbi_bridge_no_memory(r);
+    return *p != NULL;
+}
+
+/* Queues a message of Codex. A start with an id that is in use is for the
+   server to refuse. */
+static void hfsbi_bridge_queue(hfsbi_bridge *r, const hfsb_json_value *root,
+                               hfsb_buf *line, const hfsb_buf *call) {
+    hfsb_str id =
+        hfsbi_json_get_str(hfsb_json_get(root, "params"), "processId");
+    hfsbi_bridge_process *p = NULL;
+    hfsbi_bridge_message *m;
+    hfsbi_bridge_kind     kind = hfsbi_bridge_kind_of(root);
+    if (kind == HFSBI_BRIDGE_START &&
+        (!id.len || !call->len || hfsbi_bridge_find(&r->calls, id)))
+        kind = HFSBI_BRIDGE_ONCE;
+    if (kind == HFSBI_BRIDGE_START &&
+        !hfsbi_bridge_take_start(r, id, hfsb_buf_str(call), line, &p))
+        return;
+    m = hfsbi_bridge_add(&r->calls, kind, hfsb_buf_str(call), line, false);
+    if (m) m->process = p;
+    else hfsbi_bridge_no_memory(r);
+}
+
+static void hfsbi_bridge_line(void *user, hfsb_buf *line) {
+    hfsbi_bridge          *r = (hfsbi_bridge *)user;
+    hfsb_json_parse_opts   how = HFSB_INIT;
+    hfsb_json_doc          doc = HFSB_INIT;
+    const hfsb_json_value *id;
+    hfsb_buf               call = HFSB_INIT;
+    hfsb_err               err = HFSB_INIT;
+    hfsb_status            st;
+    if (r->state >= HFSBI_BRIDGE_ENDING) return;
+    doc.alloc = call.alloc = r->alloc;
+    how.max_values = HFSBI_CODEX_VALUES;
+    st = hfsb_json_parse(hfsb_buf_str(line), &how, &doc, &err);
+    if (st == HFSB_NOMEM) {
+        hfsbi_bridge_no_memory(r);
+    } else if (st != HFSB_OK) {
+        hfsbi_bridge_refuse(r, HFSB_LIT("null"), HFSBI_CODEX_PARSE, err.msg);
+    } else {
+        id = hfsb_json_get(doc.root, "id");
+        if (id && hfsb_json_get(doc.root, "method"))
+            st = hfsb_json_write(id, NULL, &call, NULL);
+        if (st == HFSB_OK) hfsbi_bridge_queue(r, doc.root, line, &call);
+        else hfsbi_bridge_no_memory(r);
+    }
+    hfsb_buf_free(&call);
+    hfsb_json_free(&doc);
+    hfsbi_bridge_post(r);
+}
+
+static void hfsbi_bridge_refused(void *user, const hfsb_err *err) {
+    hfsbi_bridge_refuse((hfsbi_bridge *)user, HFSB_LIT("null"),
+                        HFSBI_CODEX_PARSE, err->msg);
+}
+
+static void hfsbi_bridge_ended(void *user, bool lost) {
+    (void)lost;
+    hfsbi_bridge_finish((hfsbi_bridge *)user);
+}
+
+static void hfsbi_bridge_drained(void *user) {
+    hfsbi_bridge *r = (hfsbi_bridge *)user;
+    if (hfsbi_bridge_may_read(r)) hfsbi_bridge_post(r);
+}
+
+/* ---- the part of the server ---- */
+
+static void hfsbi_bridge_part_stop(hfsbi_server_part *part) {
+    hfsbi_bridge_finish((hfsbi_bridge *)(void *)part);
+}
+
+static void hfsbi_bridge_part_end(hfsbi_server_part *part) {
+    hfsb_cancel_set(((hfsbi_bridge *)(void *)part)->dial.cancel);
+}
+
+static bool hfsbi_bridge_part_busy(hfsbi_server_part *part) {
+    const hfsbi_bridge *r = (const hfsbi_bridge *)(const void *)part;
+    return r->state != HFSBI_BRIDGE_DONE ||
+           (hfsbi_wire_waiting(r->wire) && !hfsbi_wire_is_lost(r->wire));
+}
+
+static void hfsbi_bridge_part_free(hfsbi_server_part *part) {
+    hfsbi_bridge *r = (hfsbi_bridge *)(void *)part;
+    hfsb_alloc    alloc = r->alloc;
+    hfsbi_bridge_hang_up(r);
+    hfsbi_loop_timer_clear(r->loop, &r->timer);
+    if (r->turn_posted) hfsbi_loop_unpost(r->loop, &r->turn);
+    hfsbi_wire_free(r->wire);
+    hfsbi_bridge_forget(&r->calls);
+    hfsb_cancel_close(r->dial.cancel);
+    hfsbi_array_free(&alloc, r, 1, sizeof *r);
+}
+
+static hfsbi_bridge *hfsbi_bridge_new(hfsb_server                  *server,
+                                      const hfsb_codex_bridge_opts *opts) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
+    hfsbi_bridge     *r = (hfsbi_bridge *)hfsbi_array(alloc, 1, sizeof *r);
+    if (!r) return NULL;
+    memset(r, 0, sizeof *r);
+    r->part.stop = hfsbi_bridge_part_stop;
+    r->part.end = hfsbi_bridge_part_end;
+    r->part.busy = hfsbi_bridge_part_busy;
+    r->part.free = hfsbi_bridge_part_free;
+    r->part.place = true;
+    r->server = server;
+    r->loop = hfsbi_server_loop(server);
+    r->alloc = r->far.text.alloc = r->calls.alloc = *alloc;
+    r->sandbox = opts->sandbox;
+    r->why = opts->why;
+    r->timer.fn = hfsbi_bridge_tick;
+    r->turn.done = hfsbi_bridge_turn;
+    r->dial.task.run = hfsbi_bridge_dial_run;
+    r->dial.task.done = hfsbi_bridge_dialed;
+    r->dial.retry.delay_ms = HFSBI_BRIDGE_DELAY_MS;
+    r->dial.retry.max_delay_ms = HFSBI_BRIDGE_MAX_DELAY_MS;
+    return r;
+}
+
+hfsb_status hfsb_server_add_codex_bridge(hfsb_server                  *server,
+                                         const hfsb_codex_bridge_opts *opts,
+                                         hfsb_err                     *err) {
+    static const hfsbi_wire_fn fn = {hfsbi_bridge_line, hfsbi_bridge_refused,
+                                     hfsbi_bridge_ended, hfsbi_bridge_drained};
+    hfsbi_bridge              *r = hfsbi_bridge_new(server, opts);
+    hfsbi_ws_client           *ws = NULL;
+    hfsb_status                st;
+    if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Passing messages on");
+    st = hfsb_cancel_open(&r->alloc, &r->dial.cancel, err);
+    r->dial.retry.cancel = r->dial.cancel;
+    if (st == HFSB_OK) st = hfsbi_bridge_connect(r, NULL, &ws, err);
+    if (st == HFSB_OK)
+        st = hfsbi_wire_open(server, opts->in, opts->out, HFSBI_CODEX_MESSAGE,
+                             &fn, r, &r->wire, err);
+    if (st != HFSB_OK) {
+        hfsbi_ws_client_free(ws);
+        hfsbi_bridge_part_free(&r->part);
+        return st;
+    }
+    hfsbi_bridge_begin(r, ws);
+    hfsbi_server_part_add(server, &r->part);
+    hfsbi_bridge_post(r);
+    return hfsbi_ok(err);
+}
+
 /* ---- src/dialect/agent_sandbox_exec.c ---- */
-/* agent_sandbox_exec.c - POST /execute of Kubernetes' agent-sandbox.
+/* agent_sandbox_exec.c - POST /execute of Kubernetes' agent-sandbox, and what
+   its clients may know of the environment of commands.
 
    A command line is split into words as a shell would, without a shell, and run
    as a program (program.c); the reply has all its output:
@@ -15228,8 +20642,10 @@ HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call) {
 enum {
     HFSBI_KUBE_HEAD =
         4 << 20, /* bytes of an output that are kept: the first */
-    HFSBI_KUBE_TAIL = 2 << 20, /* and the last ones. The clients take up to
-                                  16 MiB of JSON */
+    HFSBI_KUBE_TAIL = 2 << 20, /* and the last ones */
+    HFSBI_KUBE_JSON = 7 << 20, /* bytes of an output as JSON, two thirds of
+                                  them the head: the clients take 16 MiB of
+                                  both */
     HFSBI_KUBE_KEEP = 4 << 20, /* bytes of events kept for a repeat */
     HFSBI_KUBE_WORDS = 4096    /* most words of a command */
 };
@@ -15312,6 +20728,60 @@ static void hfsbi_kube_output_add(hfsbi_kube_output *o, hfsb_str bytes) {
         hfsbi_kube_output_cut(o, HFSBI_KUBE_TAIL);
 }
 
+/* Bytes that the character at a position takes in JSON; *len: its own. */
+static size_t hfsbi_kube_json_size(hfsb_str text, size_t at, size_t *len) {
+    unsigned long code;
+    bool          valid;
+    *len = hfsb_utf8_step(text, at, &code, &valid);
+    if (!valid) return 3; /* U+FFFD */
+    return code < ' ' ? 6 : code == '"' || code == '\\' ? 2 : *len;
+}
+
+/* Returns how many bytes at the start of text, whole characters, take at most
+   `most` bytes in JSON. */
+static size_t hfsbi_kube_fit(hfsb_str text, size_t most) {
+    size_t at = 0, len, n;
+    for (; at < text.len; at += len, most -= n) {
+        n = hfsbi_kube_json_size(text, at, &len);
+        if (n > most) break;
+    }
+    return at;
+}
+
+/* The length of text without a character that is cut at its end. */
+static size_t hfsbi_kube_whole(hfsb_str text) {
+    size_t        at = text.len, len = 0;
+    unsigned long code;
+    bool          valid = true;
+    while (at > 0 && text.len - at < 3 &&
+           ((unsigned char)text.ptr[at - 1] & 0xC0) == 0x80)
+        at--;
+    if (at > 0) len = hfsb_utf8_step(text, at - 1, &code, &valid);
+    return !valid && at - 1 + len == text.len ? at - 1 : text.len;
+}
+
+/* Shortens head and tail to what may be sent. Where something is missing, the
+   head ends after a character, and the tail begins with one. */
+static void hfsbi_kube_output_fit(hfsbi_kube_output *o) {
+    hfsb_str head = hfsb_buf_str(&o->head), tail = hfsb_buf_str(&o->tail);
+    size_t   fit = hfsbi_kube_fit(head, HFSBI_KUBE_JSON / 3 * 2);
+    size_t   all = 0, at, len, n;
+    bool     cut = o->gone || fit < head.len;
+    for (at = 0; at < tail.len; at += len)
+        all += hfsbi_kube_json_size(tail, at, &len);
+    if (!cut && all <= HFSBI_KUBE_JSON / 3) return; /* nothing is missing */
+    fit = hfsbi_kube_whole(hfsb_str_slice(head, 0, fit));
+    o->gone += head.len - fit;
+    hfsb_buf_truncate(&o->head, fit);
+    for (at = 0; at < tail.len &&
+                 (all > HFSBI_KUBE_JSON / 3 || (tail.ptr[at] & 0xC0) == 0x80);
+         at += len) {
+        n = hfsbi_kube_json_size(tail, at, &len);
+        all -= n;
+    }
+    hfsbi_kube_output_cut(o, tail.len - at);
+}
+
 /* Appends it to JSON as a string; `more` follows it. */
 static void hfsbi_kube_output_put(hfsbi_kube_output *o, hfsb_str more,
                                   hfsb_buf *json) {
@@ -15319,6 +20789,7 @@ static void hfsbi_kube_output_put(hfsbi_kube_output *o, hfsb_str more,
     hfsb_buf text = HFSB_INIT;
     text.alloc = json->alloc;
     hfsbi_kube_output_cut(o, HFSBI_KUBE_TAIL);
+    hfsbi_kube_output_fit(o);
     (void)snprintf(marker, sizeof marker, "\n... [%llu bytes omitted] ...\n",
                    o->gone);
     hfsb_buf_append(&text, hfsb_buf_str(&o->head));
@@ -15394,6 +20865,7 @@ static void hfsbi_kube_run_reply(hfsbi_kube_run        *run,
     hfsb_buf_append(&json, HFSB_LIT(",\"stderr\":"));
     hfsbi_kube_output_put(&run->out[1], hfsb_buf_str(&more), &json);
     hfsb_buf_printf(&json, ",\"exit_code\":%d}", code);
+    if (more.status != HFSB_OK) json.status = more.status;
     hfsbi_kube_reply_end(run->request, &json, code);
     hfsb_buf_free(&json);
     hfsb_buf_free(&more);
@@ -15550,6 +21022,49 @@ HFSBI_FN void hfsbi_kube_execute(void *user, hfsb_request *request) {
     hfsb_json_free(&doc);
 }
 
+/* ---- the environment ---- */
+
+/* True for SANDBOX_* that is not a secret by its name. */
+static bool hfsbi_kube_is_shown(hfsb_str name) {
+    static const char *const secret[] = {"TOKEN", "SECRET", "PASSWORD",
+                                         "CREDENTIAL", "KEY"};
+    size_t                   i;
+    if (!hfsb_str_starts(name, HFSB_LIT("SANDBOX_"))) return false;
+    for (i = 0; i < sizeof secret / sizeof *secret; i++)
+        if (hfsb_str_find(name, hfsb_cstr(secret[i])) != HFSB_NPOS)
+            return false;
+    return true;
+}
+
+static void hfsbi_kube_put_env(hfsbi_build *b, const char *entry) {
+    hfsb_str name = hfsbi_env_name(entry);
+    if (!hfsbi_kube_is_shown(name) || !entry[name.len]) return;
+    hfsbi_build_key(b, name);
+    hfsbi_build_str(b, NULL, hfsb_cstr(entry + name.len + 1));
+}
+
+HFSBI_FN void hfsbi_kube_metadata(void *user, hfsb_request *request) {
+    const hfsb_tools *tools = ((const hfsbi_kube *)user)->d.tools;
+    hfsbi_job_spec    none;
+    hfsbi_build       b;
+    const char      **list;
+    size_t            i, size;
+    hfsbi_job_spec_init(&none, &tools->alloc);
+    list = hfsbi_env_merge(tools, &none, &size); /* with those of /init */
+    if (!list) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    hfsbi_build_init(&b, &tools->alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_build_object(&b, "env");
+    for (i = 0; list[i]; i++) hfsbi_kube_put_env(&b, list[i]);
+    hfsbi_build_end(&b);
+    hfsbi_build_end(&b);
+    hfsbi_array_free(&tools->alloc, (void *)list, size, sizeof *list);
+    hfsbi_dialect_reply(request, 200, &b);
+}
+
 /* ---- src/dialect/agent_sandbox.c ---- */
 /* agent_sandbox.c - the runtimes of Kubernetes' agent-sandbox.
 
@@ -15675,7 +21190,7 @@ static hfsbi_kube_op *hfsbi_kube_op_new(hfsbi_kube *k, hfsb_request *request,
 static void hfsbi_kube_op_run(hfsbi_kube_op *op, hfsb_request *request,
                               void (*run)(void *user),
                               void (*done)(void *user, hfsb_request *r)) {
-    hfsbi_request_work(request, op->k->d.tools->walled, run, done, op);
+    hfsbi_request_work(request, &op->k->d.tools->rights, run, done, op);
 }
 
 /* Replies with the JSON of an operation, or with its error, and frees it. */
@@ -15687,7 +21202,9 @@ static void hfsbi_kube_op_reply(void *user, hfsb_request *request) {
                      0);
     if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
     else if (st != HFSB_OK)
-        hfsbi_kube_refuse_file(request, hfsbi_file_http_status(st), &op->err);
+        hfsbi_kube_refuse_file(
+            request, st == HFSB_EXISTS ? 409 : hfsbi_file_http_status(st),
+            &op->err);
     else if (op->json.len)
         hfsbi_reply_take(request, 200, "application/json", &op->json);
     else hfsb_reply(request, 204, "", HFSB_LIT(""));
@@ -15819,14 +21336,6 @@ static void hfsbi_kube_remove_run(void *user) {
                                    NULL, &op->err);
 }
 
-static void hfsbi_kube_remove_done(void *user, hfsb_request *request) {
-    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
-    /* a second reply does nothing */
-    if (op->st == HFSB_EXISTS)
-        hfsb_reply_error(request, 409, "%s", op->err.msg);
-    hfsbi_kube_op_reply(op, request);
-}
-
 static void hfsbi_kube_remove(void *user, hfsb_request *request) {
     hfsb_buf       text = HFSB_INIT;
     hfsbi_kube_op *op =
@@ -15837,8 +21346,7 @@ static void hfsbi_kube_remove(void *user, hfsb_request *request) {
         hfsb_request_query(request, "recursive", &text, NULL) == HFSB_OK &&
         hfsb_str_equal(hfsb_buf_str(&text), HFSB_LIT("true"));
     hfsb_buf_free(&text);
-    hfsbi_kube_op_run(op, request, hfsbi_kube_remove_run,
-                      hfsbi_kube_remove_done);
+    hfsbi_kube_op_run(op, request, hfsbi_kube_remove_run, hfsbi_kube_op_reply);
 }
 
 /* ---- downloads ---- */
@@ -16003,7 +21511,7 @@ static void hfsbi_kube_put(void *user, hfsb_request *request) {
     hfsbi_upload_start(request, &opts);
 }
 
-/* ---- health and metadata ---- */
+/* ---- health ---- */
 
 static void hfsbi_kube_health(void *user, hfsb_request *request) {
     const hfsbi_kube *k = (const hfsbi_kube *)user;
@@ -16022,47 +21530,11 @@ static void hfsbi_kube_health(void *user, hfsb_request *request) {
                               "Runtime is active.\"}"));
 }
 
-/* True for SANDBOX_* that is not a secret by its name. */
-static bool hfsbi_kube_is_shown(hfsb_str name) {
-    static const char *const secret[] = {"TOKEN", "SECRET", "PASSWORD",
-                                         "CREDENTIAL", "KEY"};
-    size_t                   i;
-    if (!hfsb_str_starts(name, HFSB_LIT("SANDBOX_"))) return false;
-    for (i = 0; i < sizeof secret / sizeof *secret; i++)
-        if (hfsb_str_find(name, hfsb_cstr(secret[i])) != HFSB_NPOS)
-            return false;
-    return true;
-}
-
-static void hfsbi_kube_put_env(hfsbi_build *b, const char *entry) {
-    hfsb_str name = hfsbi_env_name(entry);
-    if (!hfsbi_kube_is_shown(name) || !entry[name.len]) return;
-    hfsbi_build_key(b, name);
-    hfsbi_build_str(b, NULL, hfsb_cstr(entry + name.len + 1));
-}
-
-static void hfsbi_kube_metadata(void *user, hfsb_request *request) {
-    const hfsbi_kube *k = (const hfsbi_kube *)user;
-    const hfsb_buf   *late = &k->d.tools->group->env; /* of /init */
-    hfsbi_build       b;
-    size_t            i;
-    hfsbi_build_init(&b, &k->d.alloc);
-    hfsbi_build_object(&b, NULL);
-    hfsbi_build_object(&b, "env");
-    for (i = 0; i < k->d.tools->env.count; i++)
-        hfsbi_kube_put_env(&b, k->d.tools->env.list[i]);
-    for (i = 0; i < late->len; i += strlen(late->ptr + i) + 1)
-        hfsbi_kube_put_env(&b, late->ptr + i);
-    hfsbi_build_end(&b);
-    hfsbi_build_end(&b);
-    hfsbi_dialect_reply(request, 200, &b);
-}
-
 /* ---- opening ---- */
 
 static bool hfsbi_kube_trusts(hfsbi_face *face, hfsb_request *request) {
-    const hfsbi_kube *k = (const hfsbi_kube *)(void *)hfsbi_dialect_of(face);
-    return k->local || hfsbi_request_is_trusted(request);
+    return face->guard == HFSBI_FACE_NAMES ||
+           hfsbi_request_is_trusted(request);
 }
 
 static const hfsbi_dialect_route hfsbi_kube_routes[] = {
@@ -16129,11 +21601,17 @@ static hfsb_status hfsbi_kube_open(hfsbi_dialect           *d,
     k->began = hfsb_clock_ms();
     for (; timeout && hfsbi_is_digit(*timeout) && k->timeout < 1e6; timeout++)
         k->timeout = k->timeout * 10 + (*timeout - '0');
+    if (timeout && *timeout && !hfsbi_is_digit(*timeout))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "SANDBOX_EXEC_TIMEOUT_SECONDS must be a number of "
+                          "seconds.");
     if (!(k->timeout > 0)) k->timeout = 300;
     if (k->timeout > d->tools->limits.max_timeout)
         k->timeout = d->tools->limits.max_timeout;
-    k->local = opts->own_port && hfsbi_kube_is_loopback(opts->host);
-    d->face.any_host = !k->local && !hfsbi_server_is_open(d->server);
+    d->face.guard = opts->own_port && hfsbi_kube_is_loopback(opts->host) &&
+                            !hfsbi_server_takes_token(d->server)
+                        ? HFSBI_FACE_NAMES
+                        : hfsbi_dialect_guard(d);
     d->face.trusts = hfsbi_kube_trusts;
     d->face.refuse = hfsbi_kube_refuse;
     st = hfsbi_kube_open_root(k, err);
@@ -16165,7 +21643,7 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_agent_sandbox(void) {
 #define HFSB_DIALECT_AGENT_SANDBOX hfsbi_dialect_agent_sandbox
 #define HFSB_DIALECT_E2B           hfsbi_dialect_e2b
 #ifndef HFSB_DIALECTS
-#define HFSB_DIALECTS                                                  \
+#define HFSB_DIALECTS                                                \
     HFSB_DIALECT_HF, HFSB_DIALECT_CODEX, HFSB_DIALECT_AGENT_SANDBOX, \
         HFSB_DIALECT_E2B
 #endif
@@ -16210,7 +21688,6 @@ static hfsbi_dialect *hfsbi_dialect_new(hfsb_server              *server,
                                         const hfsb_dialect_opts  *opts) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
     hfsbi_dialect    *d = (hfsbi_dialect *)hfsbi_array(alloc, kind->size, 1);
-    hfsb_sha256       sha;
     if (!d) return NULL;
     memset(d, 0, kind->size);
     d->kind = kind;
@@ -16223,11 +21700,20 @@ static hfsbi_dialect *hfsbi_dialect_new(hfsb_server              *server,
     d->face.alone = opts->own_port;
     d->face.denied = 401;
     d->has_token = opts->token.len > 0;
-    if (!d->has_token) return d;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, opts->token);
-    hfsb_sha256_finish(&sha, d->token);
+    if (d->has_token) hfsbi_dialect_digest(opts->token, d->token);
     return d;
+}
+
+static hfsb_status hfsbi_dialect_unknown(const char *name, hfsb_err *err) {
+    const char *known;
+    size_t      i;
+    hfsbi_fail(err, HFSB_ARG, 0, "There is no dialect \"");
+    hfsbi_err_quote(err, hfsb_cstr(name), 40);
+    hfsbi_err_add(err, "\". There are: ");
+    for (i = 0; (known = hfsb_dialect_name(i)) != NULL; i++)
+        hfsbi_err_add(err, "%s%s", i ? ", " : "", known);
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
 }
 
 hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
@@ -16237,9 +21723,7 @@ hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
     const hfsb_tools         *like = hfsb_server_tools(server);
     hfsbi_dialect            *d;
     hfsb_status               st;
-    if (!kind)
-        return hfsbi_fail(err, HFSB_ARG, 0, "There is no dialect \"%s\".",
-                          opts->name ? opts->name : "");
+    if (!kind) return hfsbi_dialect_unknown(opts->name, err);
     if (!like)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A dialect needs the sandbox: call "
@@ -16298,12 +21782,27 @@ HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face) {
                                      offsetof(hfsbi_dialect, face));
 }
 
+HFSBI_FN hfsbi_face_guard hfsbi_dialect_guard(const hfsbi_dialect *d) {
+    return d->has_token || !hfsbi_server_is_open(d->server)
+               ? HFSBI_FACE_TOKEN
+               : HFSBI_FACE_SERVER;
+}
+
 HFSBI_FN bool hfsbi_dialect_trusts(hfsbi_dialect *d, hfsb_request *request,
                                    const char *field, const char *scheme) {
     const unsigned char *digest =
         d->has_token ? d->token : hfsbi_server_token(d->server);
     if (!digest) return hfsbi_server_is_open(d->server);
     return hfsbi_request_proves(request, field, scheme, digest);
+}
+
+HFSBI_FN void hfsbi_dialect_digest(hfsb_str      token,
+                                   unsigned char out[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, token);
+    hfsb_sha256_finish(&sha, out);
+    hfsbi_wipe(&sha, sizeof sha);
 }
 
 HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc) {
@@ -16337,519 +21836,405 @@ HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
     hfsb_json_free(&doc);
 }
 
-/* ---- src/dialect/proxy.c ---- */
-/* proxy.c - passes a request on to a server on this machine.
+/* ---- src/dialect/host.c ---- */
+/* host.c - a host of many sandboxes: its guests.
 
-     CONNECT --> HEAD ---> BODY ----> reply ended, freed
-                  |  |
-                  |  +--> TUNNEL ---> both sides ended, freed
-                  +-----> 502, freed
+   A guest is a directory, a token, a tools object whose root is the directory,
+   and, where the server is root, a uid (uids.c). The dialects hf (host mode)
+   and e2b (control plane) make guests, and add their own members to them:
 
-   The head of the request is written anew, without the fields that concern one
-   connection and without tokens; its body follows as it comes. The reply is
-   parsed and written anew too, so the connection to the client stays one of
-   this server: every request on it is checked and routed. After a change of
-   the protocol (WebSocket) bytes pass as they are, both ways.
+     order --> MAKING --thread: uid, directory--> tools --> LIVE
+                  |                                           |
+                  | failure, client gone       end, idle, timeout
+                  v                                           |
+     freed <-- REMOVING <--no user, no command-- ENDING <-----+
+               thread: processes of the uid
+               end, the directory is removed
 
-   A reply begins when the request is complete. What comes from the inner
-   server before that is held, up to a limit. An inner server that takes no
-   more of a body has its reason, which its reply gives: the rest of the body
-   is dropped.
+   An order makes all its guests or none. A guest counts for the limit of the
+   host from the beginning of MAKING to the end of REMOVING: until then it has
+   processes, files and a uid.
 
-   Either side waits for the other: reading stops while much is unsent. */
-enum {
-    HFSBI_RELAY_AHEAD = 256 << 10, /* unsent bytes at which reading stops */
-    HFSBI_RELAY_FIELDS = 100
-};
+   Whoever answers later, or works in a thread, holds the guest. It can be found
+   by its id while it is LIVE; a guest that is ENDING waits for its last holder
+   and its last command, both of which are events of the loop. The uid is for
+   others once no process and no file is left. */
+/* ---- the list ---- */
 
-typedef enum hfsbi_relay_state {
-    HFSBI_RELAY_CONNECT,
-    HFSBI_RELAY_HEAD,  /* the head of the reply is awaited */
-    HFSBI_RELAY_BODY,  /* the reply has begun */
-    HFSBI_RELAY_TUNNEL /* it has changed the protocol */
-} hfsbi_relay_state;
+HFSBI_FN hfsbi_guest *hfsbi_host_find(const hfsbi_host *host, hfsb_str id) {
+    hfsbi_guest *g = host->guests;
+    while (g && (g->state != HFSBI_GUEST_LIVE ||
+                 !hfsb_str_equal(hfsb_cstr(g->id), id)))
+        g = g->next;
+    return g;
+}
 
-typedef struct hfsbi_relay {
-    hfsbi_io          io; /* first: its function casts it back */
-    hfsb_request     *request;
-    hfsbi_loop       *loop;
-    hfsb_alloc        alloc;
-    hfsbi_relay_state state;
-    hfsb_buf          out;    /* for the inner server */
-    size_t            out_at; /* bytes of it that are sent */
-    hfsb_buf          in;     /* from the inner server, not parsed yet */
-    hfsb_http_parser  parser; /* of its reply */
-    hfsb_http_field   fields[HFSBI_RELAY_FIELDS];
-    bool              chunked;  /* the body of the request is */
-    bool              complete; /* the request is */
-    bool              upgrade;  /* it asks for another protocol */
-    bool              deaf;     /* the inner server takes no more */
-    bool              ended;    /* the inner server has sent all */
-    bool              client_ended;
-    bool              paused; /* the client is */
-    void (*done)(void *user);
-    void *user;
-} hfsbi_relay;
+HFSBI_FN size_t hfsbi_host_live(const hfsbi_host *host) {
+    const hfsbi_guest *g = host->guests;
+    size_t             n = 0;
+    for (; g; g = g->next) n += g->state <= HFSBI_GUEST_LIVE;
+    return n;
+}
+
+/* Frees a guest without tools and directory. */
+static void hfsbi_guest_free(hfsbi_guest *g) {
+    hfsbi_host   *host = g->host;
+    hfsb_alloc    alloc = host->dialect->alloc;
+    hfsbi_guest **link = &host->guests;
+    while (*link && *link != g) link = &(*link)->next;
+    if (*link) {
+        *link = g->next;
+        host->count--;
+    }
+    if (host->kind->free) host->kind->free(g);
+    if (g->token.len) hfsbi_wipe(g->token.ptr, g->token.len);
+    hfsb_buf_free(&g->token);
+    hfsb_buf_free(&g->dir);
+    hfsbi_array_free(&alloc, g, host->kind->size, 1);
+}
+
+HFSBI_FN bool hfsbi_guest_set_token(hfsbi_guest *g, hfsb_str token) {
+    hfsb_buf copy = HFSB_INIT;
+    copy.alloc = g->token.alloc;
+    if (hfsb_buf_append(&copy, token) != HFSB_OK) {
+        hfsb_buf_free(&copy);
+        return false;
+    }
+    if (g->token.len) hfsbi_wipe(g->token.ptr, g->token.len);
+    hfsb_buf_free(&g->token);
+    g->token = copy;
+    hfsbi_dialect_digest(token, g->digest);
+    return true;
+}
+
+/* Gives a guest its id, token and directory. */
+static bool hfsbi_guest_name(hfsbi_guest *g) {
+    const hfsbi_host_kind *kind = g->host->kind;
+    size_t                 prefix = strlen(kind->id_prefix);
+    char                   token[HFSBI_GUEST_TOKEN + 1];
+    bool                   ok;
+    HFSB_ASSERT(prefix + kind->id_digits < sizeof g->id &&
+                kind->token_digits < sizeof token);
+    memcpy(g->id, kind->id_prefix, prefix);
+    ok = hfsbi_random_hex(g->id + prefix, kind->id_digits) &&
+         hfsbi_random_hex(token, kind->token_digits) &&
+         hfsbi_guest_set_token(g, hfsb_cstr(token));
+    hfsbi_wipe(token, sizeof token);
+    hfsb_buf_append(&g->dir, hfsb_buf_str(&g->host->dir));
+    return hfsb_buf_printf(&g->dir, "/%s", g->id) == HFSB_OK && ok;
+}
 
 /* ---- the end ---- */
 
-static void hfsbi_relay_free(hfsbi_relay *r) {
-    hfsb_alloc alloc = r->alloc;
-    void (*done)(void *user) = r->done;
-    void *user = r->user;
-    hfsb_request_on_gone(r->request, NULL, NULL);
-    hfsbi_request_on_eof(r->request, NULL, NULL);
-    hfsb_reply_on_drained(r->request, NULL, NULL);
-    hfsb_request_set(r->request, NULL);
-    if (r->io.fd >= 0) hfsbi_loop_io_forget(r->loop, &r->io);
-    hfsbi_close(&r->io.fd);
-    hfsb_buf_free(&r->out);
-    hfsb_buf_free(&r->in);
-    hfsbi_array_free(&alloc, r, 1, sizeof *r);
-    if (done) done(user);
+/* Calls fn in a thread outside of walls. Without memory it is not called. */
+static void hfsbi_host_outside(const hfsbi_host *host, void (*fn)(void *user),
+                               void             *user) {
+    if (host->rights.walled)
+        hfsbi_tools_outside(host->dialect->tools, fn, user);
+    else fn(user);
 }
 
-/* Ends it with an error, or in the middle of the reply. */
-static void hfsbi_relay_fail(hfsbi_relay *r, const char *why) {
-    if (r->state <= HFSBI_RELAY_HEAD)
-        hfsb_reply_error(r->request, 502, "the inner server %s", why);
-    else if (r->state == HFSBI_RELAY_TUNNEL) hfsb_reply_end(r->request);
-    else hfsb_reply_abort(r->request);
-    hfsbi_relay_free(r);
+static void hfsbi_guest_end_uid(void *user) {
+    hfsbi_guest *g = (hfsbi_guest *)user;
+    g->stuck = !hfsbi_uid_end(g->uid);
 }
 
-static void hfsbi_relay_gone(void *user, hfsb_request *request) {
-    (void)request;
-    hfsbi_relay_free((hfsbi_relay *)user);
+static void hfsbi_guest_put_uid(void *user) {
+    const hfsbi_guest *g = (const hfsbi_guest *)user;
+    hfsbi_uids_put(&g->host->uids, g->uid);
 }
 
-/* ---- sockets ---- */
-
-HFSBI_FN int hfsbi_relay_socket(int family) {
-    int one = 1;
-    int fd = hfsbi_fd_above_2(socket(family, SOCK_STREAM, 0));
-    if (fd < 0) return -1;
-    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || !hfsbi_set_nonblocking(fd))
-        hfsbi_close(&fd);
-    else if (family != AF_UNIX)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    return fd;
+/* Ends all processes of the uid and removes the directory; in a thread, or
+   when the server closes. */
+static void hfsbi_guest_clear(hfsbi_guest *g) {
+    hfsbi_remove_opts opts = HFSB_INIT;
+    hfsb_status       st;
+    opts.tree = opts.force = true;
+    g->stuck = true;
+    hfsbi_host_outside(g->host, hfsbi_guest_end_uid, g);
+    st = hfsbi_path_remove_all(g->host->root, hfsb_buf_str(&g->dir), &opts,
+                               NULL, NULL);
+    if (!g->stuck && (st == HFSB_OK || st == HFSB_NOT_FOUND))
+        hfsbi_host_outside(g->host, hfsbi_guest_put_uid, g);
 }
 
-/* 0 or an errno. */
-static int hfsbi_relay_connect(hfsbi_relay *r, unsigned port) {
-    struct sockaddr_in a;
-    memset(&a, 0, sizeof a);
-    a.sin_family = AF_INET;
-    a.sin_port = htons((unsigned short)port);
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    r->io.fd = hfsbi_relay_socket(AF_INET);
-    if (r->io.fd < 0) return errno;
-    if (connect(r->io.fd, (struct sockaddr *)(void *)&a, sizeof a) == 0 ||
-        errno == EINPROGRESS || errno == EINTR)
-        return 0;
-    return errno;
+static hfsbi_guest *hfsbi_guest_of_task(hfsbi_task *task) {
+    return (hfsbi_guest *)(void *)((char *)task - offsetof(hfsbi_guest, task));
 }
 
-/* The outcome of connect(): 0 or an errno. A socket may be connected to
-   itself, when nobody listens on a port that the kernel hands out. */
-static int hfsbi_relay_outcome(int fd) {
-    struct sockaddr_in here, there;
-    socklen_t          a = sizeof here, b = sizeof there, n = sizeof(int);
-    int                code = 0;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &n) != 0) return errno;
-    if (code) return code;
-    memset(&here, 0, sizeof here);
-    memset(&there, 0, sizeof there);
-    if (getsockname(fd, (struct sockaddr *)(void *)&here, &a) == 0 &&
-        getpeername(fd, (struct sockaddr *)(void *)&there, &b) == 0 &&
-        here.sin_family == AF_INET && a == b && !memcmp(&here, &there, a))
-        return ECONNREFUSED;
-    return 0;
+static void hfsbi_guest_removal_run(hfsbi_task *task) {
+    hfsbi_guest_clear(hfsbi_guest_of_task(task));
 }
 
-/* ---- to the inner server ---- */
-
-static size_t hfsbi_relay_unsent(const hfsbi_relay *r) {
-    return r->out.len - r->out_at;
+static void hfsbi_guest_removal_done(hfsbi_task *task) {
+    hfsbi_guest_free(hfsbi_guest_of_task(task));
 }
 
-/* Asks for what it waits for. False after a failure, which has freed it. */
-static bool hfsbi_relay_wait(hfsbi_relay *r) {
-    unsigned want = 0;
-    bool     full = r->complete
-                        ? hfsb_reply_waiting(r->request) > HFSBI_RELAY_AHEAD
-                        : r->in.len > HFSBI_RELAY_AHEAD;
-    if (r->state == HFSBI_RELAY_CONNECT) want = HFSBI_IO_WRITE;
-    else {
-        if (!r->ended && !full) want |= HFSBI_IO_READ;
-        if (hfsbi_relay_unsent(r) && !r->deaf) want |= HFSBI_IO_WRITE;
+/* Closes what a guest has open. Survivors of its commands end, too. */
+static void hfsbi_guest_close(hfsbi_guest *g) {
+    g->state = HFSBI_GUEST_REMOVING;
+    hfsbi_loop_timer_clear(g->host->dialect->loop, &g->timer);
+    if (g->tools) {
+        (void)hfsbi_tools_sweep(g->tools, true);
+        if (g->host->kind->close) g->host->kind->close(g);
+        hfsbi_tools_free(g->tools);
     }
-    if (hfsbi_loop_io(r->loop, &r->io, want)) return true;
-    hfsbi_relay_fail(r, "cannot be waited for: out of memory");
-    return false;
+    g->tools = NULL;
+    hfsb_root_close(g->root);
+    g->root = NULL;
 }
 
-/* Sends what there is; lets the client go on when little is left. */
-static void hfsbi_relay_flush(hfsbi_relay *r) {
-    while (r->state != HFSBI_RELAY_CONNECT && hfsbi_relay_unsent(r) &&
-           !r->deaf) {
-        ssize_t n = send(r->io.fd, r->out.ptr + r->out_at,
-                         hfsbi_relay_unsent(r), MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-        if (n < 0) r->deaf = true;
-        else r->out_at += (size_t)n;
+static bool hfsbi_guest_is_unused(const hfsbi_guest *g) {
+    return !g->users && (!g->tools || !hfsbi_tools_in_use(g->tools));
+}
+
+/* In the loop, with no caller that may use the guest. */
+static void hfsbi_guest_remove(hfsbi_task *task) {
+    hfsbi_guest *g = hfsbi_guest_of_task(task);
+    memset(task, 0, sizeof *task);
+    if (!hfsbi_guest_is_unused(g)) return;
+    hfsbi_guest_close(g);
+    task->run = hfsbi_guest_removal_run;
+    task->done = hfsbi_guest_removal_done;
+    task->rights = g->host->rights;
+    hfsbi_loop_work(g->host->dialect->loop, task);
+}
+
+/* A holder or a command has gone: removes a guest that is ENDING with its
+   last one, but not while its caller may still use it. */
+static void hfsbi_guest_look(void *user) {
+    hfsbi_guest *g = (hfsbi_guest *)user;
+    if (g->state != HFSBI_GUEST_ENDING || g->task.done ||
+        !hfsbi_guest_is_unused(g))
+        return;
+    g->task.done = hfsbi_guest_remove;
+    hfsbi_loop_post(g->host->dialect->loop, &g->task);
+}
+
+HFSBI_FN void hfsbi_guest_end(hfsbi_guest *g) {
+    if (g->state >= HFSBI_GUEST_ENDING) return;
+    g->state = HFSBI_GUEST_ENDING;
+    hfsbi_loop_timer_clear(g->host->dialect->loop, &g->timer);
+    if (g->tools) {
+        hfsbi_tools_on_idle(g->tools, hfsbi_guest_look, g);
+        if (g->host->kind->end) g->host->kind->end(g);
+        (void)hfsbi_tools_sweep(g->tools, true);
     }
-    if (r->deaf || !hfsbi_relay_unsent(r)) {
-        hfsb_buf_free(&r->out);
-        r->out_at = 0;
+    hfsbi_guest_look(g);
+}
+
+/* ---- time ---- */
+
+/* Lets the timer come when a guest may have to end. */
+static void hfsbi_guest_set_timer(hfsbi_guest *g) {
+    hfsbi_loop *loop = g->host->dialect->loop;
+    long long   at = g->until, idle = g->used + g->idle_ms;
+    if (g->state != HFSBI_GUEST_LIVE) return;
+    if (g->idle_ms && !g->users && (!at || idle < at)) at = idle;
+    if (at) hfsbi_loop_timer(loop, &g->timer, at);
+    else hfsbi_loop_timer_clear(loop, &g->timer);
+}
+
+static void hfsbi_guest_tick(hfsbi_timer *timer) {
+    hfsbi_guest *g =
+        (hfsbi_guest *)(void *)((char *)timer - offsetof(hfsbi_guest, timer));
+    long long now = hfsb_clock_ms();
+    if ((g->until && now >= g->until) ||
+        (g->idle_ms && !g->users && now - g->used >= g->idle_ms))
+        hfsbi_guest_end(g);
+    else hfsbi_guest_set_timer(g);
+}
+
+HFSBI_FN void hfsbi_guest_set_timeout(hfsbi_guest *g, long long ms) {
+    g->until = hfsb_clock_ms() + ms;
+    hfsbi_guest_set_timer(g);
+}
+
+HFSBI_FN void hfsbi_guest_hold(hfsbi_guest *g) {
+    g->users++;
+    g->used = hfsb_clock_ms();
+}
+
+HFSBI_FN void hfsbi_guest_release(hfsbi_guest *g) {
+    HFSB_ASSERT(g->users > 0);
+    g->users--;
+    g->used = hfsb_clock_ms();
+    if (!g->host || g->users) return;
+    hfsbi_guest_set_timer(g);
+    hfsbi_guest_look(g);
+}
+
+/* ---- orders ---- */
+
+HFSBI_FN hfsbi_guest *hfsbi_order_add(hfsbi_order *order) {
+    hfsbi_host   *host = order->host;
+    hfsb_alloc   *alloc = &host->dialect->alloc;
+    hfsbi_guest **link = &host->guests, **peer = &order->first;
+    hfsbi_guest  *g = (hfsbi_guest *)hfsbi_array(alloc, host->kind->size, 1);
+    if (!g) return NULL;
+    memset(g, 0, host->kind->size);
+    g->host = host;
+    g->token.alloc = g->dir.alloc = *alloc;
+    g->timer.fn = hfsbi_guest_tick;
+    g->since = hfsbi_time_ns() / 1000000;
+    if (!hfsbi_guest_name(g)) {
+        hfsbi_guest_free(g);
+        return NULL;
     }
-    if (r->client_ended && !r->out.len) (void)shutdown(r->io.fd, SHUT_WR);
-    if (!r->paused || hfsbi_relay_unsent(r) > HFSBI_RELAY_AHEAD / 2) return;
-    r->paused = false;
-    hfsb_request_resume(r->request);
+    while (*link) link = &(*link)->next;
+    *link = g;
+    host->count++;
+    while (*peer) peer = &(*peer)->peer;
+    *peer = g;
+    return g;
 }
 
-/* Adds bytes of the client. False after a failure, which has freed it. */
-static bool hfsbi_relay_take(hfsbi_relay *r, hfsb_str bytes, bool chunk) {
-    hfsb_status st = HFSB_OK;
-    if (r->deaf) return true;
-    if (r->out_at > HFSBI_RELAY_AHEAD / 2) { /* make room */
-        memmove(r->out.ptr, r->out.ptr + r->out_at, hfsbi_relay_unsent(r));
-        hfsb_buf_truncate(&r->out, hfsbi_relay_unsent(r));
-        r->out_at = 0;
+HFSBI_FN void hfsbi_order_drop(hfsbi_order *order) {
+    hfsbi_guest *g;
+    while ((g = order->first) != NULL) {
+        order->first = g->peer;
+        hfsbi_guest_free(g);
     }
-    st = chunk ? hfsb_http_put_chunk(&r->out, bytes)
-               : hfsb_buf_append(&r->out, bytes);
-    if (st != HFSB_OK) {
-        hfsbi_relay_fail(r, "cannot be sent more: out of memory");
-        return false;
+}
+
+typedef struct hfsbi_guest_maker { /* of a uid */
+    hfsbi_guest *guest;
+    hfsb_status  st;
+    hfsb_err    *err;
+} hfsbi_guest_maker;
+
+static void hfsbi_guest_take_uid(void *user) {
+    hfsbi_guest_maker *m = (hfsbi_guest_maker *)user;
+    m->st = hfsbi_uids_take(&m->guest->host->uids, &m->guest->uid, m->err);
+}
+
+/* Makes the directory of all guests, which their users must be able to search
+   whatever the umask is. */
+static hfsb_status hfsbi_host_make_dir(const hfsbi_host *host, hfsb_err *err) {
+    hfsb_str    dir = hfsb_buf_str(&host->dir);
+    bool        made = false;
+    hfsb_status st = hfsbi_path_make_folder(host->root, dir, 0755,
+                                            HFSBI_MAKE_PARENTS, &made, err);
+    if (st == HFSB_OK && made && host->uids.on)
+        st = hfsbi_path_set_mode(host->root, dir, 0711, true, err);
+    return st;
+}
+
+/* Makes the directory of a guest and the folders in it, which belong to its
+   user. */
+static hfsb_status hfsbi_guest_make_dirs(hfsbi_guest *g, hfsb_err *err) {
+    const hfsb_root   *root = g->host->root;
+    const char *const *folders = g->host->kind->folders;
+    size_t             len = g->dir.len;
+    hfsb_status st = hfsbi_path_make_folder(root, hfsb_buf_str(&g->dir), 0700,
+                                            HFSBI_MAKE_NEW, NULL, err);
+    if (st == HFSB_OK) st = hfsbi_uid_give(g->dir.ptr, g->uid, err);
+    for (; st == HFSB_OK && folders && *folders; folders++) {
+        if (hfsb_buf_printf(&g->dir, "/%s", *folders) != HFSB_OK)
+            st = hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
+        if (st == HFSB_OK)
+            st = hfsbi_path_make_folder(root, hfsb_buf_str(&g->dir), 0700,
+                                        HFSBI_MAKE_NEW, NULL, err);
+        if (st == HFSB_OK) st = hfsbi_uid_give(g->dir.ptr, g->uid, err);
+        hfsb_buf_truncate(&g->dir, len);
     }
-    hfsbi_relay_flush(r);
-    if (hfsbi_relay_unsent(r) > HFSBI_RELAY_AHEAD && !r->paused) {
-        r->paused = true;
-        hfsb_request_pause(r->request);
+    return st;
+}
+
+/* Makes what the guests have on the disk; in a thread. */
+static void hfsbi_order_run(void *user) {
+    hfsbi_order      *order = (hfsbi_order *)user;
+    hfsbi_guest_maker m;
+    order->st = hfsbi_host_make_dir(order->host, &order->err);
+    m.err = &order->err;
+    for (m.guest = order->first; m.guest && order->st == HFSB_OK;
+         m.guest = m.guest->peer) {
+        m.st = hfsbi_fail_status(&order->err, HFSB_NOMEM, "Sandbox");
+        hfsbi_host_outside(order->host, hfsbi_guest_take_uid, &m);
+        if (m.st == HFSB_OK) m.st = hfsbi_guest_make_dirs(m.guest, m.err);
+        order->st = m.st;
     }
-    return hfsbi_relay_wait(r);
 }
 
-/* ---- heads ---- */
-
-/* True for a field that is about one connection. */
-static bool hfsbi_relay_is_hop(hfsb_str name) {
-    static const char *const list[] = {"Connection",
-                                       "Keep-Alive",
-                                       "Proxy-Connection",
-                                       "Proxy-Authenticate",
-                                       "Proxy-Authorization",
-                                       "TE",
-                                       "Trailer",
-                                       "Transfer-Encoding",
-                                       "Upgrade",
-                                       "Content-Length",
-                                       NULL};
-    size_t                   i;
-    for (i = 0; list[i]; i++)
-        if (hfsb_http_same(name, hfsb_cstr(list[i]))) return true;
-    return false;
+/* The directories exist: opens the tools. If that fails, or the client, who
+   alone knows of the guests, is gone, there are none. */
+static void hfsbi_order_finish(void *user, hfsb_request *request) {
+    hfsbi_order      *order = (hfsbi_order *)user;
+    const hfsbi_host *host = order->host;
+    hfsbi_guest      *g, *first = order->first, *next;
+    bool              ok;
+    for (g = first; g && order->st == HFSB_OK; g = g->peer)
+        order->st = host->kind->open(order, g, &order->err);
+    if (order->st == HFSB_OK && hfsbi_request_is_gone(request))
+        order->st = hfsbi_fail_status(&order->err, HFSB_CANCELLED, "Sandbox");
+    ok = order->st == HFSB_OK;
+    for (g = ok ? first : NULL; g; g = g->peer) {
+        g->state = HFSBI_GUEST_LIVE;
+        g->serial = ++order->host->made;
+        g->used = hfsb_clock_ms();
+        hfsbi_root_nest(host->dialect->tools->place, g->tools->place);
+        hfsbi_tools_set_uid(g->tools, g->uid);
+        hfsbi_guest_set_timer(g);
+    }
+    order->done(order, request); /* frees the order */
+    for (g = ok ? NULL : first; g; g = next) {
+        next = g->peer;
+        hfsbi_guest_end(g);
+    }
 }
 
-static bool hfsbi_relay_is_hidden(hfsb_str name, const char *const *hide) {
-    if (hfsb_http_same(name, HFSB_LIT("Authorization")) ||
-        hfsb_http_same(name, HFSB_LIT("X-Sandbox-Authorization")) ||
-        hfsb_http_same(name, HFSB_LIT("Expect")))
-        return true;
-    for (; hide && *hide; hide++)
-        if (hfsb_http_same(name, hfsb_cstr(*hide))) return true;
-    return false;
+HFSBI_FN void hfsbi_order_start(hfsbi_order *order, hfsb_request *request) {
+    hfsbi_request_work(request, &order->host->rights, hfsbi_order_run,
+                       hfsbi_order_finish, order);
 }
 
-static void hfsbi_relay_put_target(hfsb_buf *out, const hfsb_http_head *head,
-                                   size_t prefix) {
-    hfsb_str path = hfsb_str_slice(head->path, prefix, head->path.len);
-    if (!hfsb_str_starts(path, HFSB_LIT("/"))) hfsb_buf_append_byte(out, '/');
-    hfsb_buf_append(out, path);
-    if (!head->query.len) return;
-    hfsb_buf_append_byte(out, '?');
-    hfsb_buf_append(out, head->query);
-}
+/* ---- the host ---- */
 
-/* Writes the head for the inner server. */
-static hfsb_status hfsbi_relay_put_head(hfsbi_relay            *r,
-                                        const hfsbi_relay_opts *opts) {
-    const hfsb_http_head *head = hfsb_request_head(r->request);
-    hfsb_str              upgrade = hfsb_http_field_find(head, "Upgrade");
-    hfsb_buf              target = HFSB_INIT, *out = &r->out;
-    hfsb_status           st;
-    size_t                i;
-    target.alloc = r->alloc;
-    hfsbi_relay_put_target(&target, head, opts->prefix);
-    st = target.status;
+HFSBI_FN hfsb_status hfsbi_host_open(hfsbi_host *host, hfsbi_dialect *dialect,
+                                     hfsb_str dir, hfsb_str uids,
+                                     hfsb_err *err) {
+    hfsb_buf    probe = HFSB_INIT;
+    hfsb_status st;
+    host->dialect = dialect;
+    host->dir.alloc = probe.alloc = dialect->alloc;
+    hfsb_buf_append(&host->dir, dir);
+    hfsb_buf_append(&probe, dir);
+    st = probe.status == HFSB_OK ? host->dir.status : probe.status;
+    if (st != HFSB_OK) (void)hfsbi_fail_status(err, st, "Sandboxes");
+    /* the first guest makes it */
+    if (st == HFSB_OK && access(probe.ptr, F_OK) != 0)
+        hfsb_buf_truncate(&probe, dir.len - hfsb_path_base(dir).len);
     if (st == HFSB_OK)
-        st = hfsb_http_put_request(out, head->method, hfsb_buf_str(&target));
-    hfsb_buf_free(&target);
-    for (i = 0; i < head->field_count && st == HFSB_OK; i++) {
-        const hfsb_http_field *f = &head->fields[i];
-        if (!hfsbi_relay_is_hop(f->name) &&
-            !hfsbi_relay_is_hidden(f->name, opts->hide))
-            st = hfsb_http_put_field(out, f->name, f->value);
-    }
-    r->upgrade =
-        upgrade.len && hfsb_http_field_lists(head, "Connection", "upgrade");
-    r->chunked = head->body == HFSB_HTTP_CHUNKED;
-    if (st == HFSB_OK && r->upgrade)
-        st = hfsb_http_put_field(out, HFSB_LIT("Upgrade"), upgrade);
-    if (st == HFSB_OK)
-        st = hfsb_http_put_field(out, HFSB_LIT("Connection"),
-                                 r->upgrade ? HFSB_LIT("Upgrade")
-                                            : HFSB_LIT("close"));
-    if (st == HFSB_OK && r->chunked)
-        st = hfsb_http_put_field(out, HFSB_LIT("Transfer-Encoding"),
-                                 HFSB_LIT("chunked"));
-    else if (st == HFSB_OK && head->body == HFSB_HTTP_LENGTH)
-        st = hfsb_buf_printf(out, "Content-Length: %llu\r\n", head->length);
-    return st == HFSB_OK ? hfsb_http_put_head_end(out) : st;
+        st = hfsbi_uids_open(&host->uids, probe.ptr, uids, &dialect->alloc,
+                             err);
+    hfsb_buf_free(&probe);
+    return st;
 }
 
-/* Passes the fields of the reply on. */
-static void hfsbi_relay_copy_fields(hfsbi_relay *r, const hfsb_http_head *h) {
-    size_t i;
-    char   name[128];
-    for (i = 0; i < h->field_count; i++) {
-        const hfsb_http_field *f = &h->fields[i];
-        if (hfsbi_relay_is_hop(f->name) || f->name.len >= sizeof name ||
-            hfsb_http_same(f->name, HFSB_LIT("Date")))
-            continue;
-        (void)snprintf(name, sizeof name, "%.*s", (int)f->name.len,
-                       f->name.ptr);
-        (void)hfsb_reply_field(r->request, name, f->value);
+HFSBI_FN void hfsbi_host_end(hfsbi_host *host) {
+    hfsbi_guest *g = host->guests;
+    for (; g; g = g->next) {
+        if (!g->tools) continue;
+        if (host->kind->end) host->kind->end(g);
+        hfsbi_jobs_end(g->tools, HFSB_LIT(""));
     }
 }
 
-/* ---- from the inner server ---- */
-
-static void hfsbi_relay_tunnel(void *user, hfsb_request *request, char *bytes,
-                               size_t n) {
-    (void)request;
-    (void)hfsbi_relay_take((hfsbi_relay *)user, hfsb_str_make(bytes, n),
-                           false);
+HFSBI_FN bool hfsbi_host_busy(const hfsbi_host *host) {
+    const hfsbi_guest *g = host->guests;
+    while (g && g->tools && !hfsbi_tools_in_use(g->tools)) g = g->next;
+    return g != NULL;
 }
 
-static void hfsbi_relay_eof(void *user, hfsb_request *request) {
-    hfsbi_relay *r = (hfsbi_relay *)user;
-    (void)request;
-    r->client_ended = true;
-    hfsbi_relay_flush(r);
-    (void)hfsbi_relay_wait(r);
-}
-
-/* False: it was refused, and freed. */
-static bool hfsbi_relay_take_head(hfsbi_relay *r, const hfsb_http_head *head) {
-    hfsb_str upgrade = hfsb_http_field_find(head, "Upgrade");
-    char     protocol[64];
-    if (head->status == 101) {
-        if (!r->upgrade || !upgrade.len || upgrade.len >= sizeof protocol) {
-            hfsbi_relay_fail(r, "changed the protocol without being asked");
-            return false;
-        }
-        (void)snprintf(protocol, sizeof protocol, "%.*s", (int)upgrade.len,
-                       upgrade.ptr);
-        hfsbi_relay_copy_fields(r, head);
-        r->state = HFSBI_RELAY_TUNNEL;
-        hfsbi_request_on_eof(r->request, hfsbi_relay_eof, r);
-        hfsbi_reply_tunnel(r->request, protocol, hfsbi_relay_tunnel, r);
-    } else if (head->status >= 200) {
-        hfsbi_relay_copy_fields(r, head);
-        r->state = HFSBI_RELAY_BODY;
-        if (head->body == HFSB_HTTP_LENGTH)
-            hfsbi_reply_begin_sized(r->request, head->status, "",
-                                    head->length);
-        else hfsb_reply_begin(r->request, head->status, "");
+HFSBI_FN void hfsbi_host_close(hfsbi_host *host) {
+    hfsbi_guest *g;
+    while ((g = host->guests) != NULL) {
+        if (g->tools && host->kind->end) host->kind->end(g);
+        hfsbi_guest_close(g);
+        hfsbi_guest_clear(g);
+        hfsbi_guest_free(g);
     }
-    return true;
-}
-
-static void hfsbi_relay_shift(hfsbi_relay *r, size_t n) {
-    if (n == 0) return;
-    memmove(r->in.ptr, r->in.ptr + n, r->in.len - n);
-    hfsb_buf_truncate(&r->in, r->in.len - n);
-}
-
-/* Parses what has come. False when it is over, and freed. */
-static bool hfsbi_relay_parse(hfsbi_relay *r) {
-    hfsb_http_event event = HFSB_HTTP_BODY;
-    hfsb_http_head  head;
-    hfsb_str        piece;
-    size_t          at = 0, used;
-    while (event != HFSB_HTTP_MORE && r->state != HFSBI_RELAY_TUNNEL) {
-        hfsb_str in = hfsb_buf_str(&r->in);
-        event = hfsb_http_next(&r->parser, hfsb_str_slice(in, at, in.len),
-                               r->fields, HFSBI_RELAY_FIELDS, &head, &piece,
-                               &used, NULL);
-        at += used;
-        if (event == HFSB_HTTP_HEAD && !hfsbi_relay_take_head(r, &head))
-            return false;
-        if (event == HFSB_HTTP_BODY) (void)hfsb_reply_write(r->request, piece);
-        if (event == HFSB_HTTP_BAD) {
-            hfsbi_relay_fail(r, "sent an invalid reply");
-            return false;
-        }
-        if (event == HFSB_HTTP_END && r->state == HFSBI_RELAY_BODY) {
-            hfsb_reply_end(r->request);
-            hfsbi_relay_free(r);
-            return false;
-        }
-        if (event == HFSB_HTTP_END) /* an interim reply */
-            hfsb_http_parser_begin_reply(
-                &r->parser, hfsb_request_head(r->request)->method);
-    }
-    hfsbi_relay_shift(r, at);
-    return true;
-}
-
-/* The inner server has sent all. False when it is over, and freed. */
-static bool hfsbi_relay_finish_reply(hfsbi_relay *r) {
-    if (!r->ended) return true;
-    if (r->state == HFSBI_RELAY_TUNNEL ||
-        (r->state == HFSBI_RELAY_BODY && hfsb_http_parser_end(&r->parser))) {
-        hfsb_reply_end(r->request);
-        hfsbi_relay_free(r);
-    } else {
-        hfsbi_relay_fail(r, "closed the connection before its reply was "
-                            "whole");
-    }
-    return false;
-}
-
-/* Acts on what has come. False when it is over, and freed. */
-static bool hfsbi_relay_step(hfsbi_relay *r) {
-    if (!r->complete) {
-        if (r->in.len <= HFSBI_RELAY_AHEAD || r->deaf) return true;
-        hfsbi_relay_fail(r, "replied before it had read the request");
-        return false;
-    }
-    if (r->state != HFSBI_RELAY_TUNNEL && !hfsbi_relay_parse(r)) return false;
-    if (r->state == HFSBI_RELAY_TUNNEL && r->in.len) {
-        (void)hfsb_reply_write(r->request, hfsb_buf_str(&r->in));
-        hfsb_buf_truncate(&r->in, 0);
-    }
-    return hfsbi_relay_finish_reply(r);
-}
-
-/* Reads once. False when it is over, and freed. */
-static bool hfsbi_relay_read(hfsbi_relay *r) {
-    char    block[32768];
-    ssize_t n;
-    do n = recv(r->io.fd, block, sizeof block, 0);
-    while (n < 0 && errno == EINTR);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
-    if (n <= 0) r->ended = true;
-    else if (hfsb_buf_append(&r->in, hfsb_str_make(block, (size_t)n)) !=
-             HFSB_OK) {
-        hfsbi_relay_fail(r, "cannot be read: out of memory");
-        return false;
-    }
-    return hfsbi_relay_step(r);
-}
-
-/* Reads what is left of a connection that is broken. */
-static void hfsbi_relay_drain(hfsbi_relay *r) {
-    r->deaf = true;
-    while (!r->ended && r->in.len <= HFSBI_RELAY_AHEAD)
-        if (!hfsbi_relay_read(r)) return;
-    (void)hfsbi_relay_wait(r);
-}
-
-static void hfsbi_relay_io(hfsbi_io *io, unsigned events) {
-    hfsbi_relay *r = (hfsbi_relay *)(void *)io;
-    char         text[120];
-    int          code;
-    if (r->state == HFSBI_RELAY_CONNECT) {
-        code = hfsbi_relay_outcome(io->fd);
-        if (code) {
-            (void)snprintf(text, sizeof text, "does not answer: %s",
-                           hfsbi_os_text(code));
-            hfsbi_relay_fail(r, text);
-            return;
-        }
-        r->state = HFSBI_RELAY_HEAD;
-    }
-    if (events & HFSBI_IO_GONE) {
-        hfsbi_relay_drain(r);
-        return;
-    }
-    if (events & HFSBI_IO_WRITE) hfsbi_relay_flush(r);
-    if ((events & HFSBI_IO_READ) && !hfsbi_relay_read(r)) return;
-    (void)hfsbi_relay_wait(r);
-}
-
-/* ---- the client ---- */
-
-static void hfsbi_relay_drained(void *user, hfsb_request *request) {
-    (void)request;
-    (void)hfsbi_relay_wait((hfsbi_relay *)user);
-}
-
-HFSBI_FN void hfsbi_relay_body(void *user, hfsb_request *request,
-                               hfsb_str piece) {
-    hfsbi_relay *r = (hfsbi_relay *)hfsb_request_get(request);
-    (void)user;
-    if (r) (void)hfsbi_relay_take(r, piece, r->chunked);
-}
-
-HFSBI_FN void hfsbi_relay_finish(void *user, hfsb_request *request) {
-    hfsbi_relay *r = (hfsbi_relay *)hfsb_request_get(request);
-    hfsb_str     none = HFSB_LIT("");
-    (void)user;
-    if (!r) return;
-    if (r->chunked && !hfsbi_relay_take(r, none, true)) return;
-    r->complete = true;
-    if (hfsbi_relay_step(r)) (void)hfsbi_relay_wait(r);
-}
-
-/* 0 or an errno. */
-static int hfsbi_relay_open(hfsbi_relay *r, const hfsbi_relay_opts *opts) {
-    r->io.fd = opts->port ? -1 : opts->fd;
-    if (hfsbi_relay_put_head(r, opts) != HFSB_OK) return ENOMEM;
-    return opts->port ? hfsbi_relay_connect(r, opts->port) : 0;
-}
-
-HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
-                                const hfsbi_relay_opts *opts) {
-    hfsb_server *server = hfsb_request_server(request);
-    hfsb_alloc   alloc = *hfsbi_server_alloc(server);
-    hfsbi_relay *r = (hfsbi_relay *)hfsbi_array(&alloc, 1, sizeof *r);
-    char         text[120];
-    int          code;
-    if (!r) {
-        int fd = opts->port ? -1 : opts->fd;
-        hfsbi_close(&fd);
-        hfsb_reply_error(request, 503, "Out of memory.");
-        if (opts->done) opts->done(opts->user);
-        return;
-    }
-    memset(r, 0, sizeof *r);
-    r->alloc = r->out.alloc = r->in.alloc = alloc;
-    r->request = request;
-    r->loop = hfsbi_server_loop(server);
-    r->io.fn = hfsbi_relay_io;
-    r->done = opts->done;
-    r->user = opts->user;
-    hfsb_http_parser_init_reply(&r->parser, NULL);
-    hfsb_http_parser_begin_reply(&r->parser,
-                                 hfsb_request_head(request)->method);
-    hfsb_request_set(request, r);
-    hfsb_request_on_gone(request, hfsbi_relay_gone, r);
-    hfsb_reply_on_drained(request, hfsbi_relay_drained, r);
-    code = hfsbi_relay_open(r, opts);
-    if (code) {
-        (void)snprintf(text, sizeof text, "does not answer: %s",
-                       hfsbi_os_text(code));
-        hfsbi_relay_fail(r, text);
-        return;
-    }
-    (void)hfsbi_relay_wait(r);
+    hfsb_buf_free(&host->dir);
 }
 
 /* ---- src/dialect/hf_exec.c ---- */
@@ -16925,7 +22310,7 @@ static void hfsbi_hf_process_free(hfsbi_hf_process *p) {
     hfsb_buf_free(&p->cmd);
     hfsb_buf_free(&p->tag);
     hfsbi_array_free(&alloc, p, 1, sizeof *p);
-    if (held) hfsbi_hf_place_release(place);
+    if (held) hfsbi_guest_release(&place->guest);
 }
 
 HFSBI_FN void hfsbi_hf_place_clear(hfsbi_hf_place *place) {
@@ -17092,7 +22477,7 @@ static void hfsbi_hf_process_end(hfsbi_hf_process *p) {
         hfsbi_feed_detach(&p->reader);
         p->job = NULL;
         hfsbi_program_release(job);
-        hfsbi_hf_place_release(p->place);
+        hfsbi_guest_release(&p->place->guest);
         hfsbi_hf_trim(p->place);
         return;
     }
@@ -17160,7 +22545,8 @@ static void hfsbi_hf_put_process(hfsbi_build *b, const hfsbi_hf_process *p) {
 static void hfsbi_hf_put_cmd(hfsbi_build *b, const hfsbi_hf_process *p) {
     hfsb_json_doc doc = HFSB_INIT;
     doc.alloc = p->hf->base.alloc;
-    (void)hfsb_json_parse(hfsb_buf_str(&p->cmd), NULL, &doc, NULL);
+    if (hfsb_json_parse(hfsb_buf_str(&p->cmd), NULL, &doc, NULL) == HFSB_NOMEM)
+        hfsbi_build_fail(b, HFSB_NOMEM);
     hfsbi_build_value(b, "cmd", doc.root);
     hfsb_json_free(&doc);
 }
@@ -17243,7 +22629,7 @@ static void hfsbi_hf_gone(void *user, hfsb_request *request) {
     (void)request;
     p->request = NULL;
     hfsbi_loop_timer_clear(p->hf->base.loop, &p->timer);
-    if (!hfsbi_job_kill(p->place->tools, job)) hfsbi_hf_pump(p);
+    if (!hfsbi_job_kill(p->place->guest.tools, job)) hfsbi_hf_pump(p);
     else if (job->state == HFSBI_JOB_RUNNING) hfsbi_hf_pump(p);
 }
 
@@ -17283,13 +22669,13 @@ static void hfsbi_hf_launch(hfsbi_hf_process *p, hfsbi_job_spec *spec) {
     hfsbi_hf_process **link = &p->place->processes;
     hfsb_err           err = HFSB_INIT;
     unsigned long long owner = hfsbi_request_serial(request);
-    if (hfsbi_program_start(p->place->tools, spec, owner, &p->job, &err) !=
-        HFSB_OK) {
+    if (hfsbi_program_start(p->place->guest.tools, spec, owner, &p->job,
+                            &err) != HFSB_OK) {
         hfsb_reply_error(request, 503, "%s", err.msg);
         hfsbi_hf_process_free(p);
         return;
     }
-    hfsbi_hf_place_hold(p->place);
+    hfsbi_guest_hold(&p->place->guest);
     while (*link) link = &(*link)->next;
     *link = p;
     hfsbi_feed_attach(p->job->feed, &p->reader, 0);
@@ -17314,7 +22700,8 @@ static void hfsbi_hf_start(hfsbi_hf *hf, hfsb_request *request,
     if (!place) return;
     hfsbi_job_spec_init(&spec, &hf->base.alloc);
     ok = hfsbi_dialect_parse(request, &doc);
-    if (ok && hfsbi_hf_read_spec(request, doc.root, place->tools, &spec)) {
+    if (ok &&
+        hfsbi_hf_read_spec(request, doc.root, place->guest.tools, &spec)) {
         p = hfsbi_hf_process_new(hf, place, request, doc.root);
         if (!p) hfsb_reply_error(request, 503, "Out of memory.");
     }
@@ -17331,7 +22718,7 @@ static void hfsbi_hf_start(hfsbi_hf *hf, hfsb_request *request,
     if (ok) hfsb_json_free(&doc);
     if (p) hfsbi_hf_launch(p, &spec);
     hfsbi_job_spec_free(&spec);
-    hfsbi_hf_place_release(place);
+    hfsbi_guest_release(&place->guest);
 }
 
 static void hfsbi_hf_exec(void *user, hfsb_request *request) {
@@ -17365,7 +22752,7 @@ static void hfsbi_hf_processes_get(void *user, hfsb_request *request) {
     }
     hfsbi_build_end(&b);
     hfsbi_dialect_reply(request, 200, &b);
-    hfsbi_hf_place_release(place);
+    hfsbi_guest_release(&place->guest);
 }
 
 /* Reads "p-7", or a pid. */
@@ -17394,7 +22781,7 @@ static bool hfsbi_hf_remove(hfsbi_hf_place *place, unsigned long number,
     }
     p->number = 0; /* freed at the end of its command */
     (void)hfsbi_program_signal(job, SIGKILL, HFSB_PROC_TREE, NULL);
-    return hfsbi_job_kill(place->tools, job);
+    return hfsbi_job_kill(place->guest.tools, job);
 }
 
 static void hfsbi_hf_processes_delete(void *user, hfsb_request *request) {
@@ -17416,7 +22803,7 @@ static void hfsbi_hf_processes_delete(void *user, hfsb_request *request) {
     } else {
         hfsb_reply_error(request, 400, "a process id is p-N, or a pid");
     }
-    hfsbi_hf_place_release(place);
+    hfsbi_guest_release(&place->guest);
 }
 
 /* ---- the routes ---- */
@@ -17507,8 +22894,8 @@ static void hfsbi_hf_clip(hfsb_str path, hfsb_buf *out) {
    commands see as the path of a sandbox's home is accepted as well. */
 static void hfsbi_hf_put_path(const hfsbi_hf_place *place, hfsb_str path,
                               hfsb_buf *out) {
-    hfsb_str home = hfsb_root_path(place->tools->place);
-    if (!place->rooted) {
+    hfsb_str home = hfsb_root_path(place->guest.tools->place);
+    if (!place->guest.host) {
         hfsb_buf_append(out, path);
         return;
     }
@@ -17572,7 +22959,7 @@ static void hfsbi_hf_file_free(hfsbi_hf_file *f) {
     hfsb_buf_free(&f->out);
     hfsb_buf_free(&f->last);
     hfsbi_array_free(&alloc, f, 1, sizeof *f);
-    hfsbi_hf_place_release(place);
+    hfsbi_guest_release(&place->guest);
 }
 
 /* Opens an operation on the path of the query; NULL after an error reply. */
@@ -17583,7 +22970,7 @@ static hfsbi_hf_file *hfsbi_hf_file_open(hfsbi_hf *hf, hfsb_request *request) {
     f = (hfsbi_hf_file *)hfsbi_array(&hf->base.alloc, 1, sizeof *f);
     if (!f) {
         hfsb_reply_error(request, 503, "Out of memory.");
-        hfsbi_hf_place_release(place);
+        hfsbi_guest_release(&place->guest);
         return NULL;
     }
     memset(f, 0, sizeof *f);
@@ -17617,8 +23004,8 @@ static hfsb_status hfsbi_hf_mkdir(hfsbi_hf_file *f);
 static void hfsbi_hf_file_done(void *user, hfsb_request *request) {
     hfsbi_hf_file *f = (hfsbi_hf_file *)user;
     bool           failed = f->err.code != HFSB_OK;
-    hfsbi_api_report(f->place->tools, f->tool, hfsb_buf_str(&f->path), "",
-                     hfsb_cstr(failed ? f->err.msg : ""), f->began, 0);
+    hfsbi_api_report(f->place->guest.tools, f->tool, hfsb_buf_str(&f->path),
+                     "", hfsb_cstr(failed ? f->err.msg : ""), f->began, 0);
     if (failed)
         hfsb_reply_error(request,
                          hfsbi_hf_status(f->err.code, f->fn == hfsbi_hf_mkdir),
@@ -17631,8 +23018,8 @@ static void hfsbi_hf_file_start(hfsbi_hf_file *f, hfsb_request *request,
                                 const char *tool, hfsbi_hf_file_fn fn) {
     f->tool = tool;
     f->fn = fn;
-    hfsbi_request_work(request, f->place->tools->walled, hfsbi_hf_file_run,
-                       hfsbi_hf_file_done, f);
+    hfsbi_request_work(request, &f->place->guest.tools->rights,
+                       hfsbi_hf_file_run, hfsbi_hf_file_done, f);
 }
 
 /* ---- stat and list ---- */
@@ -17668,8 +23055,8 @@ static hfsb_status hfsbi_hf_stat(hfsbi_hf_file *f) {
     hfsbi_path_info info;
     size_t          at = asked.len;
     hfsb_status     st =
-        hfsbi_path_stat(f->place->tools->place, hfsb_buf_str(&f->path), false,
-                        &info, NULL, &f->err);
+        hfsbi_path_stat(f->place->guest.tools->place, hfsb_buf_str(&f->path),
+                        false, &info, NULL, &f->err);
     if (st != HFSB_OK) return st;
     while (at > 0 && asked.ptr[at - 1] != '/') at--;
     name = hfsb_str_slice(asked, at, asked.len);
@@ -17687,6 +23074,37 @@ static hfsb_status hfsbi_hf_list_entry(void *user, const hfsbi_list_entry *e) {
     return hfsbi_fail_status(&f->err, HFSB_NOMEM, "List");
 }
 
+/* A cursor is the last name; one that is not UTF-8, which JSON would change, in
+   hexadecimal digits after a slash, which no name has. */
+static void hfsbi_hf_put_cursor(hfsb_buf *out, hfsb_str name) {
+    hfsb_buf text = HFSB_INIT;
+    size_t   i;
+    text.alloc = out->alloc;
+    if (hfsb_utf8_validate(name) < name.len) {
+        hfsb_buf_append_byte(&text, '/');
+        for (i = 0; i < name.len; i++)
+            hfsb_buf_printf(&text, "%02x",
+                            (unsigned)(unsigned char)name.ptr[i]);
+        name = hfsb_buf_str(&text);
+    }
+    if (text.status != HFSB_OK) out->status = text.status;
+    hfsbi_json_put_quoted(out, name);
+    hfsb_buf_free(&text);
+}
+
+/* Turns a cursor back into the name. */
+static void hfsbi_hf_read_cursor(hfsb_buf *text) {
+    size_t i, n = 0;
+    if (!text->len || text->ptr[0] != '/') return;
+    for (i = 1; i + 1 < text->len; i += 2) {
+        int high = hfsbi_hex_digit(text->ptr[i]);
+        int low = hfsbi_hex_digit(text->ptr[i + 1]);
+        if (high < 0 || low < 0) break;
+        text->ptr[n++] = (char)(high * 16 + low);
+    }
+    hfsb_buf_truncate(text, n);
+}
+
 static hfsb_status hfsbi_hf_list(hfsbi_hf_file *f) {
     hfsbi_list_opts opts = HFSB_INIT;
     hfsbi_listed    listed = HFSB_INIT;
@@ -17697,13 +23115,13 @@ static hfsb_status hfsbi_hf_list(hfsbi_hf_file *f) {
     opts.fn = hfsbi_hf_list_entry;
     opts.user = f;
     hfsb_buf_append(&f->out, HFSB_LIT("{\"entries\":["));
-    st = hfsbi_path_list(f->place->tools->place, hfsb_buf_str(&f->path), &opts,
-                         &listed, &f->err);
+    st = hfsbi_path_list(f->place->guest.tools->place, hfsb_buf_str(&f->path),
+                         &opts, &listed, &f->err);
     if (st != HFSB_OK) return st;
     hfsb_buf_printf(&f->out, "],\"truncated\":%s,\"next\":",
                     listed.more ? "true" : "false");
     if (listed.more && f->last.len)
-        hfsbi_json_put_quoted(&f->out, hfsb_buf_str(&f->last));
+        hfsbi_hf_put_cursor(&f->out, hfsb_buf_str(&f->last));
     else hfsb_buf_append(&f->out, HFSB_LIT("null"));
     hfsb_buf_append_byte(&f->out, '}');
     return HFSB_OK;
@@ -17724,6 +23142,7 @@ static void hfsbi_hf_files_list(void *user, hfsb_request *request) {
         hfsbi_hf_file_free(f);
         return;
     }
+    hfsbi_hf_read_cursor(&f->after);
     if (limit == 0) limit = HFSBI_HF_PAGE;
     f->limit =
         limit < HFSBI_HF_PAGE_MAX ? (size_t)limit : (size_t)HFSBI_HF_PAGE_MAX;
@@ -17741,7 +23160,7 @@ static void hfsbi_hf_put_path_reply(hfsbi_hf_file *f, const char *key) {
 
 static hfsb_status hfsbi_hf_mkdir(hfsbi_hf_file *f) {
     hfsbi_hf_put_path_reply(f, "created");
-    return hfsbi_path_make_folder(f->place->tools->place,
+    return hfsbi_path_make_folder(f->place->guest.tools->place,
                                   hfsb_buf_str(&f->path), 0,
                                   HFSBI_MAKE_PARENTS, NULL, &f->err);
 }
@@ -17750,7 +23169,7 @@ static hfsb_status hfsbi_hf_delete(hfsbi_hf_file *f) {
     hfsbi_remove_opts opts = HFSB_INIT;
     opts.tree = opts.force = f->recursive;
     hfsbi_hf_put_path_reply(f, "deleted");
-    return hfsbi_path_remove_all(f->place->tools->place,
+    return hfsbi_path_remove_all(f->place->guest.tools->place,
                                  hfsb_buf_str(&f->path), &opts, NULL, &f->err);
 }
 
@@ -17794,7 +23213,7 @@ static void hfsbi_hf_files_read(void *user, hfsb_request *request) {
         hfsbi_hf_file_free(f);
         return;
     }
-    opts.tools = f->place->tools;
+    opts.tools = f->place->guest.tools;
     opts.path = hfsb_buf_str(&f->path);
     opts.part = true;
     opts.refuse = hfsbi_hf_read_refuse;
@@ -17807,7 +23226,7 @@ static void hfsbi_hf_files_read(void *user, hfsb_request *request) {
 
 /* Appends the absolute path of the file. */
 static void hfsbi_hf_put_absolute(const hfsbi_hf_file *f, hfsb_buf *out) {
-    hfsb_str base = hfsb_root_work_dir(f->place->tools->place);
+    hfsb_str base = hfsb_root_work_dir(f->place->guest.tools->place);
     char     here[PATH_MAX];
     if (f->path.ptr[0] != '/') {
         if (!base.len && getcwd(here, sizeof here)) base = hfsb_cstr(here);
@@ -17831,7 +23250,7 @@ static void hfsbi_hf_write_done(void *user, hfsb_request *request,
         hfsbi_hf_put_absolute(f, &path);
         hfsbi_build_init(&b, &f->alloc);
         hfsbi_build_object(&b, NULL);
-        hfsbi_build_str(&b, "path", hfsb_buf_str(&path));
+        hfsbi_build_str(&b, "path", hfsb_buf_str(path.len ? &path : &f->path));
         hfsbi_build_int(&b, "size", (long long)end->files[0].written.bytes);
         hfsbi_build_end(&b);
         hfsbi_dialect_reply(request, 200, &b);
@@ -17867,7 +23286,7 @@ static void hfsbi_hf_files_write(void *user, hfsb_request *request) {
     }
     range.mode = hfsbi_hf_parse_mode(hfsb_buf_str(&f->after));
     range.no_parents = !parents;
-    opts.tools = f->place->tools;
+    opts.tools = f->place->guest.tools;
     opts.path = hfsb_buf_str(&f->path);
     opts.write.mode = range.mode;
     opts.write.no_parents = range.no_parents;
@@ -17898,114 +23317,78 @@ HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_files(void) {
 /* hf_host.c - host mode of the sandbox API of Hugging Face: many sandboxes in
    one server.
 
-   A sandbox is a folder (its home), an environment of its own, a token, and a
-   tools object whose root is the home:
-
-     POST ---> home made (thread) --> LIVE --DELETE, or idle--> ENDING
-                                                                  |
-     freed <--- home removed (thread) <--- REMOVING <-- last user gone
+   A sandbox is a guest of host.c, with an environment of its own; its directory
+   is its home. A DELETE is answered when the home is removed, which it is also
+   when nobody has used the sandbox for as long as its creator allows.
 
    The token of the server makes, lists and removes all sandboxes and recovers
    their tokens; whatever works in one sandbox needs the token of that sandbox
-   (protocol 3). All commands run as the user of the server: what keeps them
-   apart is their confinement (Landlock), without which the mode is refused
-   unless it is asked for. A port of a sandbox is a Unix socket in its home. */
+   (protocol 3). What keeps their commands apart is their confinement
+   (Landlock), without which the mode is refused unless it is asked for, and as
+   root a uid for each sandbox (uids.c); else all run as the user of the server.
+   A port of a sandbox is a Unix socket in its home. */
 enum { HFSBI_HF_CAPACITY = 64 };
 
 /* A request that waits until sandboxes are removed. */
 struct hfsbi_hf_wait {
     hfsb_request *request; /* NULL: gone */
     size_t        left, count;
-    char          id[HFSBI_HF_ID + 1]; /* "": all sandboxes */
+    bool          stuck;                  /* processes did not end */
+    char          id[HFSBI_GUEST_ID + 1]; /* "": all sandboxes */
 };
-
-HFSBI_FN size_t hfsbi_hf_host_count(const hfsbi_hf_host *host) {
-    return host->count;
-}
-
-static hfsbi_hf_sandbox *hfsbi_hf_find(const hfsbi_hf_host *host,
-                                       hfsb_str             id) {
-    hfsbi_hf_sandbox *s = host->list;
-    while (s &&
-           (s->life != HFSBI_HF_LIVE || !hfsb_str_equal(hfsb_cstr(s->id), id)))
-        s = s->next;
-    return s;
-}
-
-HFSBI_FN hfsbi_hf_place *hfsbi_hf_host_find(hfsbi_hf_host *host, hfsb_str id) {
-    hfsbi_hf_sandbox *s = hfsbi_hf_find(host, id);
-    return s ? &s->place : NULL;
-}
 
 /* ---- tokens ---- */
 
-HFSBI_FN void hfsbi_hf_digest(hfsb_str      s,
-                              unsigned char out[HFSB_SHA256_SIZE]) {
-    hfsb_sha256 sha;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, s);
-    hfsb_sha256_finish(&sha, out);
-    hfsbi_wipe(&sha, sizeof sha);
-}
-
 /* True for "/v1/sandboxes", "/v1/sandboxes/{id}/token" and what is not about
    sandboxes. */
-static bool hfsbi_hf_is_hosts(hfsb_str path, hfsb_str id) {
+static bool hfsbi_hf_is_hosts(hfsb_str path) {
     hfsb_str start = HFSB_LIT("/v1/sandboxes/");
+    size_t   slash;
     if (!hfsb_str_starts(path, start)) return true;
-    return hfsb_str_equal(hfsb_str_slice(path, start.len + id.len, path.len),
+    path = hfsb_str_slice(path, start.len, path.len);
+    slash = hfsb_str_find_byte(path, '/');
+    return slash != HFSB_NPOS &&
+           hfsb_str_equal(hfsb_str_slice(path, slash, path.len),
                           HFSB_LIT("/token"));
 }
 
+HFSBI_FN bool hfsbi_hf_host_lacks(const hfsbi_hf_host *host) {
+    return host->lacks;
+}
+
 HFSBI_FN bool hfsbi_hf_host_trusts(hfsbi_hf *hf, hfsb_request *request) {
-    const char             *field = "X-Sandbox-Token";
-    const hfsb_http_head   *head = hfsb_request_head(request);
-    hfsb_str                id = hfsb_request_part(request, 0);
-    hfsb_str                sent = hfsb_http_field_find(head, field);
-    const hfsbi_hf_sandbox *s;
-    unsigned char           mine[HFSB_SHA256_SIZE], none[HFSB_SHA256_SIZE];
-    if (hfsbi_hf_is_hosts(head->path, id))
+    const char           *field = "X-Sandbox-Token";
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              id = hfsb_request_part(request, 0);
+    hfsb_str              sent = hfsb_http_field_find(head, field);
+    const hfsbi_guest    *guest;
+    unsigned char         mine[HFSB_SHA256_SIZE];
+    hf->host->lacks = false;
+    if (hfsbi_hf_is_hosts(head->path))
         return hfsbi_dialect_trusts(&hf->base, request, field, NULL);
-    s = hfsbi_hf_find(hf->host, id);
-    if (!s) { /* that of a sandbox that is gone, for example: 404 */
-        bool any = sent.len > 0;
-        memset(none, 0, sizeof none);
-        (void)hfsbi_request_proves(request, field, NULL, none);
-        return any || hfsbi_server_is_open(hf->base.server);
+    guest = hfsbi_host_find(&hf->host->host, id);
+    if (!guest) { /* no token is right */
+        hf->host->lacks = sent.len > 0;
+        memset(mine, 0, sizeof mine);
+        (void)hfsbi_request_proves(request, field, NULL, mine);
+        return hfsbi_server_is_open(hf->base.server);
     }
-    hfsbi_hf_digest(sent, mine);
-    if (memcmp(mine, s->digest, sizeof mine) != 0 &&
+    hfsbi_dialect_digest(sent, mine);
+    if (memcmp(mine, guest->digest, sizeof mine) != 0 &&
         (hf->host->compat || hfsbi_server_is_open(hf->base.server)))
         return hfsbi_dialect_trusts(&hf->base, request, field, NULL);
-    return hfsbi_request_proves(request, field, NULL, s->digest);
+    return hfsbi_request_proves(request, field, NULL, guest->digest);
 }
 
 /* ---- removing ---- */
 
-HFSBI_FN void hfsbi_hf_sandbox_free(hfsbi_hf_sandbox *s) {
-    hfsb_alloc alloc = s->host->hf->base.alloc;
-    hfsb_buf_free(&s->home);
-    hfsbi_wipe(s->token, sizeof s->token);
-    hfsbi_array_free(&alloc, s, 1, sizeof *s);
-}
-
-static void hfsbi_hf_unlink(hfsbi_hf_sandbox *s) {
-    hfsbi_hf_sandbox **link = &s->host->list;
-    while (*link && *link != s) link = &(*link)->next;
-    if (*link) *link = s->next;
-}
-
-/* In a thread. */
-HFSBI_FN void hfsbi_hf_remove_home(const hfsb_buf *home) {
-    hfsbi_remove_opts opts = HFSB_INIT;
-    opts.tree = opts.force = true;
-    (void)hfsbi_path_remove_all(NULL, hfsb_buf_str(home), &opts, NULL, NULL);
-}
-
 static void hfsbi_hf_wait_reply(hfsbi_hf_wait *w, const hfsb_alloc *alloc) {
     hfsbi_build b;
-    if (w->request) {
-        hfsb_request_on_gone(w->request, NULL, NULL);
+    if (w->request) hfsb_request_on_gone(w->request, NULL, NULL);
+    if (w->request && w->stuck) {
+        hfsb_reply_error(w->request, 500,
+                         "processes of the sandbox could not be ended");
+    } else if (w->request) {
         hfsbi_build_init(&b, alloc);
         hfsbi_build_object(&b, NULL);
         if (w->id[0]) {
@@ -18020,68 +23403,17 @@ static void hfsbi_hf_wait_reply(hfsbi_hf_wait *w, const hfsb_alloc *alloc) {
     hfsbi_array_free(alloc, w, 1, sizeof *w);
 }
 
-static void hfsbi_hf_removal_run(hfsbi_task *task) {
-    hfsbi_hf_sandbox *s =
-        (hfsbi_hf_sandbox *)(void *)((char *)task -
-                                     offsetof(hfsbi_hf_sandbox, task));
-    hfsbi_hf_remove_home(&s->home);
+/* free of a guest: its home is removed. */
+static void hfsbi_hf_guest_free(hfsbi_guest *guest) {
+    hfsbi_hf_wait *w = ((hfsbi_hf_place *)(void *)guest)->wait;
+    if (w && guest->stuck) w->stuck = true;
+    if (w && --w->left == 0)
+        hfsbi_hf_wait_reply(w, &guest->host->dialect->alloc);
 }
 
-static void hfsbi_hf_removal_done(hfsbi_task *task) {
-    hfsbi_hf_sandbox *s =
-        (hfsbi_hf_sandbox *)(void *)((char *)task -
-                                     offsetof(hfsbi_hf_sandbox, task));
-    hfsbi_hf_wait *w = s->wait;
-    hfsb_alloc     alloc = s->host->hf->base.alloc;
-    hfsbi_hf_unlink(s);
-    hfsbi_hf_sandbox_free(s);
-    if (w && --w->left == 0) hfsbi_hf_wait_reply(w, &alloc);
-}
-
-/* In the loop, when nobody uses the sandbox any more. */
-static void hfsbi_hf_removal(hfsbi_task *task) {
-    hfsbi_hf_sandbox *s =
-        (hfsbi_hf_sandbox *)(void *)((char *)task -
-                                     offsetof(hfsbi_hf_sandbox, task));
-    (void)hfsbi_tools_sweep(s->place.tools, true);
-    s->life = HFSBI_HF_REMOVING;
-    s->place.unused = NULL;
-    hfsbi_hf_place_clear(&s->place);
-    hfsbi_tools_free(s->place.tools);
-    s->place.tools = NULL;
-    memset(&s->task, 0, sizeof s->task);
-    s->task.run = hfsbi_hf_removal_run;
-    s->task.done = hfsbi_hf_removal_done;
-    hfsbi_loop_work(s->host->hf->base.loop, &s->task);
-}
-
-static void hfsbi_hf_unused(hfsbi_hf_place *place) {
-    hfsbi_hf_sandbox *s = (hfsbi_hf_sandbox *)(void *)place;
-    if (s->task.done) return; /* it was posted */
-    s->task.done = hfsbi_hf_removal;
-    hfsbi_loop_post(s->host->hf->base.loop, &s->task);
-}
-
-/* Ends a sandbox, its processes at once. */
-static void hfsbi_hf_sandbox_end(hfsbi_hf_sandbox *s, hfsbi_hf_wait *w) {
-    s->life = HFSBI_HF_ENDING;
-    s->place.unused = hfsbi_hf_unused;
-    s->host->count--;
-    s->wait = w;
-    if (w) w->left++, w->count++;
-    hfsbi_hf_place_hold(&s->place);
-    (void)hfsbi_tools_sweep(s->place.tools, true);
-    hfsbi_hf_place_release(&s->place);
-}
-
-HFSBI_FN void hfsbi_hf_host_look(hfsbi_hf_host *host, long long now) {
-    hfsbi_hf_sandbox *s = host->list, *next;
-    for (; s; s = next) {
-        next = s->next;
-        if (s->life == HFSBI_HF_LIVE && s->idle_ms && !s->place.users &&
-            now - s->place.used >= s->idle_ms)
-            hfsbi_hf_sandbox_end(s, NULL);
-    }
+/* close of a guest. */
+static void hfsbi_hf_guest_close(hfsbi_guest *guest) {
+    hfsbi_hf_place_clear((hfsbi_hf_place *)(void *)guest);
 }
 
 static void hfsbi_hf_wait_gone(void *user, hfsb_request *request) {
@@ -18092,10 +23424,10 @@ static void hfsbi_hf_wait_gone(void *user, hfsb_request *request) {
 /* Removes one sandbox, or with an empty id all of them. */
 static void hfsbi_hf_remove_some(hfsbi_hf *hf, hfsb_request *request,
                                  hfsb_str id) {
-    hfsb_alloc       *alloc = &hf->base.alloc;
-    hfsbi_hf_sandbox *s = hf->host->list, *next;
-    hfsbi_hf_wait    *w;
-    if (id.len && !hfsbi_hf_find(hf->host, id)) {
+    hfsb_alloc    *alloc = &hf->base.alloc;
+    hfsbi_guest   *g = hf->host->host.guests;
+    hfsbi_hf_wait *w;
+    if (id.len && !hfsbi_host_find(&hf->host->host, id)) {
         hfsb_reply_error(request, 404, "no such sandbox");
         return;
     }
@@ -18106,15 +23438,16 @@ static void hfsbi_hf_remove_some(hfsbi_hf *hf, hfsb_request *request,
     }
     memset(w, 0, sizeof *w);
     w->request = request;
-    if (id.len) memcpy(w->id, id.ptr, HFSBI_HF_ID);
+    if (id.len) memcpy(w->id, id.ptr, id.len);
     hfsb_request_on_gone(request, hfsbi_hf_wait_gone, w);
-    w->left = 1; /* this function */
-    for (; s; s = next) {
-        next = s->next;
-        if (s->life == HFSBI_HF_LIVE &&
-            (!id.len || hfsb_str_equal(hfsb_cstr(s->id), id)))
-            hfsbi_hf_sandbox_end(s, w);
-    }
+    w->left = 1;           /* this function */
+    for (; g; g = g->next) /* they are freed later */
+        if (g->state == HFSBI_GUEST_LIVE &&
+            (!id.len || hfsb_str_equal(hfsb_cstr(g->id), id))) {
+            ((hfsbi_hf_place *)(void *)g)->wait = w;
+            w->left++, w->count++;
+            hfsbi_guest_end(g);
+        }
     if (--w->left == 0) hfsbi_hf_wait_reply(w, alloc);
 }
 
@@ -18130,16 +23463,16 @@ static void hfsbi_hf_sandbox_delete(void *user, hfsb_request *request) {
 /* ---- looking ---- */
 
 static void hfsbi_hf_sandboxes_get(void *user, hfsb_request *request) {
-    hfsbi_hf               *hf = (hfsbi_hf *)user;
-    const hfsbi_hf_sandbox *s = hf->host->list;
-    hfsbi_build             b;
+    hfsbi_hf          *hf = (hfsbi_hf *)user;
+    const hfsbi_guest *g = hf->host->host.guests;
+    hfsbi_build        b;
     hfsbi_build_init(&b, &hf->base.alloc);
     hfsbi_build_array(&b, NULL);
-    for (; s; s = s->next) {
-        if (s->life != HFSBI_HF_LIVE) continue;
+    for (; g; g = g->next) {
+        if (g->state != HFSBI_GUEST_LIVE) continue;
         hfsbi_build_object(&b, NULL);
-        hfsbi_hf_put_sandbox(&b, s);
-        hfsbi_build_int(&b, "created_at_ms", s->created);
+        hfsbi_hf_put_sandbox(&b, g);
+        hfsbi_build_int(&b, "created_at_ms", g->since);
         hfsbi_build_end(&b);
     }
     hfsbi_build_end(&b);
@@ -18147,18 +23480,18 @@ static void hfsbi_hf_sandboxes_get(void *user, hfsb_request *request) {
 }
 
 static void hfsbi_hf_sandbox_token(void *user, hfsb_request *request) {
-    hfsbi_hf               *hf = (hfsbi_hf *)user;
-    const hfsbi_hf_sandbox *s =
-        hfsbi_hf_find(hf->host, hfsb_request_part(request, 0));
+    hfsbi_hf          *hf = (hfsbi_hf *)user;
+    const hfsbi_guest *g =
+        hfsbi_host_find(&hf->host->host, hfsb_request_part(request, 0));
     hfsbi_build b;
-    if (!s) {
+    if (!g) {
         hfsb_reply_error(request, 404, "no such sandbox");
         return;
     }
     hfsbi_build_init(&b, &hf->base.alloc);
     hfsbi_build_object(&b, NULL);
-    hfsbi_build_str(&b, "id", hfsb_cstr(s->id));
-    hfsbi_build_str(&b, "token", hfsb_cstr(s->token));
+    hfsbi_build_str(&b, "id", hfsb_cstr(g->id));
+    hfsbi_build_str(&b, "token", hfsb_buf_str(&g->token));
     hfsbi_build_end(&b);
     hfsbi_dialect_reply(request, 200, &b);
 }
@@ -18173,7 +23506,7 @@ static int hfsbi_hf_open_socket(const hfsbi_hf_place *place, unsigned port) {
     hfsbi_target target;
     char         path[48];
     (void)snprintf(path, sizeof path, ".sbx/proxy/%u.sock", port);
-    if (hfsbi_resolve(place->tools->place, hfsb_cstr(path),
+    if (hfsbi_resolve(place->guest.tools->place, hfsb_cstr(path),
                       HFSBI_RESOLVE_NO_FOLLOW, "open", &target,
                       NULL) != HFSB_OK)
         return -1;
@@ -18211,49 +23544,29 @@ HFSBI_FN int hfsbi_hf_host_connect(hfsbi_hf_place *place, unsigned port) {
 
 /* ---- the host ---- */
 
-HFSBI_FN void hfsbi_hf_host_end(hfsbi_hf_host *host) {
-    hfsbi_hf_sandbox *s;
-    for (s = host->list; s; s = s->next)
-        if (s->place.tools) hfsbi_jobs_end(s->place.tools, HFSB_LIT(""));
-}
-
-HFSBI_FN bool hfsbi_hf_host_busy(hfsbi_hf_host *host) {
-    hfsbi_hf_sandbox *s;
-    for (s = host->list; s; s = s->next)
-        if (s->place.tools && hfsbi_tools_in_use(s->place.tools)) return true;
-    return false;
-}
-
-HFSBI_FN void hfsbi_hf_host_close(hfsbi_hf_host *host) {
-    hfsb_alloc        alloc = host->hf->base.alloc;
-    hfsbi_hf_sandbox *s;
-    while ((s = host->list) != NULL) {
-        host->list = s->next;
-        s->place.unused = NULL;
-        hfsbi_hf_place_clear(&s->place);
-        (void)hfsbi_tools_sweep(s->place.tools, true);
-        hfsbi_tools_free(s->place.tools);
-        hfsbi_hf_remove_home(&s->home);
-        hfsbi_hf_sandbox_free(s);
-    }
-    hfsb_buf_free(&host->homes);
-    hfsbi_array_free(&alloc, host, 1, sizeof *host);
+HFSBI_FN void hfsbi_hf_host_close(hfsbi_hf *hf) {
+    hfsbi_host_close(&hf->host->host);
+    hfsbi_array_free(&hf->base.alloc, hf->host, 1, sizeof *hf->host);
+    hf->host = NULL;
 }
 
 /* Chooses how sandboxes are kept apart. */
-static hfsb_status hfsbi_hf_choose_confine(hfsbi_hf_host           *host,
+static hfsb_status hfsbi_hf_choose_confine(hfsbi_hf                *hf,
                                            const hfsb_dialect_opts *opts,
                                            hfsb_err                *err) {
-    hfsb_confine *trial = NULL;
-    hfsb_status   st;
+    hfsbi_hf_host *host = hf->host;
+    hfsb_confine  *trial = NULL;
+    hfsb_status    st;
     host->confine.level = HFSB_CONFINE_STRICT;
     host->confine.net = "on";
     host->confine.no_temp = true;
-    host->confine.alloc = host->hf->base.alloc;
+    host->confine.other_users = host->host.uids.on;
+    host->confine.alloc = hf->base.alloc;
     st = hfsb_confine_open(&host->confine, &trial, err);
     hfsb_confine_close(trial);
     if (st != HFSB_REFUSED) return st;
-    if (hfsbi_dialect_setting(opts, "SBX_ALLOW_UNCONFINED").len) {
+    if (hfsb_str_equal(hfsbi_dialect_setting(opts, "SBX_ALLOW_UNCONFINED"),
+                       HFSB_LIT("1"))) {
         memset(&host->confine, 0, sizeof host->confine);
         return HFSB_OK;
     }
@@ -18262,16 +23575,17 @@ static hfsb_status hfsbi_hf_choose_confine(hfsbi_hf_host           *host,
     return st;
 }
 
-/* Appends the folder of the homes, without symlinks. */
-static hfsb_status hfsbi_hf_find_homes(hfsbi_hf_host           *host,
+/* Makes the folder of the homes, and opens the host in it; its path must have
+   no symlinks. */
+static hfsb_status hfsbi_hf_open_homes(hfsbi_hf                *hf,
                                        const hfsb_dialect_opts *opts,
                                        hfsb_err                *err) {
     hfsb_str    given = hfsbi_dialect_setting(opts, "SBX_HOMES");
-    hfsb_str    work = hfsb_root_work_dir(host->hf->base.tools->place);
-    hfsb_buf    path = HFSB_INIT;
+    hfsb_str    work = hfsb_root_work_dir(hf->base.tools->place);
+    hfsb_buf    path = HFSB_INIT, homes = HFSB_INIT;
     hfsb_status st;
     char        here[PATH_MAX];
-    path.alloc = host->homes.alloc = host->hf->base.alloc;
+    path.alloc = homes.alloc = hf->base.alloc;
     if (!work.len && getcwd(here, sizeof here)) work = hfsb_cstr(here);
     if (given.len) hfsb_buf_append(&path, given);
     else {
@@ -18284,65 +23598,74 @@ static hfsb_status hfsbi_hf_find_homes(hfsbi_hf_host           *host,
         st = hfsbi_path_make_folder(NULL, hfsb_buf_str(&path), 0711,
                                     HFSBI_MAKE_PARENTS, NULL, err);
     if (st == HFSB_OK)
-        st =
-            hfsbi_path_canonical(NULL, hfsb_buf_str(&path), &host->homes, err);
+        st = hfsbi_path_canonical(NULL, hfsb_buf_str(&path), &homes, err);
+    if (st == HFSB_OK)
+        st = hfsbi_host_open(&hf->host->host, &hf->base, hfsb_buf_str(&homes),
+                             hfsbi_dialect_setting(opts, "HFSB_SANDBOX_UIDS"),
+                             err);
     hfsb_buf_free(&path);
+    hfsb_buf_free(&homes);
     return st;
 }
+
+static const hfsbi_dialect_route hfsbi_hf_host_routes[] = {
+    {"POST", "/v1/sandboxes", hfsbi_hf_sandboxes_post, false, NULL, NULL},
+    {"GET", "/v1/sandboxes", hfsbi_hf_sandboxes_get, false, NULL, NULL},
+    {"DELETE", "/v1/sandboxes", hfsbi_hf_sandboxes_delete, false, NULL, NULL},
+    {"DELETE", "/v1/sandboxes/*", hfsbi_hf_sandbox_delete, false, NULL, NULL},
+    {"GET", "/v1/sandboxes/*/token", hfsbi_hf_sandbox_token, false, NULL,
+     NULL},
+    {NULL, NULL, NULL, false, NULL, NULL}};
 
 HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
                                         const hfsb_dialect_opts *opts,
                                         hfsb_err                *err) {
-    static const hfsbi_dialect_route routes[] = {
-        {"POST", "/v1/sandboxes", hfsbi_hf_sandboxes_post, false, NULL, NULL},
-        {"GET", "/v1/sandboxes", hfsbi_hf_sandboxes_get, false, NULL, NULL},
-        {"DELETE", "/v1/sandboxes", hfsbi_hf_sandboxes_delete, false, NULL,
-         NULL},
-        {"DELETE", "/v1/sandboxes/*", hfsbi_hf_sandbox_delete, false, NULL,
-         NULL},
-        {"GET", "/v1/sandboxes/*/token", hfsbi_hf_sandbox_token, false, NULL,
-         NULL},
-        {NULL, NULL, NULL, false, NULL, NULL}};
-    hfsb_str       capacity = hfsbi_dialect_setting(opts, "SBX_CAPACITY");
-    hfsb_alloc    *alloc = &hf->base.alloc;
-    hfsbi_hf_host *host = (hfsbi_hf_host *)hfsbi_array(alloc, 1, sizeof *host);
-    long long      most = HFSBI_HF_CAPACITY;
-    hfsb_status    st;
-    if (!host) return hfsbi_fail_status(err, HFSB_NOMEM, "Host mode");
-    memset(host, 0, sizeof *host);
-    hf->host = host;
-    host->hf = hf;
-    host->compat = hfsb_str_equal(
+    static const char *const folders[] = {".tmp", ".sbx", ".sbx/proxy", NULL};
+    static const hfsbi_host_kind kind = {sizeof(hfsbi_hf_place),
+                                         "",
+                                         16,
+                                         HFSBI_GUEST_TOKEN,
+                                         folders,
+                                         hfsbi_hf_open_tools,
+                                         NULL,
+                                         hfsbi_hf_guest_close,
+                                         hfsbi_hf_guest_free};
+    hfsb_str    capacity = hfsbi_dialect_setting(opts, "SBX_CAPACITY");
+    hfsb_alloc *alloc = &hf->base.alloc;
+    long long   most = HFSBI_HF_CAPACITY;
+    hfsb_status st;
+    hf->host = (hfsbi_hf_host *)hfsbi_array(alloc, 1, sizeof *hf->host);
+    if (!hf->host) return hfsbi_fail_status(err, HFSB_NOMEM, "Host mode");
+    memset(hf->host, 0, sizeof *hf->host);
+    hf->host->host.kind = &kind;
+    hf->host->compat = hfsb_str_equal(
         hfsbi_dialect_setting(opts, "SBX_COMPAT_HOST_TOKEN"), HFSB_LIT("1"));
-    if (capacity.len && (!hfsbi_hf_number(capacity, 100000, &most) || !most))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "SBX_CAPACITY must be a number of sandboxes from 1 "
-                          "to 100000.");
-    host->capacity = (size_t)most;
-    st = hfsbi_hf_choose_confine(host, opts, err);
-    if (st == HFSB_OK) st = hfsbi_hf_find_homes(host, opts, err);
-    if (st == HFSB_OK) st = hfsbi_dialect_add(&hf->base, routes, err);
+    if (capacity.len) (void)hfsbi_hf_number(capacity, 100000, &most);
+    hf->host->host.max = (size_t)most;
+    st = hfsbi_hf_open_homes(hf, opts, err);
+    if (st == HFSB_OK) st = hfsbi_hf_choose_confine(hf, opts, err);
+    if (st == HFSB_OK)
+        st = hfsbi_dialect_add(&hf->base, hfsbi_hf_host_routes, err);
     return st;
 }
 
 /* ---- src/dialect/hf_create.c ---- */
 /* hf_create.c - host mode of the sandbox API of Hugging Face: new sandboxes.
 
-     POST --> ids and tokens --> homes (thread) --> tools --> LIVE, reply
-                                   |                  |
-                                   +---- a failure ---+--> homes removed
+     POST --> an order of host.c: homes (thread) --> tools --> reply
 
-   A request makes all that it asks for and there is room for, or none. Its
-   sandboxes count from the beginning, so that two requests do not take the
-   same room. */
+   A request makes all that it asks for and there is room for, or none. */
+enum { /* of a sandbox with a uid of its own, unless a request has others */
+       HFSBI_HF_PROCESSES = 256,
+       HFSBI_HF_MEGABYTES = 2048
+};
+
 /* A request for new sandboxes. */
 typedef struct hfsbi_hf_create {
-    hfsbi_hf_host    *host;
-    hfsbi_hf_sandbox *made; /* NEW; not in the host's list */
+    hfsbi_order       order; /* first */
     size_t            rejected;
     hfsb_buf          env; /* of the request, for all of them */
     hfsb_confine_opts confine;
-    hfsb_err          err;
 } hfsbi_hf_create;
 
 static bool hfsbi_hf_env_names(const hfsb_buf *env, hfsb_str name) {
@@ -18361,34 +23684,33 @@ static void hfsbi_hf_add_env(hfsb_buf *env, const char *name,
     hfsb_buf_append_byte(env, '\0');
 }
 
-static void hfsbi_hf_fill_env(const hfsbi_hf_sandbox *s, hfsb_buf *env) {
-    const char *home = s->home.ptr;
+static void hfsbi_hf_fill_env(const hfsbi_guest *guest, hfsb_buf *env) {
+    const char *home = guest->dir.ptr;
     hfsbi_hf_add_env(env, "PATH",
                      "%s/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:"
                      "/usr/bin:/sbin:/bin",
                      home);
     hfsbi_hf_add_env(env, "HOME", "%s", home);
     hfsbi_hf_add_env(env, "TMPDIR", "%s/.tmp", home);
-    hfsbi_hf_add_env(env, "USER", "sbx-%s", s->id);
-    hfsbi_hf_add_env(env, "LOGNAME", "sbx-%s", s->id);
-    hfsbi_hf_add_env(env, "SBX_SANDBOX_ID", "%s", s->id);
+    hfsbi_hf_add_env(env, "USER", "sbx-%s", guest->id);
+    hfsbi_hf_add_env(env, "LOGNAME", "sbx-%s", guest->id);
+    hfsbi_hf_add_env(env, "SBX_SANDBOX_ID", "%s", guest->id);
     hfsbi_hf_add_env(env, "SBX_PROXY_DIR", "%s/.sbx/proxy", home);
 }
 
-/* Opens the tools of a sandbox whose home exists. */
-static hfsb_status hfsbi_hf_open_tools(hfsbi_hf_sandbox      *s,
-                                       const hfsbi_hf_create *c,
-                                       hfsb_err              *err) {
-    const hfsb_tools *like = s->host->hf->base.tools;
-    hfsb_tools_opts   o = HFSB_INIT;
-    hfsb_buf          env = HFSB_INIT;
-    const char      **list = NULL;
-    size_t            n = 0, i = 0, at;
-    hfsb_status       st = HFSB_NOMEM;
-    char              who[40];
+HFSBI_FN hfsb_status hfsbi_hf_open_tools(hfsbi_order *order,
+                                         hfsbi_guest *guest, hfsb_err *err) {
+    const hfsbi_hf_create *c = (const hfsbi_hf_create *)(const void *)order;
+    const hfsb_tools      *like = guest->host->dialect->tools;
+    hfsb_tools_opts        o = HFSB_INIT;
+    hfsb_buf               env = HFSB_INIT;
+    const char           **list = NULL;
+    size_t                 n = 0, i = 0, at;
+    hfsb_status            st = HFSB_NOMEM;
+    char                   who[40];
     env.alloc = like->alloc;
     hfsb_buf_append(&env, hfsb_buf_str(&c->env));
-    hfsbi_hf_fill_env(s, &env);
+    hfsbi_hf_fill_env(guest, &env);
     for (at = 0; at < env.len; at += strlen(env.ptr + at) + 1) n++;
     if (env.status == HFSB_OK)
         list = (const char **)hfsbi_array(&like->alloc, n + 1, sizeof *list);
@@ -18396,8 +23718,8 @@ static hfsb_status hfsbi_hf_open_tools(hfsbi_hf_sandbox      *s,
         for (at = 0; at < env.len; at += strlen(env.ptr + at) + 1)
             list[i++] = env.ptr + at;
         list[i] = NULL;
-        (void)snprintf(who, sizeof who, "hf/%s", s->id);
-        o.work_dir = o.root = hfsb_buf_str(&s->home);
+        (void)snprintf(who, sizeof who, "hf/%s", guest->id);
+        o.work_dir = o.root = hfsb_buf_str(&guest->dir);
         o.env = list;
         o.confine = c->confine;
         o.grace_ms = like->limits.grace_ms;
@@ -18407,119 +23729,48 @@ static hfsb_status hfsbi_hf_open_tools(hfsbi_hf_sandbox      *s,
         o.journal = like->journal;
         o.who = who;
         o.alloc = like->alloc;
-        st = hfsbi_tools_open_in(like->group, NULL, &o, &s->place.tools, err);
+        st = hfsbi_tools_open_in(like->group, NULL, &o, &guest->tools, err);
     }
     hfsbi_array_free(&like->alloc, (void *)list, n + 1, sizeof *list);
     hfsb_buf_free(&env);
     return st == HFSB_NOMEM ? hfsbi_fail_status(err, st, "A sandbox") : st;
 }
 
-/* Makes a sandbox; NULL without memory or random numbers. */
-static hfsbi_hf_sandbox *hfsbi_hf_sandbox_new(hfsbi_hf_host *host) {
-    hfsb_alloc       *alloc = &host->hf->base.alloc;
-    hfsbi_hf_sandbox *s = (hfsbi_hf_sandbox *)hfsbi_array(alloc, 1, sizeof *s);
-    if (!s) return NULL;
-    memset(s, 0, sizeof *s);
-    s->host = host;
-    s->home.alloc = *alloc;
-    s->place.rooted = true;
-    s->place.used = hfsb_clock_ms();
-    s->created = hfsbi_time_ns() / 1000000;
-    hfsb_buf_append(&s->home, hfsb_buf_str(&host->homes));
-    if (hfsbi_random_hex(s->id, HFSBI_HF_ID) &&
-        hfsbi_random_hex(s->token, HFSBI_HF_TOKEN) &&
-        hfsb_buf_printf(&s->home, "/%s", s->id) == HFSB_OK) {
-        hfsbi_hf_digest(hfsb_cstr(s->token), s->digest);
-        return s;
-    }
-    hfsbi_hf_sandbox_free(s);
-    return NULL;
-}
-
-/* Makes the homes; in a thread. */
-static void hfsbi_hf_create_run(void *user) {
-    static const char *const folders[] = {"", "/.tmp", "/.sbx", "/.sbx/proxy",
-                                          NULL};
-    hfsbi_hf_create         *c = (hfsbi_hf_create *)user;
-    hfsbi_hf_sandbox        *s;
-    size_t                   i;
-    hfsb_status              st = HFSB_OK;
-    for (s = c->made; s && st == HFSB_OK; s = s->next) {
-        size_t len = s->home.len;
-        for (i = 0; folders[i] && st == HFSB_OK; i++) {
-            st = hfsb_buf_append(&s->home, hfsb_cstr(folders[i]));
-            if (st == HFSB_OK)
-                st = hfsbi_path_make_folder(NULL, hfsb_buf_str(&s->home), 0700,
-                                            HFSBI_MAKE_PARENTS, NULL, &c->err);
-            else (void)hfsbi_fail_status(&c->err, st, "A sandbox");
-            hfsb_buf_truncate(&s->home, len);
-        }
-    }
-}
-
-/* Removes the homes of a failed request; in a thread. */
-static void hfsbi_hf_create_undo(void *user) {
-    const hfsbi_hf_sandbox *s = ((hfsbi_hf_create *)user)->made;
-    for (; s; s = s->next) hfsbi_hf_remove_home(&s->home);
-}
-
 static void hfsbi_hf_create_free(hfsbi_hf_create *c) {
-    hfsb_alloc        alloc = c->host->hf->base.alloc;
-    hfsbi_hf_sandbox *s;
-    while ((s = c->made) != NULL) {
-        c->made = s->next;
-        c->host->count--;
-        if (s->place.tools) hfsbi_tools_free(s->place.tools);
-        hfsbi_hf_sandbox_free(s);
-    }
+    hfsb_alloc alloc = c->env.alloc;
     hfsb_buf_free(&c->env);
     hfsbi_array_free(&alloc, c, 1, sizeof *c);
 }
 
-static void hfsbi_hf_create_undone(void *user, hfsb_request *request) {
-    (void)request;
-    hfsbi_hf_create_free((hfsbi_hf_create *)user);
-}
-
-HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build *b, const hfsbi_hf_sandbox *s) {
-    hfsbi_build_str(b, "id", hfsb_cstr(s->id));
-    hfsbi_build_int(b, "uid", (long long)geteuid());
-    hfsbi_build_str(b, "home", hfsb_buf_str(&s->home));
+HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build *b, const hfsbi_guest *guest) {
+    hfsbi_build_str(b, "id", hfsb_cstr(guest->id));
+    hfsbi_build_int(b, "uid",
+                    guest->uid ? (long long)guest->uid : (long long)geteuid());
+    hfsbi_build_str(b, "home", hfsb_buf_str(&guest->dir));
     hfsbi_build_str(b, "confinement",
                     hfsb_cstr(hfsb_confine_level_name(
-                        hfsb_confine_level_of(s->place.tools->confine))));
+                        hfsb_confine_level_of(guest->tools->confine))));
 }
 
-/* The homes exist: the sandboxes become known. If one fails, or the client,
-   who alone knows of them, is gone, there are none. */
-static void hfsbi_hf_create_done(void *user, hfsb_request *request) {
-    hfsbi_hf_create   *c = (hfsbi_hf_create *)user;
-    hfsbi_hf_sandbox **link = &c->host->list, *s;
-    hfsb_status        st = c->err.code;
+static void hfsbi_hf_create_done(hfsbi_order *order, hfsb_request *request) {
+    hfsbi_hf_create   *c = (hfsbi_hf_create *)(void *)order;
+    const hfsbi_guest *g = order->first;
     hfsbi_build        b;
-    for (s = c->made; s && st == HFSB_OK; s = s->next)
-        st = hfsbi_hf_open_tools(s, c, &c->err);
-    if (st != HFSB_OK || hfsbi_request_is_gone(request)) {
-        hfsb_reply_error(request, st == HFSB_NOMEM ? 503 : 500, "%s",
-                         c->err.msg);
-        hfsbi_request_work(request, false, hfsbi_hf_create_undo,
-                           hfsbi_hf_create_undone, c);
+    if (order->st != HFSB_OK) {
+        hfsb_reply_error(request, order->st == HFSB_NOMEM ? 503 : 500, "%s",
+                         order->err.msg);
+        hfsbi_hf_create_free(c);
         return;
     }
-    hfsbi_build_init(&b, &c->host->hf->base.alloc);
+    hfsbi_build_init(&b, &c->env.alloc);
     hfsbi_build_object(&b, NULL);
     hfsbi_build_array(&b, "sandboxes");
-    while (*link) link = &(*link)->next;
-    *link = c->made;
-    for (s = c->made; s; s = s->next) {
-        s->life = HFSBI_HF_LIVE;
-        s->place.used = hfsb_clock_ms();
+    for (; g; g = g->peer) {
         hfsbi_build_object(&b, NULL);
-        hfsbi_hf_put_sandbox(&b, s);
-        hfsbi_build_str(&b, "token", hfsb_cstr(s->token));
+        hfsbi_hf_put_sandbox(&b, g);
+        hfsbi_build_str(&b, "token", hfsb_buf_str(&g->token));
         hfsbi_build_end(&b);
     }
-    c->made = NULL;
     hfsbi_build_end(&b);
     hfsbi_build_int(&b, "rejected", (long long)c->rejected);
     hfsbi_build_end(&b);
@@ -18547,9 +23798,12 @@ static bool hfsbi_hf_take_int(hfsb_request *request, const hfsb_json_value *o,
    False after an error reply. */
 static bool hfsbi_hf_create_read(hfsbi_hf_create *c, hfsb_request *request,
                                  const hfsb_json_value *o) {
-    hfsbi_hf_host     *host = c->host;
-    hfsbi_hf_sandbox **link = &c->made;
-    long long          count = 1, idle = 0, procs = 0, megabytes = 0;
+    hfsbi_host *host = c->order.host;
+    long long   count = 1, idle = 0, procs = 0, megabytes = 0;
+    if (host->uids.on) { /* else they would count for all sandboxes */
+        procs = HFSBI_HF_PROCESSES;
+        megabytes = HFSBI_HF_MEGABYTES;
+    }
     if (!hfsbi_hf_take_int(request, o, "count", 1000000, &count) ||
         !hfsbi_hf_take_int(request, o, "idle_timeout_secs", 100000000,
                            &idle) ||
@@ -18559,16 +23813,13 @@ static bool hfsbi_hf_create_read(hfsbi_hf_create *c, hfsb_request *request,
         return false;
     c->confine.max_processes = (unsigned long long)procs;
     c->confine.max_memory = (unsigned long long)megabytes << 20;
-    for (; count > 0 && host->count < host->capacity; count--) {
-        *link = hfsbi_hf_sandbox_new(host);
-        if (!*link) break;
-        host->count++;
-        (*link)->idle_ms = idle * 1000;
-        link = &(*link)->next;
+    for (; count > 0 && host->count < host->max; count--) {
+        hfsbi_guest *guest = hfsbi_order_add(&c->order);
+        if (!guest) break;
+        guest->idle_ms = idle * 1000;
     }
     c->rejected = (size_t)count;
-    if ((count == 0 || host->count >= host->capacity) &&
-        c->env.status == HFSB_OK)
+    if ((count == 0 || host->count >= host->max) && c->env.status == HFSB_OK)
         return true;
     hfsb_reply_error(request, 503, "Out of memory.");
     return false;
@@ -18583,14 +23834,16 @@ HFSBI_FN void hfsbi_hf_sandboxes_post(void *user, hfsb_request *request) {
     c = (hfsbi_hf_create *)hfsbi_array(&hf->base.alloc, 1, sizeof *c);
     if (c) {
         memset(c, 0, sizeof *c);
-        c->host = hf->host;
+        c->order.host = &hf->host->host;
+        c->order.done = hfsbi_hf_create_done;
         c->confine = hf->host->confine;
         c->env.alloc = hf->base.alloc;
         ok = hfsbi_hf_create_read(c, request, doc.root);
-        if (ok)
-            hfsbi_request_work(request, false, hfsbi_hf_create_run,
-                               hfsbi_hf_create_done, c);
-        else hfsbi_hf_create_free(c);
+        if (ok) hfsbi_order_start(&c->order, request);
+        else {
+            hfsbi_order_drop(&c->order);
+            hfsbi_hf_create_free(c);
+        }
     } else {
         hfsb_reply_error(request, 503, "Out of memory.");
     }
@@ -18602,14 +23855,11 @@ HFSBI_FN void hfsbi_hf_sandboxes_post(void *user, hfsb_request *request) {
 
    What huggingface_hub.Sandbox and its kin call. The routes of commands are in
    hf_exec.c, those of files in hf_files.c; here are the tokens, the errors,
-   the arguments of commands, the proxy to a port, and the clock of a server
-   that nobody uses.
+   the arguments of commands, and the proxy to a port.
 
    A request works in a place: the tools of the dialect, or in host mode those
    of one sandbox (hf_host.c), for which the same routes exist beneath its id.
-   Whoever answers later, or works in a thread, is a user of the place. */
-enum { HFSBI_HF_LOOK_MS = 5000 }; /* between looks for an idle server */
-
+   A request that is answered later, or works in a thread, holds the place. */
 HFSBI_FN bool hfsbi_hf_number(hfsb_str s, unsigned long long max,
                               long long *out) {
     unsigned long long n = 0;
@@ -18620,26 +23870,15 @@ HFSBI_FN bool hfsbi_hf_number(hfsb_str s, unsigned long long max,
 
 /* ---- places ---- */
 
-HFSBI_FN void hfsbi_hf_place_hold(hfsbi_hf_place *place) {
-    place->users++;
-    place->used = hfsb_clock_ms();
-}
-
-HFSBI_FN void hfsbi_hf_place_release(hfsbi_hf_place *place) {
-    HFSB_ASSERT(place->users > 0);
-    place->users--;
-    place->used = hfsb_clock_ms();
-    if (place->users == 0 && place->unused) place->unused(place);
-}
-
 HFSBI_FN hfsbi_hf_place *hfsbi_hf_place_of(hfsbi_hf     *hf,
                                            hfsb_request *request) {
-    hfsbi_hf_place *place = &hf->own;
+    hfsbi_guest *guest = &hf->own.guest;
     if (hf->host)
-        place = hfsbi_hf_host_find(hf->host, hfsb_request_part(request, 0));
-    if (place) hfsbi_hf_place_hold(place);
+        guest =
+            hfsbi_host_find(&hf->host->host, hfsb_request_part(request, 0));
+    if (guest) hfsbi_guest_hold(guest);
     else hfsb_reply_error(request, 404, "no such sandbox");
-    return place;
+    return (hfsbi_hf_place *)(void *)guest;
 }
 
 HFSBI_FN hfsb_str hfsbi_hf_part(const hfsbi_hf *hf, hfsb_request *request) {
@@ -18713,6 +23952,10 @@ static bool hfsbi_hf_read_cmd(hfsb_request *request, const hfsb_json_value *o,
         hfsb_buf_append(&spec->raw.argv, arg);
         hfsb_buf_append_byte(&spec->raw.argv, '\0');
     }
+    if (spec->raw.argv.status != HFSB_OK) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return false;
+    }
     return spec->raw.argv.ptr[0] ||
            hfsbi_hf_refuse(request, "failed to spawn '': no such program");
 }
@@ -18745,15 +23988,13 @@ HFSBI_FN bool hfsbi_hf_read_spec(hfsb_request          *request,
 
 /* ---- the proxy ---- */
 
-/* Bytes of the path up to the end of the port. */
-static size_t hfsbi_hf_proxy_prefix(const hfsbi_hf *hf, hfsb_str path) {
-    size_t at = 0, slashes = hf->host ? 6 : 4;
-    while (at < path.len && (path.ptr[at] != '/' || --slashes)) at++;
-    return at;
+static void hfsbi_hf_proxy_done(void *user) {
+    hfsbi_guest_release(&((hfsbi_hf_place *)user)->guest);
 }
 
-static void hfsbi_hf_proxy_done(void *user) {
-    hfsbi_hf_place_release((hfsbi_hf_place *)user);
+/* A sandbox of a host has no ports but sockets in its home. */
+static int hfsbi_hf_proxy_dial(void *user, unsigned port) {
+    return hfsbi_hf_host_connect((hfsbi_hf_place *)user, port);
 }
 
 static void hfsbi_hf_proxy(void *user, hfsb_request *request) {
@@ -18765,21 +24006,13 @@ static void hfsbi_hf_proxy(void *user, hfsb_request *request) {
     if (!place) return;
     if (!hfsbi_hf_number(hfsbi_hf_part(hf, request), 65535, &port) || !port) {
         hfsb_reply_error(request, 404, "invalid port");
-        hfsbi_hf_place_release(place);
+        hfsbi_guest_release(&place->guest);
         return;
     }
     opts.port = (unsigned)port;
-    if (hf->host) {
-        opts.fd = hfsbi_hf_host_connect(place, opts.port);
-        if (opts.fd < 0) {
-            hfsb_reply_error(request, 502, "nothing listens on port %u: %s",
-                             opts.port, hfsbi_os_text(errno));
-            hfsbi_hf_place_release(place);
-            return;
-        }
-        opts.port = 0;
-    }
-    opts.prefix = hfsbi_hf_proxy_prefix(hf, hfsb_request_head(request)->path);
+    opts.dial = hf->host ? hfsbi_hf_proxy_dial : NULL;
+    opts.prefix =
+        hfsbi_relay_prefix(hfsb_request_head(request)->path, hf->host ? 5 : 3);
     opts.hide = hide;
     opts.done = hfsbi_hf_proxy_done;
     opts.user = place;
@@ -18792,6 +24025,10 @@ static void hfsbi_hf_proxy(void *user, hfsb_request *request) {
 static void hfsbi_hf_health(void *user, hfsb_request *request) {
     hfsbi_hf   *hf = (hfsbi_hf *)user;
     hfsbi_build b;
+    if (hfsbi_server_is_stopping(hf->base.server)) {
+        hfsb_reply_error(request, 503, "The server is stopping.");
+        return;
+    }
     hfsbi_build_init(&b, &hf->base.alloc);
     hfsbi_build_object(&b, NULL);
     hfsbi_build_str(&b, "status", HFSB_LIT("ok"));
@@ -18800,10 +24037,11 @@ static void hfsbi_hf_health(void *user, hfsb_request *request) {
         hfsbi_build_str(&b, "version", HFSB_LIT("hfsb " HFSB_VERSION));
         hfsbi_build_int(&b, "uptime_ms", hfsb_clock_ms() - hf->began);
         hfsbi_build_int(&b, "sandboxes",
-                        hf->host ? (long long)hfsbi_hf_host_count(hf->host)
+                        hf->host ? (long long)hfsbi_host_live(&hf->host->host)
                                  : 0);
         hfsbi_build_str(&b, "mode",
                         hf->host ? HFSB_LIT("host") : HFSB_LIT("dedicated"));
+        if (hf->host) hfsbi_build_bool(&b, "uids", hf->host->host.uids.on);
         hfsbi_build_bool(&b, "auth", !hfsbi_server_is_open(hf->base.server));
         hfsbi_build_object(&b, "landlock");
         hfsbi_build_int(&b, "abi", hfsbi_landlock_abi());
@@ -18819,18 +24057,22 @@ static void hfsbi_hf_health(void *user, hfsb_request *request) {
 
 static bool hfsbi_hf_trusts(hfsbi_face *face, hfsb_request *request) {
     hfsbi_hf *hf = (hfsbi_hf *)(void *)hfsbi_dialect_of(face);
-    bool      ok = hf->host ? hfsbi_hf_host_trusts(hf, request)
-                            : hfsbi_dialect_trusts(&hf->base, request,
-                                                   "X-Sandbox-Token", NULL);
-    if (ok) hf->own.used = hfsb_clock_ms();
-    return ok;
+    if (hf->host) return hfsbi_hf_host_trusts(hf, request);
+    return hfsbi_dialect_trusts(&hf->base, request, "X-Sandbox-Token", NULL);
 }
 
-/* {"error":...}. A path with another method is no route. */
+/* {"error":...}. A path with another method is no route. Whoever sends a token
+   for a sandbox that does not exist, or no longer, hears that: 404. */
 static void hfsbi_hf_refuse_as(hfsbi_face *face, hfsb_request *request,
                                int status, hfsb_str message) {
+    const hfsbi_hf *hf =
+        (const hfsbi_hf *)(const void *)hfsbi_dialect_of(face);
     hfsb_buf body = HFSB_INIT;
-    body.alloc = hfsbi_dialect_of(face)->alloc;
+    body.alloc = hf->base.alloc;
+    if (status == face->denied && hf->host && hfsbi_hf_host_lacks(hf->host)) {
+        status = 404;
+        message = HFSB_LIT("no such sandbox");
+    }
     if (status == 405) {
         status = 404;
         message = HFSB_LIT("no such route");
@@ -18845,22 +24087,6 @@ static void hfsbi_hf_refuse_as(hfsbi_face *face, hfsb_request *request,
 }
 
 /* ---- the dialect ---- */
-
-/* Stops a server that nobody uses. In host mode only requests for sandboxes
-   and the sandboxes themselves count. */
-static void hfsbi_hf_look(hfsbi_timer *timer) {
-    hfsbi_hf *hf =
-        (hfsbi_hf *)(void *)((char *)timer - offsetof(hfsbi_hf, idle));
-    long long now = hfsb_clock_ms(), wait = HFSBI_HF_LOOK_MS;
-    bool      busy = hf->own.users > 0;
-    if (hf->host) hfsbi_hf_host_look(hf->host, now);
-    if (hf->host && hfsbi_hf_host_count(hf->host)) busy = true;
-    if (busy) hf->own.used = now;
-    if (hf->idle_ms && hf->idle_ms < wait) wait = hf->idle_ms;
-    if (hf->idle_ms && now - hf->own.used >= hf->idle_ms)
-        hfsb_server_stop(hf->base.server);
-    else hfsbi_loop_timer(hf->base.loop, timer, now + wait);
-}
 
 HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
                                   const hfsbi_dialect_route *routes,
@@ -18879,23 +24105,14 @@ HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
     return st;
 }
 
-/* The same proxy for every method. */
 static hfsb_status hfsbi_hf_add_proxy(hfsbi_hf *hf, hfsb_err *err) {
-    static const char *const methods[] = {"GET",     "POST",  "PUT", "DELETE",
-                                          "OPTIONS", "PATCH", NULL};
-    hfsb_status              st = HFSB_OK;
-    size_t                   i;
-    for (i = 0; st == HFSB_OK && methods[i]; i++) {
-        hfsbi_dialect_route list[2];
-        memset(list, 0, sizeof list);
-        list[0].method = methods[i];
-        list[0].path = "/proxy/*/**";
-        list[0].begin = hfsbi_hf_proxy;
-        list[0].body = hfsbi_relay_body;
-        list[0].fn = hfsbi_relay_finish;
-        st = hfsbi_hf_add(hf, list, err);
-    }
-    return st;
+    return hfsbi_relay_add(hf->base.server, &hf->base.face,
+                           hf->host ? "/v1/sandboxes/*"
+                                      "/proxy/*"
+                                      "/**"
+                                    : "/v1/proxy/*"
+                                      "/**",
+                           hfsbi_hf_proxy, hf, err);
 }
 
 static const hfsbi_dialect_route hfsbi_hf_open_routes[] = {
@@ -18905,34 +24122,69 @@ static const hfsbi_dialect_route hfsbi_hf_open_routes[] = {
 static void hfsbi_hf_end(hfsbi_server_part *part) {
     hfsbi_hf *hf = (hfsbi_hf *)(void *)part;
     hfsbi_jobs_end(hf->base.tools, HFSB_LIT(""));
-    if (hf->host) hfsbi_hf_host_end(hf->host);
+    if (hf->host) hfsbi_host_end(&hf->host->host);
 }
 
 static bool hfsbi_hf_busy(hfsbi_server_part *part) {
     hfsbi_hf *hf = (hfsbi_hf *)(void *)part;
     return hfsbi_tools_in_use(hf->base.tools) ||
-           (hf->host && hfsbi_hf_host_busy(hf->host));
+           (hf->host && hfsbi_host_busy(&hf->host->host));
+}
+
+/* A host stops only when it is empty. */
+static bool hfsbi_hf_needs(hfsbi_server_part *part) {
+    hfsbi_hf *hf = (hfsbi_hf *)(void *)part;
+    return hf->host && hf->host->host.count > 0;
+}
+
+/* Checks all settings, also those that do not matter without host mode: a
+   value that is ignored would be believed to be in force. */
+static hfsb_status hfsbi_hf_check_settings(const hfsb_dialect_opts *opts,
+                                           hfsb_err                *err) {
+    static const struct {
+        const char *name, *is;
+        long long   least, most;
+    } list[] = {
+        {"SBX_PORT", "a port from 0 to 65535", 0, 65535},
+        {"SBX_IDLE_TIMEOUT", "a number of seconds", 0, 100000000},
+        {"SBX_CAPACITY", "a number of sandboxes from 1 to 100000", 1, 100000},
+        {"SBX_HOST_MODE", "0 or 1", 0, 1},
+        {"SBX_COMPAT_HOST_TOKEN", "0 or 1", 0, 1},
+        {"SBX_ALLOW_UNCONFINED", "0 or 1", 0, 1},
+        {"HFSB_SANDBOX_UIDS", "0 or 1", 0, 1}};
+    size_t i;
+    for (i = 0; i < sizeof list / sizeof *list; i++) {
+        hfsb_str  value = hfsbi_dialect_setting(opts, list[i].name);
+        long long n;
+        if (value.len &&
+            (!hfsbi_hf_number(value, (unsigned long long)list[i].most, &n) ||
+             n < list[i].least))
+            return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s.", list[i].name,
+                              list[i].is);
+    }
+    return HFSB_OK;
 }
 
 static hfsb_status
 hfsbi_hf_open(hfsbi_dialect *d, const hfsb_dialect_opts *opts, hfsb_err *err) {
     hfsbi_hf   *hf = (hfsbi_hf *)(void *)d;
     hfsb_str    idle = hfsbi_dialect_setting(opts, "SBX_IDLE_TIMEOUT");
-    hfsb_status st = HFSB_OK;
+    hfsb_status st = hfsbi_hf_check_settings(opts, err);
     long long   seconds = 0;
-    d->face.any_host = true;
+    d->face.guard = hfsbi_dialect_guard(d);
+    d->face.trims = true;
     d->face.denied = 403;
     d->face.trusts = hfsbi_hf_trusts;
     d->face.refuse = hfsbi_hf_refuse_as;
     d->part.end = hfsbi_hf_end;
     d->part.busy = hfsbi_hf_busy;
-    hf->own.tools = d->tools;
-    hf->began = hf->own.used = hfsb_clock_ms();
-    hf->idle.fn = hfsbi_hf_look;
-    if (idle.len && (!hfsbi_hf_number(idle, 100000000, &seconds)))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "SBX_IDLE_TIMEOUT must be a number of seconds.");
-    hf->idle_ms = seconds * 1000;
+    d->part.needs = hfsbi_hf_needs;
+    hf->own.guest.state = HFSBI_GUEST_LIVE;
+    hf->own.guest.tools = d->tools;
+    hf->began = hfsb_clock_ms();
+    if (st != HFSB_OK) return st;
+    if (idle.len) (void)hfsbi_hf_number(idle, 100000000, &seconds);
+    hfsbi_server_set_idle(d->server, seconds * 1000);
     if (hfsb_str_equal(hfsbi_dialect_setting(opts, "SBX_HOST_MODE"),
                        HFSB_LIT("1")))
         st = hfsbi_hf_host_open(hf, opts, err);
@@ -18940,16 +24192,13 @@ hfsbi_hf_open(hfsbi_dialect *d, const hfsb_dialect_opts *opts, hfsb_err *err) {
     if (st == HFSB_OK) st = hfsbi_hf_add(hf, hfsbi_hf_commands(), err);
     if (st == HFSB_OK) st = hfsbi_hf_add(hf, hfsbi_hf_files(), err);
     if (st == HFSB_OK) st = hfsbi_hf_add_proxy(hf, err);
-    if (st == HFSB_OK && (hf->idle_ms || hf->host))
-        hfsbi_loop_timer(d->loop, &hf->idle, hf->began + 1);
     return st;
 }
 
 static void hfsbi_hf_close(hfsbi_dialect *d) {
     hfsbi_hf *hf = (hfsbi_hf *)(void *)d;
-    hfsbi_loop_timer_clear(d->loop, &hf->idle);
     hfsbi_hf_place_clear(&hf->own);
-    if (hf->host) hfsbi_hf_host_close(hf->host);
+    if (hf->host) hfsbi_hf_host_close(hf);
 }
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void) {
@@ -18959,7 +24208,7 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void) {
 }
 
 /* ---- src/dialect/e2b.c ---- */
-/* e2b.c - E2B's envd: sandboxes, tokens, errors, and the small REST calls.
+/* e2b.c - E2B's envd: sandboxes, users, tokens, errors, messages.
 
    A client of E2B speaks to a control plane, which makes sandboxes, and to the
    envd of a sandbox. Here both are one server:
@@ -18967,7 +24216,8 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void) {
        POST /v2/sandboxes ...      control plane    e2b_control.c
        /process.Process/...        Connect, JSON    e2b_process.c, e2b_input.c
        /filesystem.Filesystem/...  Connect, JSON    e2b_files.c, e2b_watch.c
-       /health, /init, /files ...  REST             here, e2b_rest.c
+       /health, /init, /files ...  REST             e2b_rest.c,
+                                                    e2b_transfer.c
 
    E2b-Sandbox-Id names the sandbox. As long as the control plane has made
    none, every name is that of the server's own sandbox: so a client with
@@ -18996,9 +24246,9 @@ static void hfsbi_e2b_put_error(hfsb_buf *out, const char *code, int status,
     hfsb_json_writer w;
     hfsb_json_writer_init(&w, out, NULL);
     hfsb_json_put_object(&w);
-    if (code) hfsbi_put_member_str(&w, "code", hfsb_cstr(code));
-    else hfsbi_put_member_int(&w, "code", status);
-    hfsbi_put_member_str(&w, "message", message);
+    if (code) hfsb_json_put_member_str(&w, "code", hfsb_cstr(code));
+    else hfsb_json_put_member_int(&w, "code", status);
+    hfsb_json_put_member_str(&w, "message", message);
     hfsb_json_put_end(&w);
     (void)hfsb_json_writer_finish(&w, NULL);
 }
@@ -19103,7 +24353,7 @@ static const char *hfsbi_e2b_code_of_http(int status) {
 }
 
 /* refuse of the face. A sandbox that does not exist has no token: its clients
-   are told what E2B's proxy tells them. */
+   get the reply of E2B's proxy. */
 static void hfsbi_e2b_refuse(hfsbi_face *face, hfsb_request *request,
                              int status, hfsb_str message) {
     hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)hfsbi_dialect_of(face);
@@ -19127,25 +24377,25 @@ HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_named(hfsbi_e2b          *e2b,
                                             const hfsb_request *request) {
     hfsb_str id =
         hfsb_http_field_find(hfsb_request_head(request), "e2b-sandbox-id");
-    hfsbi_e2b_box *box = e2b->boxes;
-    for (; box; box = box->next)
-        if (!box->dead && hfsb_str_equal(hfsb_cstr(box->id), id)) return box;
-    if (!e2b->controlled || !id.len ||
+    hfsbi_guest *guest = hfsbi_host_find(&e2b->host, id);
+    if (guest) return (hfsbi_e2b_box *)(void *)guest;
+    if (!e2b->host.made || !id.len ||
         hfsb_str_equal(id, HFSB_LIT("debug_sandbox_id")))
         return &e2b->own;
     return NULL;
 }
 
 /* True for the names of the one user. */
-static bool hfsbi_e2b_user_ok(const hfsbi_e2b *e2b, hfsb_str name) {
+static bool hfsbi_e2b_user_ok(const hfsbi_e2b_box *box, hfsb_str name) {
     return !name.len || hfsb_str_equal(name, HFSB_LIT("user")) ||
            hfsb_str_equal(name, HFSB_LIT("root")) ||
-           hfsb_str_equal(name, hfsb_cstr(e2b->user));
+           hfsb_str_equal(name, hfsb_cstr(box->e2b->user)) ||
+           hfsb_str_equal(name, hfsb_buf_str(&box->user));
 }
 
 /* True if "Basic {user:}" names the one user; no field is the same. */
-static bool hfsbi_e2b_basic_ok(const hfsbi_e2b    *e2b,
-                               const hfsb_request *request) {
+static bool hfsbi_e2b_basic_ok(const hfsbi_e2b_box *box,
+                               const hfsb_request  *request) {
     hfsb_str value =
         hfsb_http_field_find(hfsb_request_head(request), "authorization");
     hfsb_buf plain = HFSB_INIT;
@@ -19154,26 +24404,26 @@ static bool hfsbi_e2b_basic_ok(const hfsbi_e2b    *e2b,
     if (value.len < 6 ||
         !hfsb_http_same(hfsb_str_slice(value, 0, 6), HFSB_LIT("basic ")))
         return true;
-    plain.alloc = e2b->dialect.alloc;
+    plain.alloc = box->e2b->dialect.alloc;
     plain.max = 1024;
     value = hfsbi_trim(hfsb_str_slice(value, 6, value.len));
     ok = hfsb_base64_decode(value, &plain, NULL) == HFSB_OK;
     name = hfsb_buf_str(&plain);
     if (hfsb_str_find_byte(name, ':') != HFSB_NPOS)
         name = hfsb_str_slice(name, 0, hfsb_str_find_byte(name, ':'));
-    ok = ok && hfsbi_e2b_user_ok(e2b, name);
+    ok = ok && hfsbi_e2b_user_ok(box, name);
     hfsb_buf_free(&plain);
     return ok;
 }
 
 /* The same for the username of the query. */
-static bool hfsbi_e2b_username_ok(const hfsbi_e2b    *e2b,
-                                  const hfsb_request *request) {
+static bool hfsbi_e2b_username_ok(const hfsbi_e2b_box *box,
+                                  const hfsb_request  *request) {
     hfsb_buf name = HFSB_INIT;
     bool     ok;
-    name.alloc = e2b->dialect.alloc;
+    name.alloc = box->e2b->dialect.alloc;
     (void)hfsb_request_query(request, "username", &name, NULL);
-    ok = hfsbi_e2b_user_ok(e2b, hfsb_buf_str(&name));
+    ok = hfsbi_e2b_user_ok(box, hfsb_buf_str(&name));
     hfsb_buf_free(&name);
     return ok;
 }
@@ -19182,34 +24432,17 @@ HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_open(hfsbi_e2b    *e2b,
                                            hfsb_request *request) {
     hfsbi_e2b_box *box = hfsbi_e2b_box_named(e2b, request);
     if (!box) hfsb_reply_error(request, 502, "The sandbox was not found");
-    else if (hfsbi_e2b_basic_ok(e2b, request) &&
-             hfsbi_e2b_username_ok(e2b, request))
+    else if (hfsbi_e2b_basic_ok(box, request) &&
+             hfsbi_e2b_username_ok(box, request))
         return box;
     else
         hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAUTHENTICATED,
-                       "There is no such user: this sandbox has one, which "
-                       "\"user\", \"root\" and no name mean.");
+                       "Unknown user: this sandbox has one. Use \"user\", "
+                       "\"root\" or no name.");
     return NULL;
 }
 
 /* ---- tokens ---- */
-
-HFSBI_FN bool hfsbi_e2b_set_token(hfsbi_e2b_box *box, hfsb_str token) {
-    hfsb_sha256 sha;
-    hfsb_buf    copy = HFSB_INIT;
-    copy.alloc = box->token.alloc;
-    if (hfsb_buf_append(&copy, token) != HFSB_OK) {
-        hfsb_buf_free(&copy);
-        return false;
-    }
-    if (box->token.len) hfsbi_wipe(box->token.ptr, box->token.len);
-    hfsb_buf_free(&box->token);
-    box->token = copy;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, token);
-    hfsb_sha256_finish(&sha, box->digest);
-    return true;
-}
 
 /* Writes the signature of "path:operation:user:token[:expiration]". */
 static void hfsbi_e2b_sign(const hfsbi_e2b_box *box, const hfsb_buf *query,
@@ -19222,7 +24455,7 @@ static void hfsbi_e2b_sign(const hfsbi_e2b_box *box, const hfsb_buf *query,
     hfsb_sha256_write(&sha, reads ? HFSB_LIT(":read:") : HFSB_LIT(":write:"));
     hfsb_sha256_write(&sha, hfsb_buf_str(&query[1]));
     hfsb_sha256_write(&sha, HFSB_LIT(":"));
-    hfsb_sha256_write(&sha, hfsb_buf_str(&box->token));
+    hfsb_sha256_write(&sha, hfsb_buf_str(&box->guest.token));
     if (query[2].len) {
         hfsb_sha256_write(&sha, HFSB_LIT(":"));
         hfsb_sha256_write(&sha, hfsb_buf_str(&query[2]));
@@ -19242,7 +24475,7 @@ static bool hfsbi_e2b_is_signed(const hfsbi_e2b_box *box,
     static const char *const keys[] = {"path", "username",
                                        "signature_expiration", "signature"};
     hfsb_str                 method = hfsb_request_head(request)->method;
-    bool                     ok = box->token.len > 0;
+    bool                     ok = box->guest.token.len > 0;
     hfsb_buf                 query[4] = {HFSB_INIT};
     char                     want[64];
     unsigned long long       until = 0;
@@ -19273,7 +24506,23 @@ static bool hfsbi_e2b_is_signed(const hfsbi_e2b_box *box,
 /* True when nobody has set a token yet, and the server waits for one. */
 static bool hfsbi_e2b_is_new(const hfsbi_dialect *d,
                              const hfsbi_e2b_box *box) {
-    return !box->token.len && !d->has_token && !hfsbi_server_token(d->server);
+    return !box->guest.token.len && !d->has_token &&
+           !hfsbi_server_token(d->server);
+}
+
+HFSBI_FN bool hfsbi_e2b_may_init(const hfsbi_e2b_box *box,
+                                 const hfsb_request *request, hfsb_str token) {
+    const hfsbi_dialect *d = &box->e2b->dialect;
+    const unsigned char *want = box->guest.token.len ? box->guest.digest
+                                : d->has_token       ? d->token
+                                                     : NULL;
+    unsigned char        digest[HFSB_SHA256_SIZE];
+    if (hfsbi_request_is_trusted(request) || hfsbi_e2b_is_new(d, box))
+        return true;
+    if (!token.len) return false;
+    if (!want) return hfsbi_server_token_is(d->server, token);
+    hfsbi_dialect_digest(token, digest);
+    return memcmp(digest, want, sizeof digest) == 0;
 }
 
 static bool hfsbi_e2b_trusts(hfsbi_face *face, hfsb_request *request) {
@@ -19285,15 +24534,14 @@ static bool hfsbi_e2b_trusts(hfsbi_face *face, hfsb_request *request) {
         hfsb_str_starts(path, HFSB_LIT("/sandboxes")))
         return hfsbi_dialect_trusts(d, request, "x-api-key", NULL);
     if (!box) return false;
-    if (hfsb_str_equal(path, HFSB_LIT("/init")) && hfsbi_e2b_is_new(d, box))
-        return true; /* the first caller sets it */
-    if (!box->token.len)
+    if (!box->guest.token.len)
         return hfsbi_dialect_trusts(d, request, "x-access-token", NULL);
     if (hfsb_str_equal(path, HFSB_LIT("/files")) &&
         !hfsb_http_field_find(hfsb_request_head(request), "x-access-token")
              .ptr)
         return hfsbi_e2b_is_signed(box, request);
-    return hfsbi_request_proves(request, "x-access-token", NULL, box->digest);
+    return hfsbi_request_proves(request, "x-access-token", NULL,
+                                box->guest.digest);
 }
 
 /* ---- reading requests ---- */
@@ -19329,7 +24577,7 @@ HFSBI_FN bool hfsbi_e2b_join(hfsb_str base, hfsb_str path, hfsb_buf *out) {
 
 HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
                              hfsb_buf *out) {
-    const hfsb_root *root = box->tools->place;
+    const hfsb_root *root = box->guest.tools->place;
     hfsb_str         base = hfsb_buf_str(&box->work_dir);
     char             here[PATH_MAX];
     if (!base.len) base = hfsb_root_work_dir(root);
@@ -19350,7 +24598,7 @@ static bool hfsbi_e2b_unwrap(hfsb_request *request, hfsb_str body,
     *message = piece.data;
     if (event == HFSBI_CONNECT_DATA && piece.over && used == body.len)
         return true;
-    if (event == HFSBI_CONNECT_DATA) /* the rest tells why */
+    if (event == HFSBI_CONNECT_DATA) /* the rest says why */
         event =
             hfsbi_connect_next(&reader, hfsb_str_slice(body, used, body.len),
                                true, &piece, &used, &err);
@@ -19460,25 +24708,37 @@ HFSBI_FN void hfsbi_e2b_put_env(hfsb_json_writer *w, const hfsb_buf *list) {
 
 /* ---- the dialect ---- */
 
-static void hfsbi_e2b_box_end(hfsbi_e2b_box *box) {
-    hfsbi_e2b_end_watchers(box);
-    hfsbi_jobs_end(box->tools, HFSB_LIT(""));
-}
-
 static void hfsbi_e2b_end_part(hfsbi_server_part *part) {
-    hfsbi_e2b     *e2b = (hfsbi_e2b *)(void *)part;
-    hfsbi_e2b_box *box = e2b->boxes;
-    hfsbi_e2b_box_end(&e2b->own);
-    for (; box; box = box->next) hfsbi_e2b_box_end(box);
+    hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)part;
+    hfsbi_e2b_end_watchers(&e2b->own);
+    hfsbi_jobs_end(e2b->own.guest.tools, HFSB_LIT(""));
+    hfsbi_host_end(&e2b->host);
 }
 
 static bool hfsbi_e2b_busy(hfsbi_server_part *part) {
-    hfsbi_e2b     *e2b = (hfsbi_e2b *)(void *)part;
-    hfsbi_e2b_box *box = e2b->boxes;
-    if (hfsbi_tools_in_use(e2b->own.tools)) return true;
-    for (; box; box = box->next)
-        if (box->lease.removing || hfsbi_tools_in_use(box->tools)) return true;
-    return false;
+    hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)part;
+    return hfsbi_tools_in_use(e2b->own.guest.tools) ||
+           hfsbi_host_busy(&e2b->host);
+}
+
+/* Sandboxes of the control plane end by themselves. */
+static bool hfsbi_e2b_needs(hfsbi_server_part *part) {
+    return ((hfsbi_e2b *)(void *)part)->host.count > 0;
+}
+
+HFSBI_FN void hfsbi_e2b_box_init(hfsbi_e2b_box *box, hfsbi_e2b *e2b) {
+    const hfsb_alloc *alloc = &e2b->dialect.alloc;
+    box->e2b = e2b;
+    box->env.alloc = box->work_dir.alloc = box->user.alloc = *alloc;
+    box->template_id.alloc = box->metadata.alloc = *alloc;
+}
+
+HFSBI_FN void hfsbi_e2b_box_free(hfsbi_e2b_box *box) {
+    hfsb_buf_free(&box->env);
+    hfsb_buf_free(&box->work_dir);
+    hfsb_buf_free(&box->user);
+    hfsb_buf_free(&box->template_id);
+    hfsb_buf_free(&box->metadata);
 }
 
 /* Finds the name of our user, or writes its number. */
@@ -19491,7 +24751,7 @@ static void hfsbi_e2b_find_user(hfsbi_e2b *e2b) {
     (void)snprintf(e2b->user, sizeof e2b->user, "%lu", uid);
     if (hfsb_file_read(NULL, HFSB_LIT("/etc/passwd"), 1 << 20, &all, NULL,
                        NULL) != HFSB_OK)
-        return;
+        hfsb_buf_truncate(&all, 0);
     rest = hfsb_buf_str(&all);
     while (hfsbi_list_next(&rest, '\n', &line)) {
         if (!hfsbi_list_next(&line, ':', &name) ||
@@ -19512,18 +24772,22 @@ static hfsb_status hfsbi_e2b_open(hfsbi_dialect           *d,
                                   hfsb_err                *err) {
     hfsbi_e2b  *e2b = (hfsbi_e2b *)(void *)d;
     hfsb_status st;
-    e2b->own.e2b = e2b;
-    e2b->own.tools = d->tools;
-    e2b->own.token.alloc = e2b->own.env.alloc = d->alloc;
-    e2b->own.work_dir.alloc = d->alloc;
+    hfsbi_e2b_box_init(&e2b->own, e2b);
+    e2b->own.guest.state = HFSBI_GUEST_LIVE;
+    e2b->own.guest.tools = d->tools;
+    e2b->own.guest.token.alloc = d->alloc;
     d->part.end = hfsbi_e2b_end_part;
     d->part.busy = hfsbi_e2b_busy;
+    d->part.needs = hfsbi_e2b_needs;
     d->face.trusts = hfsbi_e2b_trusts;
     d->face.refuse = hfsbi_e2b_refuse;
     hfsbi_e2b_find_user(e2b);
-    if (opts->token.len && !hfsbi_e2b_set_token(&e2b->own, opts->token))
+    if (opts->token.len &&
+        !hfsbi_guest_set_token(&e2b->own.guest, opts->token))
         return hfsbi_fail_status(err, HFSB_NOMEM, "Adding e2b");
-    st = hfsbi_e2b_add_rest(e2b, err);
+    st = hfsbi_e2b_open_host(e2b, opts, err);
+    if (st == HFSB_OK) st = hfsbi_e2b_add_rest(e2b, err);
+    if (st == HFSB_OK) st = hfsbi_e2b_add_transfer(e2b, err);
     if (st == HFSB_OK) st = hfsbi_e2b_add_process(e2b, err);
     if (st == HFSB_OK) st = hfsbi_e2b_add_input(e2b, err);
     if (st == HFSB_OK) st = hfsbi_e2b_add_files(e2b, err);
@@ -19533,13 +24797,13 @@ static hfsb_status hfsbi_e2b_open(hfsbi_dialect           *d,
 }
 
 static void hfsbi_e2b_close(hfsbi_dialect *d) {
-    hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)d;
-    while (e2b->boxes) hfsbi_e2b_box_free(e2b->boxes);
-    if (e2b->own.tools) hfsbi_e2b_end_watchers(&e2b->own);
-    if (e2b->own.token.len) hfsbi_wipe(e2b->own.token.ptr, e2b->own.token.len);
-    hfsb_buf_free(&e2b->own.token);
-    hfsb_buf_free(&e2b->own.env);
-    hfsb_buf_free(&e2b->own.work_dir);
+    hfsbi_e2b   *e2b = (hfsbi_e2b *)(void *)d;
+    hfsbi_guest *own = &e2b->own.guest;
+    hfsbi_host_close(&e2b->host);
+    if (own->tools) hfsbi_e2b_end_watchers(&e2b->own);
+    if (own->token.len) hfsbi_wipe(own->token.ptr, own->token.len);
+    hfsb_buf_free(&own->token);
+    hfsbi_e2b_box_free(&e2b->own);
 }
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_e2b(void) {
@@ -19553,15 +24817,18 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_e2b(void) {
 
        GET  /health          204 while the sandbox lives
        GET  /metrics, /envs  figures of the machine; variables of the sandbox
-       POST /init            sets token, variables and work directory, late:
-                             the first caller sets the token, later ones need it
-       GET  /files           a file, by fetch.c
-       POST /files           a body, or the parts of one, by upload.c
-       POST /files/compose   joins files, in a pool thread */
+       POST /init            sets token, variables, work directory and the name
+                             of the user, late: the first caller sets the
+                             token, later ones need it; of two that were
+                             delayed the one with the newer timestamp counts
+
+   The calls of files are in e2b_transfer.c. */
 /* ---- health, variables, init ---- */
 
 static void hfsbi_e2b_health(void *user, hfsb_request *request) {
-    if (hfsbi_e2b_box_named((hfsbi_e2b *)user, request))
+    if (hfsbi_server_is_stopping(hfsb_request_server(request)))
+        hfsb_reply_error(request, 503, "The server is stopping.");
+    else if (hfsbi_e2b_box_named((hfsbi_e2b *)user, request))
         hfsb_reply(request, 204, "", HFSB_LIT(""));
     else hfsb_reply_error(request, 502, "The sandbox was not found");
 }
@@ -19582,34 +24849,79 @@ static void hfsbi_e2b_envs(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
+/* The text of a member of the message; "" without one. */
+static hfsb_str hfsbi_e2b_init_text(const hfsb_json_value *message,
+                                    const char *name, const char *other) {
+    return hfsb_json_str(hfsbi_e2b_get(message, name, other), HFSB_LIT(""));
+}
+
+/* Gives *to what *from has. */
+static void hfsbi_e2b_init_set(hfsb_buf *to, hfsb_buf *from) {
+    hfsb_buf old = *to;
+    *to = *from;
+    *from = old;
+}
+
 /* Applies the message of /init, all of it or nothing. */
 static hfsb_status hfsbi_e2b_init_apply(hfsbi_e2b_box         *box,
                                         const hfsb_json_value *message,
                                         hfsb_err              *err) {
-    hfsb_str token = hfsb_json_str(
-        hfsbi_e2b_get(message, "accessToken", "access_token"), HFSB_LIT(""));
-    hfsb_str work = hfsb_json_str(
-        hfsbi_e2b_get(message, "defaultWorkdir", "default_workdir"),
-        HFSB_LIT(""));
-    hfsb_buf    env = HFSB_INIT, dir = HFSB_INIT;
+    hfsb_str token =
+        hfsbi_e2b_init_text(message, "accessToken", "access_token");
+    hfsb_str work =
+        hfsbi_e2b_init_text(message, "defaultWorkdir", "default_workdir");
+    hfsb_str user =
+        hfsbi_e2b_init_text(message, "defaultUser", "default_user");
+    hfsb_buf    env = HFSB_INIT, dir = HFSB_INIT, name = HFSB_INIT;
     hfsb_status st;
-    env.alloc = dir.alloc = box->env.alloc;
+    env.alloc = dir.alloc = name.alloc = box->env.alloc;
     hfsb_buf_append(&env, hfsb_buf_str(&box->env));
+    hfsb_buf_append(&name, user.len ? user : hfsb_buf_str(&box->user));
     st = hfsbi_e2b_set_env(&env, hfsbi_e2b_get(message, "envVars", "env_vars"),
                            err);
-    if (st == HFSB_OK && (!hfsbi_e2b_path(box, work, &dir) ||
-                          (token.len && !hfsbi_e2b_set_token(box, token))))
+    if (st == HFSB_OK &&
+        (name.status != HFSB_OK || !hfsbi_e2b_path(box, work, &dir) ||
+         (token.len && !hfsbi_guest_set_token(&box->guest, token))))
         st = hfsbi_fail_status(err, HFSB_NOMEM, "Init");
     if (st == HFSB_OK) {
-        hfsb_buf_free(&box->env);
-        hfsb_buf_free(&box->work_dir);
-        box->env = env;
-        box->work_dir = dir;
-        return HFSB_OK;
+        hfsbi_e2b_init_set(&box->env, &env);
+        hfsbi_e2b_init_set(&box->work_dir, &dir);
+        hfsbi_e2b_init_set(&box->user, &name);
     }
     hfsb_buf_free(&env);
     hfsb_buf_free(&dir);
+    hfsb_buf_free(&name);
     return st;
+}
+
+/* Applies it unless one with a later timestamp, or the same, has come. */
+static hfsb_status hfsbi_e2b_init_once(hfsbi_e2b_box         *box,
+                                       const hfsb_json_value *message,
+                                       hfsb_err              *err) {
+    hfsb_str    text = hfsbi_e2b_init_text(message, "timestamp", "timestamp");
+    double      at = 0;
+    hfsb_status st;
+    if (text.len && !hfsbi_date_parse(text, &at))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "timestamp must be a date such as "
+                          "2026-01-31T23:59:59.123Z.");
+    if (text.len && at <= box->set_at) return HFSB_OK;
+    st = hfsbi_e2b_init_apply(box, message, err);
+    if (st == HFSB_OK && text.len) box->set_at = at;
+    return st;
+}
+
+/* The message of /init, which no web page may send. E2B's own caller declares
+   no type. False when it was refused. */
+static bool hfsbi_e2b_init_read(hfsb_request *request, hfsb_json_doc *doc) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    if (!hfsbi_request_is_direct(request)) return false;
+    if (!hfsb_request_body(request).len) return true;
+    if (!hfsb_http_field_count(head, "Content-Type") ||
+        hfsbi_request_is_json(request))
+        return hfsbi_dialect_parse(request, doc);
+    hfsb_reply_error(request, 415, "Content-Type must be application/json.");
+    return false;
 }
 
 static void hfsbi_e2b_init(void *user, hfsb_request *request) {
@@ -19617,110 +24929,60 @@ static void hfsbi_e2b_init(void *user, hfsb_request *request) {
     hfsb_json_doc  doc = HFSB_INIT;
     hfsb_err       err = HFSB_INIT;
     hfsb_status    st = HFSB_OK;
-    if (!box) return;
-    if (hfsb_request_body(request).len) {
-        if (!hfsbi_dialect_parse(request, &doc)) return;
-        st = hfsbi_e2b_init_apply(box, doc.root, &err);
+    if (!box || !hfsbi_e2b_init_read(request, &doc)) return;
+    if (!hfsbi_e2b_may_init(
+            box, request,
+            hfsbi_e2b_init_text(doc.root, "accessToken", "access_token")))
+        hfsb_reply_error(request, 401,
+                         "The sandbox has a token already: send it.");
+    else {
+        st = hfsbi_e2b_init_once(box, doc.root, &err);
+        if (st == HFSB_OK) hfsb_reply(request, 204, "", HFSB_LIT(""));
+        else
+            hfsb_reply_error(request, hfsbi_connect_status(hfsbi_e2b_code(st)),
+                             "%s", err.msg);
     }
     hfsb_json_free(&doc);
-    if (st == HFSB_OK) hfsb_reply(request, 204, "", HFSB_LIT(""));
-    else
-        hfsb_reply_error(request, hfsbi_connect_status(hfsbi_e2b_code(st)),
-                         "%s", err.msg);
 }
 
 /* ---- metrics ---- */
 
-/* What /proc tells; in a thread that is not walled. */
 typedef struct hfsbi_e2b_figures {
-    hfsbi_e2b_box     *box;
-    hfsb_buf           dir;
-    unsigned long long cpu_all, cpu_idle;              /* ticks */
-    unsigned long long mem_total, mem_free, mem_cache; /* bytes */
-    unsigned long long disk_total, disk_used;
+    hfsbi_e2b_box *box;
+    hfsb_buf       dir;
+    hfsbi_figures  now;
 } hfsbi_e2b_figures;
-
-/* The number after a key of a text, such as "MemTotal:". */
-static unsigned long long hfsbi_e2b_number(hfsb_str text, const char *key) {
-    size_t             at = hfsb_str_find(text, hfsb_cstr(key));
-    unsigned long long n = 0;
-    if (at == HFSB_NPOS) return 0;
-    text = hfsbi_trim(hfsb_str_slice(text, at + strlen(key), text.len));
-    (void)hfsbi_read_decimal(text, ~0ull >> 12, &n);
-    return n;
-}
-
-static void hfsbi_e2b_read_cpu(hfsbi_e2b_figures *f, hfsb_str text) {
-    unsigned long long n;
-    size_t             digits, i;
-    if (!hfsb_str_starts(text, HFSB_LIT("cpu "))) return;
-    text = hfsb_str_slice(text, 4, text.len);
-    for (i = 0; i < 8; i++) { /* user nice system idle iowait irq ... */
-        while (text.len && text.ptr[0] == ' ')
-            text = hfsb_str_slice(text, 1, text.len);
-        digits = hfsbi_read_decimal(text, ~0ull >> 8, &n);
-        if (!digits) return;
-        f->cpu_all += n;
-        if (i == 3 || i == 4) f->cpu_idle += n;
-        text = hfsb_str_slice(text, digits, text.len);
-    }
-}
 
 static void hfsbi_e2b_figures_run(void *user) {
     hfsbi_e2b_figures *f = (hfsbi_e2b_figures *)user;
-    hfsb_buf           text = HFSB_INIT;
-    hfsb_str           all;
-#ifdef __linux__
-    struct statfs fs;
-    int           dir = -1;
-    if (f->dir.ptr)
-        dir = hfsbi_openat(AT_FDCWD, f->dir.ptr, O_RDONLY | O_DIRECTORY, 0);
-    if (dir >= 0 && fstatfs(dir, &fs) == 0) {
-        unsigned long long block = (unsigned long long)fs.f_bsize;
-        f->disk_total = (unsigned long long)fs.f_blocks * block;
-        f->disk_used = (unsigned long long)(fs.f_blocks - fs.f_bfree) * block;
-    }
-    hfsbi_close(&dir);
-#endif
-    text.alloc = f->dir.alloc;
-    (void)hfsb_file_read(NULL, HFSB_LIT("/proc/meminfo"), 65536, &text, NULL,
-                         NULL);
-    all = hfsb_buf_str(&text);
-    f->mem_total = hfsbi_e2b_number(all, "MemTotal:") * 1024;
-    f->mem_free = hfsbi_e2b_number(all, "MemAvailable:") * 1024;
-    f->mem_cache = hfsbi_e2b_number(all, "\nCached:") * 1024;
-    hfsb_buf_truncate(&text, 0);
-    (void)hfsb_file_read(NULL, HFSB_LIT("/proc/stat"), 1 << 20, &text, NULL,
-                         NULL);
-    hfsbi_e2b_read_cpu(f, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
+    hfsbi_figures_read(&f->now, f->dir.ptr, &f->dir.alloc);
 }
 
 static void hfsbi_e2b_figures_done(void *user, hfsb_request *request) {
     hfsbi_e2b_figures *f = (hfsbi_e2b_figures *)user;
     hfsbi_e2b         *e2b = f->box->e2b;
     hfsb_alloc         alloc = f->dir.alloc;
-    unsigned long long all = f->cpu_all - e2b->cpu_all;
-    unsigned long long idle = f->cpu_idle - e2b->cpu_idle;
-    unsigned long long used = f->mem_total - f->mem_free;
+    unsigned long long all = f->now.cpu_all - e2b->cpu_all;
+    unsigned long long idle = f->now.cpu_idle - e2b->cpu_idle;
+    unsigned long long used = f->now.mem_total - f->now.mem_free;
     char               text[512];
     long               cpus = sysconf(_SC_NPROCESSORS_ONLN);
     double             busy =
         all ? 100.0 * (double)(all - (idle < all ? idle : all)) / (double)all
                         : 0.0;
-    e2b->cpu_all = f->cpu_all; /* the next one is about the time since then */
-    e2b->cpu_idle = f->cpu_idle;
+    e2b->cpu_all = f->now.cpu_all; /* the next one is about the time since then */
+    e2b->cpu_idle = f->now.cpu_idle;
     (void)snprintf(text, sizeof text,
                    "{\"ts\":%lld,\"cpu_count\":%ld,\"cpu_used_pct\":%d.%02d,"
                    "\"mem_total\":%llu,\"mem_used\":%llu,\"mem_cache\":%llu,"
                    "\"mem_total_mib\":%llu,\"mem_used_mib\":%llu,"
                    "\"disk_used\":%llu,\"disk_total\":%llu}",
                    hfsbi_time_ns() / 1000000000, cpus > 0 ? cpus : 1,
-                   (int)busy, (int)((busy - (int)busy) * 100), f->mem_total,
-                   used, f->mem_cache, f->mem_total >> 20, used >> 20,
-                   f->disk_used, f->disk_total);
+                   (int)busy, (int)((busy - (int)busy) * 100), f->now.mem_total,
+                   used, f->now.mem_cache, f->now.mem_total >> 20, used >> 20,
+                   f->now.disk_used, f->now.disk_total);
     hfsb_reply(request, 200, "application/json", hfsb_cstr(text));
-    f->box->users--;
+    hfsbi_guest_release(&f->box->guest);
     hfsb_buf_free(&f->dir);
     hfsbi_array_free(&alloc, f, 1, sizeof *f);
 }
@@ -19737,11 +24999,37 @@ static void hfsbi_e2b_metrics(void *user, hfsb_request *request) {
     memset(f, 0, sizeof *f);
     f->box = box;
     f->dir.alloc = box->env.alloc;
-    box->users++;
+    hfsbi_guest_hold(&box->guest);
     (void)hfsbi_e2b_path(box, HFSB_LIT(""), &f->dir);
-    hfsbi_request_work(request, false, hfsbi_e2b_figures_run,
+    hfsbi_request_work(request, NULL, hfsbi_e2b_figures_run,
                        hfsbi_e2b_figures_done, f);
 }
+
+HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err) {
+    static const hfsbi_dialect_route routes[] = {
+        {"GET", "/health", hfsbi_e2b_health, true, NULL, NULL},
+        {"GET", "/metrics", hfsbi_e2b_metrics, false, NULL, NULL},
+        {"GET", "/envs", hfsbi_e2b_envs, false, NULL, NULL},
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    static const hfsbi_dialect_route init[] = {
+        {"POST", "/init", hfsbi_e2b_init, true, NULL, NULL}, /* it checks */
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    hfsb_status st = hfsbi_dialect_add(&e2b->dialect, routes, err);
+    /* a server that waits for its own /init has one first caller */
+    if (st == HFSB_OK && !hfsbi_server_takes_token(e2b->dialect.server))
+        st = hfsbi_dialect_add(&e2b->dialect, init, err);
+    return st;
+}
+
+/* ---- src/dialect/e2b_transfer.c ---- */
+/* e2b_transfer.c - E2B's envd: files as bodies of HTTP.
+
+       GET  /files           a file, by fetch.c
+       POST /files           a body, or the parts of one, by upload.c
+       POST /files/compose   joins files, in a pool thread
+
+   Bodies are sent and taken as they are, without a content coding. */
+enum { HFSBI_E2B_NAMES = 20 }; /* of written files in an error */
 
 /* ---- GET /files ---- */
 
@@ -19768,8 +25056,42 @@ static bool hfsbi_e2b_query_path(const hfsbi_e2b_box *box,
     return false;
 }
 
+/* True for a weight such as "q=0" or "q=0.000" after the name of a coding. */
+static bool hfsbi_e2b_is_refused(hfsb_str weight) {
+    size_t i;
+    weight = hfsbi_trim(weight);
+    if (weight.len < 3 ||
+        !hfsb_http_same(hfsb_str_slice(weight, 0, 2), HFSB_LIT("q=")))
+        return false;
+    for (i = 2; i < weight.len; i++)
+        if (weight.ptr[i] != '0' && weight.ptr[i] != '.') return false;
+    return true;
+}
+
+/* True if the client takes a body without a content coding: unless it refuses
+   that by name, or all that it does not name. */
+static bool hfsbi_e2b_takes_plain(const hfsb_http_head *head) {
+    bool   named = false, plain = true, others = true;
+    size_t i;
+    for (i = 0; i < head->field_count; i++) {
+        hfsb_str list = head->fields[i].value, item, name;
+        if (!hfsb_http_same(head->fields[i].name, HFSB_LIT("accept-encoding")))
+            continue;
+        while (hfsbi_list_next(&list, ',', &item)) {
+            if (!hfsbi_list_next(&item, ';', &name)) continue;
+            name = hfsbi_trim(name);
+            if (hfsb_http_same(name, HFSB_LIT("identity"))) {
+                named = true;
+                plain = !hfsbi_e2b_is_refused(item);
+            } else if (hfsb_str_equal(name, HFSB_LIT("*")))
+                others = !hfsbi_e2b_is_refused(item);
+        }
+    }
+    return named ? plain : others;
+}
+
 static void hfsbi_e2b_box_release(void *user) {
-    ((hfsbi_e2b_box *)user)->users--;
+    hfsbi_guest_release(&((hfsbi_e2b_box *)user)->guest);
 }
 
 static void hfsbi_e2b_files_get(void *user, hfsb_request *request) {
@@ -19777,11 +25099,18 @@ static void hfsbi_e2b_files_get(void *user, hfsb_request *request) {
     hfsbi_fetch_opts opts = HFSB_INIT;
     hfsb_buf         path = HFSB_INIT;
     if (!box || !hfsbi_e2b_query_path(box, request, true, &path)) return;
-    opts.tools = box->tools;
+    if (!hfsbi_e2b_takes_plain(hfsb_request_head(request))) {
+        hfsb_buf_free(&path);
+        hfsb_reply_error(request, 406,
+                         "Files are sent without a content coding: allow "
+                         "identity in Accept-Encoding.");
+        return;
+    }
+    opts.tools = box->guest.tools;
     opts.path = hfsb_buf_str(&path);
     opts.release = hfsbi_e2b_box_release;
     opts.user = box;
-    box->users++;
+    hfsbi_guest_hold(&box->guest);
     hfsbi_fetch_start(request, &opts);
     hfsb_buf_free(&path);
 }
@@ -19827,9 +25156,9 @@ static void hfsbi_e2b_put_reply(const hfsbi_e2b_put *put,
     hfsb_json_put_array(&w);
     while (hfsbi_list_next(&rest, '\0', &path) && path.len) {
         hfsb_json_put_object(&w);
-        hfsbi_put_member_str(&w, "path", path);
-        hfsbi_put_member_str(&w, "name", hfsb_path_base(path));
-        hfsbi_put_member_str(&w, "type", HFSB_LIT("file"));
+        hfsb_json_put_member_str(&w, "path", path);
+        hfsb_json_put_member_str(&w, "name", hfsb_path_base(path));
+        hfsb_json_put_member_str(&w, "type", HFSB_LIT("file"));
         if (put->metadata.len)
             hfsbi_e2b_put_metadata(&w, hfsb_buf_str(&put->metadata));
         hfsb_json_put_end(&w);
@@ -19846,7 +25175,7 @@ static void hfsbi_e2b_put_reply(const hfsbi_e2b_put *put,
 
 static void hfsbi_e2b_put_free(hfsbi_e2b_put *put) {
     hfsb_alloc alloc = put->base.alloc;
-    put->box->users--;
+    hfsbi_guest_release(&put->box->guest);
     hfsb_buf_free(&put->base);
     hfsb_buf_free(&put->path);
     hfsb_buf_free(&put->metadata);
@@ -19860,9 +25189,9 @@ static void hfsbi_e2b_put_mark(void *user) {
     hfsb_str       rest = hfsb_buf_str(&put->written), path;
     while (put->st == HFSB_OK && hfsbi_list_next(&rest, '\0', &path) &&
            path.len)
-        put->st =
-            hfsbi_path_set_marks(put->box->tools->place, path, HFSBI_E2B_MARK,
-                                 hfsb_buf_str(&put->metadata), &put->err);
+        put->st = hfsbi_path_set_marks(
+            put->box->guest.tools->place, path, HFSBI_E2B_MARK,
+            hfsb_buf_str(&put->metadata), &put->err);
 }
 
 static void hfsbi_e2b_put_marked(void *user, hfsb_request *request) {
@@ -19875,6 +25204,29 @@ static void hfsbi_e2b_put_marked(void *user, hfsb_request *request) {
     hfsbi_e2b_put_free(put);
 }
 
+/* Replies with the failure, and the files of earlier parts. */
+static void hfsbi_e2b_put_fail(const hfsbi_e2b_put *put, hfsb_request *request,
+                               const hfsbi_upload_end *end) {
+    hfsb_buf list = HFSB_INIT;
+    size_t   i, n = end->file_count, most = HFSBI_E2B_NAMES;
+    list.alloc = put->base.alloc;
+    for (i = 0; i < n && i < most; i++) {
+        hfsb_buf_append(&list, i ? HFSB_LIT(", ") : HFSB_LIT(""));
+        hfsb_buf_append(&list, hfsb_buf_str(&end->files[i].path));
+    }
+    if (n > most) hfsb_buf_printf(&list, " and %zu more", n - most);
+    if (!n) hfsb_reply_error(request, end->status, "%s", end->err->msg);
+    else if (list.status == HFSB_OK)
+        hfsb_reply_error(request, end->status,
+                         "%s (files written before: %s)",
+                         end->err->msg, list.ptr);
+    else
+        hfsb_reply_error(request, end->status,
+                         "%s (%zu files were written before)",
+                         end->err->msg, n);
+    hfsb_buf_free(&list);
+}
+
 static void hfsbi_e2b_put_done(void *user, hfsb_request *request,
                                const hfsbi_upload_end *end) {
     hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
@@ -19885,12 +25237,11 @@ static void hfsbi_e2b_put_done(void *user, hfsb_request *request,
     }
     if (end->status && end->status < 400 && put->metadata.len) {
         hfsb_request_on_gone(request, NULL, NULL);
-        hfsbi_request_work(request, put->box->tools->walled,
+        hfsbi_request_work(request, &put->box->guest.tools->rights,
                            hfsbi_e2b_put_mark, hfsbi_e2b_put_marked, put);
         return;
     }
-    if (end->status >= 400)
-        hfsb_reply_error(request, end->status, "%s", end->err->msg);
+    if (end->status >= 400) hfsbi_e2b_put_fail(put, request, end);
     else if (end->status) hfsbi_e2b_put_reply(put, request);
     hfsbi_e2b_put_free(put);
 }
@@ -19928,7 +25279,7 @@ static hfsbi_e2b_put *hfsbi_e2b_put_new(hfsbi_e2b_box *box,
     put->box = box;
     put->base.alloc = put->path.alloc = box->env.alloc;
     put->metadata.alloc = put->written.alloc = box->env.alloc;
-    box->users++;
+    hfsbi_guest_hold(&box->guest);
     if (!hfsbi_e2b_path(box, HFSB_LIT(""), &put->base) ||
         !hfsbi_e2b_put_fields(put, hfsb_request_head(request)))
         hfsb_reply_error(request, 503, "Out of memory.");
@@ -19950,12 +25301,13 @@ static void hfsbi_e2b_files_post(void *user, hfsb_request *request) {
     if (coding.len && !hfsb_http_same(coding, HFSB_LIT("identity"))) {
         hfsb_reply_error(request, 415,
                          "The body is compressed, which is not supported: "
-                         "send it without Content-Encoding.");
+                         "send it plain, without Content-Encoding (in E2B's "
+                         "SDKs without gzip).");
         return;
     }
     put = hfsbi_e2b_put_new(box, request, parts);
     if (!put) return;
-    opts.tools = box->tools;
+    opts.tools = box->guest.tools;
     opts.path = hfsb_buf_str(&put->path);
     opts.no_sha256 = true;
     if (parts) opts.part = hfsbi_e2b_put_part;
@@ -19981,8 +25333,8 @@ static hfsb_status hfsbi_e2b_compose_add(hfsbi_e2b_compose *c,
     hfsbi_file_range range = HFSB_INIT;
     char             block[32768];
     size_t           got = 0;
-    hfsb_status      st = hfsbi_file_range_open(c->box->tools->place, path, 0,
-                                                ~0ull, &range, &c->err);
+    hfsb_status st = hfsbi_file_range_open(c->box->guest.tools->place, path, 0,
+                                           ~0ull, &range, &c->err);
     if (st != HFSB_OK) return st;
     do {
         st = hfsbi_file_range_read(&range, block, sizeof block, &got, &c->err);
@@ -19994,9 +25346,24 @@ static hfsb_status hfsbi_e2b_compose_add(hfsbi_e2b_compose *c,
     return st;
 }
 
+/* True for every path that leads to the result, and without memory. */
+static bool hfsbi_e2b_compose_is_result(const hfsbi_e2b_compose *c,
+                                        hfsb_str                 path) {
+    const hfsb_root *root = c->box->guest.tools->place;
+    hfsb_buf         a = HFSB_INIT, b = HFSB_INIT;
+    bool             same;
+    a.alloc = b.alloc = c->path.alloc;
+    same = hfsb_file_key(root, path, &a, NULL) != HFSB_OK ||
+           hfsb_file_key(root, hfsb_buf_str(&c->path), &b, NULL) != HFSB_OK ||
+           hfsb_str_equal(hfsb_buf_str(&a), hfsb_buf_str(&b));
+    hfsb_buf_free(&a);
+    hfsb_buf_free(&b);
+    return same;
+}
+
 static void hfsbi_e2b_compose_run(void *user) {
     hfsbi_e2b_compose *c = (hfsbi_e2b_compose *)user;
-    const hfsb_root   *root = c->box->tools->place;
+    const hfsb_root   *root = c->box->guest.tools->place;
     hfsb_str           rest = hfsb_buf_str(&c->sources), one;
     hfsb_file_writer  *to = NULL;
     hfsb_file_written  written = HFSB_INIT;
@@ -20010,13 +25377,13 @@ static void hfsbi_e2b_compose_run(void *user) {
     c->bytes = written.bytes;
     rest = hfsb_buf_str(&c->sources);
     while (c->st == HFSB_OK && hfsbi_list_next(&rest, '\0', &one))
-        if (one.len && !hfsb_str_equal(one, hfsb_buf_str(&c->path)))
+        if (one.len && !hfsbi_e2b_compose_is_result(c, one))
             (void)hfsb_file_remove(root, one, NULL); /* may be named twice */
 }
 
 static void hfsbi_e2b_compose_free(hfsbi_e2b_compose *c) {
     hfsb_alloc alloc = c->path.alloc;
-    c->box->users--;
+    hfsbi_guest_release(&c->box->guest);
     hfsb_buf_free(&c->sources);
     hfsb_buf_free(&c->path);
     hfsbi_array_free(&alloc, c, 1, sizeof *c);
@@ -20026,7 +25393,7 @@ static void hfsbi_e2b_compose_done(void *user, hfsb_request *request) {
     hfsbi_e2b_compose *c = (hfsbi_e2b_compose *)user;
     hfsb_str           path = hfsb_buf_str(&c->path);
     hfsbi_build        b;
-    hfsbi_api_report(c->box->tools, "compose", path, "",
+    hfsbi_api_report(c->box->guest.tools, "compose", path, "",
                      hfsb_cstr(c->st == HFSB_OK ? "" : c->err.msg), c->began,
                      c->bytes);
     if (c->st == HFSB_OK) {
@@ -20075,12 +25442,12 @@ static void hfsbi_e2b_files_compose(void *user, hfsb_request *request) {
     c->box = box;
     c->sources.alloc = c->path.alloc = box->env.alloc;
     c->began = hfsb_clock_ms();
-    box->users++;
+    hfsbi_guest_hold(&box->guest);
     ok = hfsbi_e2b_compose_read(c, doc.root);
     hfsb_json_free(&doc);
     if (ok) {
-        hfsbi_request_work(request, box->tools->walled, hfsbi_e2b_compose_run,
-                           hfsbi_e2b_compose_done, c);
+        hfsbi_request_work(request, &box->guest.tools->rights,
+                           hfsbi_e2b_compose_run, hfsbi_e2b_compose_done, c);
         return;
     }
     hfsbi_e2b_compose_free(c);
@@ -20088,12 +25455,8 @@ static void hfsbi_e2b_files_compose(void *user, hfsb_request *request) {
                      "source_paths and destination must be paths.");
 }
 
-HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_e2b_add_transfer(hfsbi_e2b *e2b, hfsb_err *err) {
     static const hfsbi_dialect_route routes[] = {
-        {"GET", "/health", hfsbi_e2b_health, true, NULL, NULL},
-        {"GET", "/metrics", hfsbi_e2b_metrics, false, NULL, NULL},
-        {"GET", "/envs", hfsbi_e2b_envs, false, NULL, NULL},
-        {"POST", "/init", hfsbi_e2b_init, false, NULL, NULL},
         {"GET", "/files", hfsbi_e2b_files_get, false, NULL, NULL},
         {"POST", "/files", hfsbi_upload_finish, false, hfsbi_e2b_files_post,
          hfsbi_upload_body},
@@ -20136,7 +25499,7 @@ static hfsbi_job *hfsbi_e2b_select(hfsbi_e2b_box *box, hfsb_request *request,
                        "process must have a pid or a tag.");
         return NULL;
     }
-    job = hfsbi_program_find(box->tools, HFSB_LIT(""), (long)pid, tag);
+    job = hfsbi_program_find(box->guest.tools, HFSB_LIT(""), (long)pid, tag);
     if (job) return job;
     if (pid)
         hfsbi_e2b_fail(request, HFSBI_CONNECT_NOT_FOUND,
@@ -20177,8 +25540,8 @@ typedef struct hfsbi_e2b_stream {
 } hfsbi_e2b_stream;
 
 static void hfsbi_e2b_stream_free(hfsbi_e2b_stream *s) {
-    hfsbi_loop *loop = s->box->tools->loop;
-    hfsb_alloc  alloc = s->box->tools->alloc;
+    hfsbi_loop *loop = s->box->guest.tools->loop;
+    hfsb_alloc  alloc = s->box->guest.tools->alloc;
     hfsbi_loop_timer_clear(loop, &s->beat);
     hfsbi_loop_timer_clear(loop, &s->deadline);
     hfsbi_feed_detach(&s->reader);
@@ -20186,7 +25549,7 @@ static void hfsbi_e2b_stream_free(hfsbi_e2b_stream *s) {
         (void)hfsbi_program_on_start(s->job, NULL, s);
         hfsbi_program_release(s->job);
     }
-    s->box->users--;
+    hfsbi_guest_release(&s->box->guest);
     hfsbi_array_free(&alloc, s, 1, sizeof *s);
 }
 
@@ -20224,7 +25587,7 @@ static void hfsbi_e2b_stream_beat(hfsbi_timer *timer) {
         (void)hfsbi_e2b_send(s->request,
                              HFSB_LIT("{\"event\":{\"keepalive\":{}}}"));
     }
-    hfsbi_loop_timer(s->box->tools->loop, timer, s->sent + s->every);
+    hfsbi_loop_timer(s->box->guest.tools->loop, timer, s->sent + s->every);
 }
 
 /* The words of a shell for a signal. */
@@ -20286,11 +25649,20 @@ static bool hfsbi_e2b_send_data(hfsb_request           *request,
 /* Sends what there is, as long as the client takes it. */
 static void hfsbi_e2b_stream_pump(hfsbi_e2b_stream *s) {
     hfsbi_feed_event event;
-    char             bytes[HFSBI_E2B_TAKE];
+    char             bytes[HFSBI_E2B_TAKE], note[80];
     while (hfsb_reply_waiting(s->request) < HFSBI_E2B_FULL &&
            hfsbi_feed_take(&s->reader, bytes, sizeof bytes, &event)) {
         s->sent = hfsb_clock_ms();
-        if (event.kind == HFSBI_FEED_GAP) continue;
+        if (event.kind == HFSBI_FEED_GAP) {
+            if (!event.gone_bytes) continue;
+            (void)snprintf(note, sizeof note,
+                           "\n[%llu bytes of output were lost]\n",
+                           event.gone_bytes);
+            /* the client of a terminal reads nothing else */
+            event.kind =
+                s->job->spec.raw.cols ? HFSBI_FEED_PTY : HFSBI_FEED_STDERR;
+            event.bytes = hfsb_cstr(note);
+        }
         if (event.kind != HFSBI_FEED_EXITED) {
             if (!hfsbi_e2b_send_data(s->request, &event)) return;
             continue;
@@ -20318,7 +25690,7 @@ static void hfsbi_e2b_stream_drained(void *user, hfsb_request *request) {
 /* The program runs, or could not be started. */
 static void hfsbi_e2b_stream_begin(void *user, hfsbi_job *job) {
     hfsbi_e2b_stream *s = (hfsbi_e2b_stream *)user;
-    hfsbi_loop       *loop = s->box->tools->loop;
+    hfsbi_loop       *loop = s->box->guest.tools->loop;
     const char       *failure = hfsbi_program_failure(job);
     char              text[80];
     if (failure) {
@@ -20349,8 +25721,8 @@ static void hfsbi_e2b_stream_begin(void *user, hfsbi_job *job) {
 static hfsbi_e2b_stream *hfsbi_e2b_stream_new(hfsbi_e2b_box *box,
                                               hfsb_request  *request) {
     long long         ms = hfsbi_e2b_field(request, "connect-timeout-ms", 0);
-    hfsbi_e2b_stream *s =
-        (hfsbi_e2b_stream *)hfsbi_array(&box->tools->alloc, 1, sizeof *s);
+    hfsbi_e2b_stream *s = (hfsbi_e2b_stream *)hfsbi_array(
+        &box->guest.tools->alloc, 1, sizeof *s);
     if (!s) {
         hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
         return NULL;
@@ -20364,7 +25736,7 @@ static hfsbi_e2b_stream *hfsbi_e2b_stream_new(hfsbi_e2b_box *box,
     s->deadline.fn = hfsbi_e2b_stream_late;
     s->reader.on_news = hfsbi_e2b_stream_news;
     s->reader.user = s;
-    box->users++;
+    hfsbi_guest_hold(&box->guest);
     return s;
 }
 
@@ -20439,14 +25811,14 @@ static void hfsbi_e2b_start(void *user, hfsb_request *request) {
         hfsb_json_free(&ask.doc);
         return;
     }
-    hfsbi_job_spec_init(&spec, &ask.box->tools->alloc);
+    hfsbi_job_spec_init(&spec, &ask.box->guest.tools->alloc);
     st = hfsbi_e2b_spec_fill(ask.box, ask.doc.root, &spec, &err);
     s->starts = true;
     if (s->until) /* the same deadline ends the program */
         spec.timeout = (double)(s->until - hfsb_clock_ms()) / 1000.0;
     if (s->until && spec.timeout <= 0) spec.timeout = 0.001;
     if (st == HFSB_OK)
-        st = hfsbi_program_start(ask.box->tools, &spec, 0, &job, &err);
+        st = hfsbi_program_start(ask.box->guest.tools, &spec, 0, &job, &err);
     hfsb_json_free(&ask.doc);
     hfsbi_job_spec_free(&spec);
     if (st == HFSB_OK) hfsbi_e2b_stream_follow(s, job, 0);
@@ -20478,7 +25850,7 @@ static void hfsbi_e2b_put_program(hfsb_json_writer *w, const hfsbi_job *job) {
     hfsb_json_put_object(w);
     hfsb_json_put_key(w, HFSB_LIT("config"));
     hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "cmd", hfsb_cstr(argv->ptr));
+    hfsb_json_put_member_str(w, "cmd", hfsb_cstr(argv->ptr));
     hfsb_json_put_key(w, HFSB_LIT("args"));
     hfsb_json_put_array(w);
     for (; at < argv->len; at += strlen(argv->ptr + at) + 1)
@@ -20488,11 +25860,11 @@ static void hfsbi_e2b_put_program(hfsb_json_writer *w, const hfsbi_job *job) {
     hfsb_json_put_object(w);
     hfsbi_e2b_put_env(w, &job->spec.env);
     hfsb_json_put_end(w);
-    hfsbi_put_member_str(w, "cwd", hfsb_buf_str(&job->spec.work_dir));
+    hfsb_json_put_member_str(w, "cwd", hfsb_buf_str(&job->spec.work_dir));
     hfsb_json_put_end(w);
-    hfsbi_put_member_int(w, "pid", job->pid);
+    hfsb_json_put_member_int(w, "pid", job->pid);
     if (job->spec.raw.tag.len)
-        hfsbi_put_member_str(w, "tag", hfsb_buf_str(&job->spec.raw.tag));
+        hfsb_json_put_member_str(w, "tag", hfsb_buf_str(&job->spec.raw.tag));
     hfsb_json_put_end(w);
 }
 
@@ -20508,7 +25880,7 @@ static void hfsbi_e2b_list(void *user, hfsb_request *request) {
     hfsb_json_put_object(&w);
     hfsb_json_put_key(&w, HFSB_LIT("processes"));
     hfsb_json_put_array(&w);
-    for (job = ask.box->tools->jobs; job; job = job->next)
+    for (job = ask.box->guest.tools->jobs; job; job = job->next)
         if (job->feed && job->state == HFSBI_JOB_RUNNING &&
             job->spec.raw.argv.len)
             hfsbi_e2b_put_program(&w, job);
@@ -20597,11 +25969,10 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_process(hfsbi_e2b *e2b, hfsb_err *err) {
 /* e2b_input.c - E2B's process.Process: input of programs.
 
    Input that a program does not read yet is kept in the request, and offered
-   again a moment later: so the client waits for its reply, or its stream is
-   paused, and one request keeps one message at most. */
+   again when the program has read some: so the client waits for its reply, or
+   its stream is paused, and one request keeps one message at most. */
 enum {
     HFSBI_E2B_GIVE = 256 << 10, /* bytes offered at once */
-    HFSBI_E2B_AGAIN_MS = 20,    /* until they are offered again */
     HFSBI_E2B_MESSAGE = 4 << 20 /* bytes of a message of StreamInput */
 };
 
@@ -20609,29 +25980,33 @@ enum {
    answered once the program has got it, or of StreamInput:
 
        READING --message complete--> GIVING --given--> READING ... --> answered
-                                       | not yet: paused, again later
+                                       | not yet: paused until there is room
 
-   What had arrived behind the message waits in `held`. */
+   What had arrived after the message waits in `held`. */
 typedef struct hfsbi_e2b_input {
     hfsbi_e2b_box       *box;
     hfsb_request        *request;
     hfsbi_job           *job; /* of StreamInput NULL until its start */
-    hfsbi_timer          timer;
+    hfsbi_job_writer     writer;
     hfsb_buf             bytes; /* for the program */
     size_t               given; /* of them */
     bool                 end;   /* then the input ends */
     bool                 stream;
-    bool                 waits; /* for the timer */
     hfsbi_connect_reader reader;
     hfsb_buf             message; /* so far */
     hfsb_buf             held;
 } hfsbi_e2b_input;
 
-static void hfsbi_e2b_input_again(hfsbi_timer *timer);
+static void hfsbi_e2b_input_again(void *user);
+
+/* True while the program does not take input. */
+static bool hfsbi_e2b_input_waits(const hfsbi_e2b_input *in) {
+    return in->writer.job != NULL;
+}
 
 static hfsbi_e2b_input *hfsbi_e2b_input_new(hfsbi_e2b_box *box,
                                             hfsb_request  *request) {
-    const hfsb_alloc *alloc = &box->tools->alloc;
+    const hfsb_alloc *alloc = &box->guest.tools->alloc;
     hfsbi_e2b_input *in = (hfsbi_e2b_input *)hfsbi_array(alloc, 1, sizeof *in);
     if (!in) {
         hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
@@ -20642,16 +26017,17 @@ static hfsbi_e2b_input *hfsbi_e2b_input_new(hfsbi_e2b_box *box,
     in->request = request;
     in->bytes.alloc = in->message.alloc = in->held.alloc = *alloc;
     in->message.max = HFSBI_E2B_MESSAGE + 1;
-    in->timer.fn = hfsbi_e2b_input_again;
-    box->users++;
+    in->writer.on_room = hfsbi_e2b_input_again;
+    in->writer.user = in;
+    hfsbi_guest_hold(&box->guest);
     return in;
 }
 
 static void hfsbi_e2b_input_free(hfsbi_e2b_input *in) {
     hfsb_alloc alloc = in->bytes.alloc;
-    hfsbi_loop_timer_clear(in->box->tools->loop, &in->timer);
+    hfsbi_program_forget_room(&in->writer);
     hfsbi_program_release(in->job);
-    in->box->users--;
+    hfsbi_guest_release(&in->box->guest);
     hfsb_buf_free(&in->bytes);
     hfsb_buf_free(&in->message);
     hfsb_buf_free(&in->held);
@@ -20727,9 +26103,7 @@ static hfsb_status hfsbi_e2b_input_give(hfsbi_e2b_input *in, hfsb_err *err) {
         if (last) in->end = false;
     }
     if (st != HFSB_LIMIT) return st;
-    in->waits = true;
-    hfsbi_loop_timer(in->box->tools->loop, &in->timer,
-                     hfsb_clock_ms() + HFSBI_E2B_AGAIN_MS);
+    hfsbi_program_await_room(in->job, &in->writer);
     return HFSB_BUSY;
 }
 
@@ -20817,7 +26191,8 @@ static bool hfsbi_e2b_input_message(hfsbi_e2b_input *in) {
     hfsb_json_free(&doc);
     if (st == HFSB_OK && in->job) st = hfsbi_e2b_input_give(in, &err);
     if (st == HFSB_OK || st == HFSB_BUSY) return true;
-    hfsbi_e2b_input_fail(in, hfsbi_e2b_code(st), err.msg);
+    hfsbi_e2b_input_fail(in, hfsbi_e2b_code(st),
+                         err.msg[0] ? err.msg : "Out of memory.");
     return false;
 }
 
@@ -20828,7 +26203,7 @@ static bool hfsbi_e2b_input_take(hfsbi_e2b_input *in, hfsb_str bytes,
     hfsbi_connect_event event;
     hfsb_err            err = HFSB_INIT;
     size_t              used;
-    while (!in->waits) {
+    while (!hfsbi_e2b_input_waits(in)) {
         event =
             hfsbi_connect_next(&in->reader, bytes, last, &piece, &used, &err);
         bytes = hfsb_str_slice(bytes, used, bytes.len);
@@ -20854,15 +26229,12 @@ static bool hfsbi_e2b_input_take(hfsbi_e2b_input *in, hfsb_str bytes,
     return true;
 }
 
-static void hfsbi_e2b_input_again(hfsbi_timer *timer) {
-    hfsbi_e2b_input *in =
-        (hfsbi_e2b_input *)(void *)((char *)timer -
-                                    offsetof(hfsbi_e2b_input, timer));
-    hfsb_err    err = HFSB_INIT;
-    hfsb_buf    held;
-    hfsb_status st;
-    bool        ok;
-    in->waits = false;
+static void hfsbi_e2b_input_again(void *user) {
+    hfsbi_e2b_input *in = (hfsbi_e2b_input *)user;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_buf         held;
+    hfsb_status      st;
+    bool             ok;
     if (!in->stream) {
         hfsbi_e2b_input_step(in);
         return;
@@ -20878,7 +26250,7 @@ static void hfsbi_e2b_input_again(hfsbi_timer *timer) {
     in->held.alloc = held.alloc;
     ok = hfsbi_e2b_input_take(in, hfsb_buf_str(&held), false);
     hfsb_buf_free(&held);
-    if (ok && !in->waits) hfsb_request_resume(in->request);
+    if (ok && !hfsbi_e2b_input_waits(in)) hfsb_request_resume(in->request);
 }
 
 static void hfsbi_e2b_stream_input_begin(void *user, hfsb_request *request) {
@@ -20895,7 +26267,8 @@ static void hfsbi_e2b_stream_input_body(void *user, hfsb_request *request,
                                         hfsb_str piece) {
     hfsbi_e2b_input *in = (hfsbi_e2b_input *)hfsb_request_get(request);
     (void)user;
-    if (in && hfsbi_e2b_input_take(in, piece, false) && in->waits)
+    if (in && hfsbi_e2b_input_take(in, piece, false) &&
+        hfsbi_e2b_input_waits(in))
         hfsb_request_pause(request);
 }
 
@@ -20955,7 +26328,7 @@ static void hfsbi_e2b_put_owner(hfsb_json_writer *w, const char *key,
                                 unsigned long id, bool own, const char *user) {
     char text[24];
     (void)snprintf(text, sizeof text, "%lu", id);
-    hfsbi_put_member_str(w, key,
+    hfsb_json_put_member_str(w, key,
                          hfsb_cstr(own       ? user
                                    : id == 0 ? "root"
                                              : text));
@@ -20968,21 +26341,23 @@ static void hfsbi_e2b_put_time(hfsb_json_writer     *w,
     (void)snprintf(text, sizeof text, "%04u-%02u-%02uT%02u:%02u:%02u.%09ldZ",
                    d.year, d.month, d.day, d.hour, d.minute, d.second,
                    file->changed_nanos);
-    hfsbi_put_member_str(w, "modifiedTime", hfsb_cstr(text));
+    hfsb_json_put_member_str(w, "modifiedTime", hfsb_cstr(text));
 }
 
 /* Where a symlink leads: the absolute path beneath the root, or its text; and
-   what is there. */
-static void hfsbi_e2b_follow(const hfsb_root *root, hfsb_str path,
-                             hfsb_str link, hfsb_buf *target,
-                             hfsbi_path_info *info) {
+   what is there. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_e2b_follow(const hfsb_root *root, hfsb_str path,
+                                    hfsb_str link, hfsb_buf *target,
+                                    hfsbi_path_info *info) {
     hfsbi_path_info there;
+    hfsb_status     st = hfsbi_path_stat(root, path, true, &there, NULL, NULL);
     hfsb_buf_truncate(target, 0);
-    if (hfsbi_path_stat(root, path, true, &there, NULL, NULL) == HFSB_OK &&
-        hfsbi_path_canonical(root, path, target, NULL) == HFSB_OK) {
-        info->type = there.type;
-        info->file.mode = there.file.mode;
-    } else hfsb_buf_append(target, link);
+    if (st == HFSB_OK) st = hfsbi_path_canonical(root, path, target, NULL);
+    if (st == HFSB_NOMEM) return st;
+    if (st != HFSB_OK) return hfsb_buf_append(target, link);
+    info->type = there.type;
+    info->file.mode = there.file.mode;
+    return HFSB_OK;
 }
 
 HFSBI_FN void hfsbi_e2b_put_metadata(hfsb_json_writer *w, hfsb_str list) {
@@ -20997,66 +26372,76 @@ HFSBI_FN void hfsbi_e2b_put_metadata(hfsb_json_writer *w, hfsb_str list) {
     hfsb_json_put_end(w);
 }
 
-/* Writes the metadata of a file, if it has any. */
-static void hfsbi_e2b_add_metadata(hfsb_json_writer *w, const hfsb_root *root,
-                                   hfsb_str path) {
-    hfsb_buf list = HFSB_INIT;
+/* Writes the metadata of a file, if it has any. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_e2b_add_metadata(hfsb_json_writer *w,
+                                          const hfsb_root  *root,
+                                          hfsb_str          path) {
+    hfsb_buf    list = HFSB_INIT;
+    hfsb_status st;
     list.alloc = hfsbi_root_alloc(root);
-    if (hfsbi_path_marks(root, path, HFSBI_E2B_MARK, &list, NULL) == HFSB_OK &&
-        list.len)
+    st = hfsbi_path_marks(root, path, HFSBI_E2B_MARK, &list, NULL);
+    if (st == HFSB_OK && list.len)
         hfsbi_e2b_put_metadata(w, hfsb_buf_str(&list));
     hfsb_buf_free(&list);
+    return st == HFSB_NOMEM ? st : HFSB_OK;
 }
 
 /* Writes an entry; a symlink is shown as what it leads to. */
-static hfsb_status hfsbi_e2b_put_info(hfsb_json_writer *w,
-                                      const hfsb_root *root, hfsb_str path,
+static hfsb_status hfsbi_e2b_put_info(hfsb_json_writer    *w,
+                                      const hfsbi_e2b_box *box, hfsb_str path,
                                       const hfsbi_path_info *found,
-                                      hfsb_str link, const char *user) {
-    hfsbi_path_info info = *found;
-    hfsb_buf        target = HFSB_INIT;
-    char            mode[11], size[24];
+                                      hfsb_str               link) {
+    const hfsb_root *root = box->guest.tools->place;
+    unsigned long    uid = box->guest.tools->rights.uid;
+    const char      *user = uid ? "user" : box->e2b->user;
+    hfsbi_path_info  info = *found;
+    hfsb_buf         target = HFSB_INIT;
+    hfsb_status      st = HFSB_OK;
+    char             mode[11], size[24];
     target.alloc = hfsbi_root_alloc(root);
     hfsbi_e2b_mode_text(info.type, info.file.mode, mode);
     if (info.type == HFSBI_ENTRY_LINK)
-        hfsbi_e2b_follow(root, path, link, &target, &info);
+        st = hfsbi_e2b_follow(root, path, link, &target, &info);
     (void)snprintf(size, sizeof size, "%llu", info.file.size);
     hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "name", hfsb_path_base(path));
-    hfsbi_put_member_str(
+    hfsb_json_put_member_str(w, "name", hfsb_path_base(path));
+    hfsb_json_put_member_str(
         w, "type",
         hfsb_cstr(info.type == HFSBI_ENTRY_FILE     ? "FILE_TYPE_FILE"
                   : info.type == HFSBI_ENTRY_FOLDER ? "FILE_TYPE_DIRECTORY"
                   : info.type == HFSBI_ENTRY_LINK   ? "FILE_TYPE_SYMLINK"
                                                   : "FILE_TYPE_UNSPECIFIED"));
-    hfsbi_put_member_str(w, "path", path);
-    hfsbi_put_member_str(w, "size", hfsb_cstr(size));
-    hfsbi_put_member_int(w, "mode", (long long)(info.file.mode & 0777u));
-    hfsbi_put_member_str(w, "permissions", hfsb_cstr(mode));
+    hfsb_json_put_member_str(w, "path", path);
+    hfsb_json_put_member_str(w, "size", hfsb_cstr(size));
+    hfsb_json_put_member_int(w, "mode", (long long)(info.file.mode & 0777u));
+    hfsb_json_put_member_str(w, "permissions", hfsb_cstr(mode));
     hfsbi_e2b_put_owner(w, "owner", info.uid,
-                        info.uid == (unsigned long)geteuid(), user);
+                        info.uid == (uid ? uid : (unsigned long)geteuid()),
+                        user);
     hfsbi_e2b_put_owner(w, "group", info.gid,
-                        info.gid == (unsigned long)getegid(), user);
+                        info.gid == (uid ? uid : (unsigned long)getegid()),
+                        user);
     hfsbi_e2b_put_time(w, &info.file);
     if (found->type == HFSBI_ENTRY_LINK)
-        hfsbi_put_member_str(w, "symlinkTarget", hfsb_buf_str(&target));
-    if (info.type == HFSBI_ENTRY_FILE) hfsbi_e2b_add_metadata(w, root, path);
+        hfsb_json_put_member_str(w, "symlinkTarget", hfsb_buf_str(&target));
+    if (st == HFSB_OK && info.type == HFSBI_ENTRY_FILE)
+        st = hfsbi_e2b_add_metadata(w, root, path);
     hfsb_json_put_end(w);
     hfsb_buf_free(&target);
-    return target.status;
+    return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_e2b_put_entry(hfsb_json_writer *w,
-                                         const hfsb_root *root, hfsb_str path,
-                                         const char *user, hfsb_err *err) {
-    hfsbi_path_info info;
-    hfsb_buf        link = HFSB_INIT;
-    hfsb_status     st;
+HFSBI_FN hfsb_status hfsbi_e2b_put_entry(hfsb_json_writer    *w,
+                                         const hfsbi_e2b_box *box,
+                                         hfsb_str path, hfsb_err *err) {
+    const hfsb_root *root = box->guest.tools->place;
+    hfsbi_path_info  info;
+    hfsb_buf         link = HFSB_INIT;
+    hfsb_status      st;
     link.alloc = hfsbi_root_alloc(root);
     st = hfsbi_path_stat(root, path, false, &info, &link, err);
     if (st == HFSB_OK)
-        st = hfsbi_e2b_put_info(w, root, path, &info, hfsb_buf_str(&link),
-                                user);
+        st = hfsbi_e2b_put_info(w, box, path, &info, hfsb_buf_str(&link));
     hfsb_buf_free(&link);
     return st;
 }
@@ -21080,7 +26465,7 @@ struct hfsbi_e2b_op {
 
 static void hfsbi_e2b_op_free(hfsbi_e2b_op *op) {
     hfsb_alloc alloc = op->path.alloc;
-    op->box->users--;
+    hfsbi_guest_release(&op->box->guest);
     hfsb_buf_free(&op->path);
     hfsb_buf_free(&op->to);
     hfsb_buf_free(&op->out);
@@ -21090,9 +26475,7 @@ static void hfsbi_e2b_op_free(hfsbi_e2b_op *op) {
 /* Writes {"entry":...} for the path that is the result. */
 static hfsb_status hfsbi_e2b_op_entry(hfsbi_e2b_op *op, const hfsb_buf *path) {
     hfsb_json_put_key(&op->w, HFSB_LIT("entry"));
-    return hfsbi_e2b_put_entry(&op->w, op->box->tools->place,
-                               hfsb_buf_str(path), op->box->e2b->user,
-                               &op->err);
+    return hfsbi_e2b_put_entry(&op->w, op->box, hfsb_buf_str(path), &op->err);
 }
 
 static hfsb_status hfsbi_e2b_run_stat(hfsbi_e2b_op *op) {
@@ -21101,15 +26484,16 @@ static hfsb_status hfsbi_e2b_run_stat(hfsbi_e2b_op *op) {
 
 static hfsb_status hfsbi_e2b_run_make(hfsbi_e2b_op *op) {
     hfsb_status st = hfsbi_path_make_folder(
-        op->box->tools->place, hfsb_buf_str(&op->path), 0,
+        op->box->guest.tools->place, hfsb_buf_str(&op->path), 0,
         HFSBI_MAKE_PARENTS | HFSBI_MAKE_NEW, NULL, &op->err);
     return st == HFSB_OK ? hfsbi_e2b_op_entry(op, &op->path) : st;
 }
 
 static hfsb_status hfsbi_e2b_run_move(hfsbi_e2b_op *op) {
-    hfsb_status st = hfsbi_path_move(
-        op->box->tools->place, hfsb_buf_str(&op->path), hfsb_buf_str(&op->to),
-        HFSBI_MOVE_REPLACE | HFSBI_MOVE_PARENTS, &op->err);
+    hfsb_status st =
+        hfsbi_path_move(op->box->guest.tools->place, hfsb_buf_str(&op->path),
+                        hfsb_buf_str(&op->to),
+                        HFSBI_MOVE_REPLACE | HFSBI_MOVE_PARENTS, &op->err);
     return st == HFSB_OK ? hfsbi_e2b_op_entry(op, &op->to) : st;
 }
 
@@ -21117,8 +26501,8 @@ static hfsb_status hfsbi_e2b_run_remove(hfsbi_e2b_op *op) {
     hfsbi_remove_opts opts = HFSB_INIT;
     hfsb_status       st;
     opts.tree = opts.force = true;
-    st = hfsbi_path_remove_all(op->box->tools->place, hfsb_buf_str(&op->path),
-                               &opts, NULL, &op->err);
+    st = hfsbi_path_remove_all(op->box->guest.tools->place,
+                               hfsb_buf_str(&op->path), &opts, NULL, &op->err);
     return st == HFSB_NOT_FOUND ? HFSB_OK : st;
 }
 
@@ -21130,9 +26514,8 @@ static hfsb_status hfsbi_e2b_list_entry(void                   *user,
     path.alloc = op->path.alloc;
     st = hfsb_path_join(hfsb_buf_str(&op->path), entry->path, &path);
     if (st == HFSB_OK)
-        st = hfsbi_e2b_put_info(&op->w, op->box->tools->place,
-                                hfsb_buf_str(&path), &entry->info, entry->link,
-                                op->box->e2b->user);
+        st = hfsbi_e2b_put_info(&op->w, op->box, hfsb_buf_str(&path),
+                                &entry->info, entry->link);
     hfsb_buf_free(&path);
     if (st == HFSB_OK && op->out.status != HFSB_OK)
         st = hfsbi_fail(&op->err, op->out.status, 0,
@@ -21153,8 +26536,8 @@ static hfsb_status hfsbi_e2b_run_list(hfsbi_e2b_op *op) {
     op->out.max = HFSBI_E2B_LIST_MAX;
     hfsb_json_put_key(&op->w, HFSB_LIT("entries"));
     hfsb_json_put_array(&op->w);
-    st = hfsbi_path_list(op->box->tools->place, hfsb_buf_str(&op->path), &opts,
-                         &listed, &op->err);
+    st = hfsbi_path_list(op->box->guest.tools->place, hfsb_buf_str(&op->path),
+                         &opts, &listed, &op->err);
     hfsb_json_put_end(&op->w);
     if (st == HFSB_OK && listed.more)
         st = hfsbi_fail(&op->err, HFSB_TIMEOUT, 0,
@@ -21175,8 +26558,8 @@ static void hfsbi_e2b_op_done(void *user, hfsb_request *request) {
     hfsbi_e2b_op *op = (hfsbi_e2b_op *)user;
     const char   *words =
         op->err.msg[0] ? op->err.msg : hfsb_status_text(op->st);
-    hfsbi_api_report(op->box->tools, op->name, hfsb_buf_str(&op->path), "",
-                     op->st == HFSB_OK ? HFSB_LIT("") : hfsb_cstr(words),
+    hfsbi_api_report(op->box->guest.tools, op->name, hfsb_buf_str(&op->path),
+                     "", op->st == HFSB_OK ? HFSB_LIT("") : hfsb_cstr(words),
                      op->began, op->out.len);
     if (op->st == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &op->out);
@@ -21186,10 +26569,12 @@ static void hfsbi_e2b_op_done(void *user, hfsb_request *request) {
 
 /* Reads the paths of a message; false after an error reply. */
 static bool hfsbi_e2b_op_read(hfsbi_e2b_op *op, hfsb_request *request,
-                              const hfsb_json_value *message, bool moves) {
+                              const hfsb_json_value *message, bool moves,
+                              bool needs_path) {
     hfsb_str path = hfsbi_json_get_str(message, moves ? "source" : "path");
     hfsb_str to = hfsbi_json_get_str(message, "destination");
-    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS || (moves && !path.len) ||
+    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS ||
+        (needs_path && !path.len) ||
         (moves && (!to.len || hfsb_str_find_byte(to, '\0') != HFSB_NPOS)))
         hfsbi_e2b_fail(request, HFSBI_CONNECT_INVALID_ARGUMENT,
                        "A path is missing or contains a NUL.");
@@ -21215,18 +26600,19 @@ static void hfsbi_e2b_op_start(void *user, hfsb_request *request,
     }
     memset(op, 0, sizeof *op);
     op->box = ask.box;
-    op->box->users++;
+    hfsbi_guest_hold(&op->box->guest);
     op->name = name;
     op->run = run;
     op->path.alloc = op->to.alloc = op->out.alloc = ask.doc.alloc;
     op->began = hfsb_clock_ms();
     op->depth = hfsb_json_uint(hfsb_json_get(ask.doc.root, "depth"), 1);
-    ok = hfsbi_e2b_op_read(op, request, ask.doc.root,
-                           run == hfsbi_e2b_run_move);
+    ok = hfsbi_e2b_op_read(
+        op, request, ask.doc.root, run == hfsbi_e2b_run_move,
+        run != hfsbi_e2b_run_stat && run != hfsbi_e2b_run_list);
     hfsb_json_free(&ask.doc);
     if (ok)
-        hfsbi_request_work(request, op->box->tools->walled, hfsbi_e2b_op_run,
-                           hfsbi_e2b_op_done, op);
+        hfsbi_request_work(request, &op->box->guest.tools->rights,
+                           hfsbi_e2b_op_run, hfsbi_e2b_op_done, op);
     else hfsbi_e2b_op_free(op);
 }
 
@@ -21278,7 +26664,10 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_files(hfsbi_e2b *e2b, hfsb_err *err) {
    entry that has changed. A stream takes no changes while its client does not
    read: the watcher keeps some, and reports when it had to drop others. */
 enum {
-    HFSBI_E2B_WATCHERS = 64,      /* of a sandbox, asked by id */
+    HFSBI_E2B_WATCHERS = 64,   /* of a sandbox that streams have, and as many
+                                that are asked by id */
+    HFSBI_E2B_PROBE_MS = 1000, /* between keepalives to a client that may
+                                     be gone */
     HFSBI_E2B_EVENTS = 128 << 10, /* bytes of messages made at once */
     HFSBI_E2B_POLLED = 1 << 20    /* bytes of one reply */
 };
@@ -21315,7 +26704,7 @@ struct hfsbi_e2b_watcher {
 static void hfsbi_e2b_watcher_drop(void *user) {
     hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
     hfsb_alloc         alloc = w->path.alloc;
-    w->box->users--;
+    hfsbi_guest_release(&w->box->guest);
     hfsb_buf_free(&w->path);
     hfsb_buf_free(&w->out);
     hfsbi_array_free(&alloc, w, 1, sizeof *w);
@@ -21323,7 +26712,7 @@ static void hfsbi_e2b_watcher_drop(void *user) {
 
 static void hfsbi_e2b_watcher_free(hfsbi_e2b_watcher *w) {
     hfsbi_e2b_watcher **link = &w->box->watchers;
-    hfsbi_loop         *loop = w->box->tools->loop;
+    hfsbi_loop         *loop = w->box->guest.tools->loop;
     while (*link != w) link = &(*link)->next;
     *link = w->next;
     hfsbi_loop_timer_clear(loop, &w->beat);
@@ -21341,23 +26730,24 @@ static void hfsbi_e2b_watcher_end(hfsbi_e2b_watcher *w,
         w->request = NULL;
         hfsb_request_on_gone(request, NULL, NULL);
         hfsb_reply_on_drained(request, NULL, NULL);
+        hfsbi_request_on_eof(request, NULL, NULL);
         hfsbi_e2b_end(request, code, message);
     }
-    hfsbi_loop_timer_clear(w->box->tools->loop, &w->beat);
-    hfsbi_loop_timer_clear(w->box->tools->loop, &w->deadline);
+    hfsbi_loop_timer_clear(w->box->guest.tools->loop, &w->beat);
+    hfsbi_loop_timer_clear(w->box->guest.tools->loop, &w->deadline);
     w->ended = true;
     if (w->state == HFSBI_E2B_READY) hfsbi_e2b_watcher_free(w);
 }
 
 HFSBI_FN void hfsbi_e2b_end_watchers(hfsbi_e2b_box *box) {
     hfsbi_e2b_watcher *w, *next;
-    hfsbi_loop_lock(box->tools->loop);
+    hfsbi_loop_lock(box->guest.tools->loop);
     for (w = box->watchers; w; w = next) {
         next = w->next;
         hfsbi_e2b_watcher_end(w, HFSBI_CONNECT_UNAVAILABLE,
                               "The sandbox has ended.");
     }
-    hfsbi_loop_unlock(box->tools->loop);
+    hfsbi_loop_unlock(box->guest.tools->loop);
 }
 
 static void hfsbi_e2b_watcher_gone(void *user, hfsb_request *request) {
@@ -21384,7 +26774,17 @@ static void hfsbi_e2b_watcher_beat(hfsbi_timer *timer) {
         w->sent = now;
         (void)hfsbi_e2b_send(w->request, HFSB_LIT("{\"keepalive\":{}}"));
     }
-    hfsbi_loop_timer(w->box->tools->loop, timer, w->sent + w->every);
+    hfsbi_loop_timer(w->box->guest.tools->loop, timer, w->sent + w->every);
+}
+
+/* The client of a stream sends no more: bytes find out whether it still reads,
+   so that its stream does not count for long. */
+static void hfsbi_e2b_watcher_eof(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    (void)request;
+    if (w->every > HFSBI_E2B_PROBE_MS) w->every = HFSBI_E2B_PROBE_MS;
+    w->sent = hfsb_clock_ms() - w->every;
+    hfsbi_loop_timer(w->box->guest.tools->loop, &w->beat, w->sent);
 }
 
 /* ---- events, in a thread ---- */
@@ -21397,15 +26797,14 @@ static void hfsbi_e2b_put_event(hfsbi_e2b_watcher *w, hfsb_json_writer *j,
     hfsb_json_doc    doc = HFSB_INIT;
     path.alloc = entry.alloc = doc.alloc = w->path.alloc;
     hfsb_json_put_object(j);
-    hfsbi_put_member_str(j, "name", name);
-    hfsbi_put_member_str(j, "type", hfsb_cstr(type));
+    hfsb_json_put_member_str(j, "name", name);
+    hfsb_json_put_member_str(j, "type", hfsb_cstr(type));
     if (w->entries && there &&
         hfsb_path_join(hfsb_buf_str(&w->path), name, &path) == HFSB_OK) {
         /* what has changed may be gone: then there is no entry */
         hfsb_json_writer_init_doc(&test, &doc);
-        if (hfsbi_e2b_put_entry(&test, w->box->tools->place,
-                                hfsb_buf_str(&path), w->box->e2b->user,
-                                NULL) == HFSB_OK &&
+        if (hfsbi_e2b_put_entry(&test, w->box, hfsb_buf_str(&path), NULL) ==
+                HFSB_OK &&
             hfsb_json_writer_finish(&test, NULL) == HFSB_OK) {
             hfsb_json_put_key(j, HFSB_LIT("entry"));
             hfsb_json_put_value(j, doc.root);
@@ -21511,7 +26910,7 @@ static void hfsbi_e2b_watcher_pump(hfsbi_e2b_watcher *w) {
         return;
     w->more = false;
     w->state = HFSBI_E2B_READING;
-    hfsbi_request_work(w->request, w->box->tools->walled,
+    hfsbi_request_work(w->request, &w->box->guest.tools->rights,
                        hfsbi_e2b_watcher_read, hfsbi_e2b_watcher_sent, w);
 }
 
@@ -21531,10 +26930,11 @@ static void hfsbi_e2b_watcher_news(void *user) {
 }
 
 static void hfsbi_e2b_watcher_begin(hfsbi_e2b_watcher *w) {
-    hfsbi_loop *loop = w->box->tools->loop;
+    hfsbi_loop *loop = w->box->guest.tools->loop;
     hfsb_request_on_gone(w->request, hfsbi_e2b_watcher_gone, w);
     hfsb_reply_begin(w->request, 200, "application/connect+json");
     hfsb_reply_on_drained(w->request, hfsbi_e2b_watcher_drained, w);
+    hfsbi_request_on_eof(w->request, hfsbi_e2b_watcher_eof, w);
     (void)hfsbi_e2b_send(w->request, HFSB_LIT("{\"start\":{}}"));
     w->sent = hfsb_clock_ms();
     hfsbi_loop_timer(loop, &w->beat, w->sent + w->every);
@@ -21549,24 +26949,24 @@ static void hfsbi_e2b_watcher_open(void *user) {
     hfsbi_e2b_watcher      *w = (hfsbi_e2b_watcher *)user;
     hfsbi_folder_watch_opts opts = HFSB_INIT;
     opts.recursive = w->recursive;
-    opts.walled = w->box->tools->walled;
+    opts.rights = w->box->guest.tools->rights;
     opts.fn = hfsbi_e2b_watcher_news;
     opts.gone = hfsbi_e2b_watcher_drop;
     opts.user = w;
-    w->st =
-        hfsbi_folder_watch_open(w->box->tools->place, hfsb_buf_str(&w->path),
-                                &opts, &w->watch, &w->err);
+    w->st = hfsbi_folder_watch_open(w->box->guest.tools->place,
+                                    hfsb_buf_str(&w->path), &opts, &w->watch,
+                                    &w->err);
 }
 
 static void hfsbi_e2b_watcher_opened(void *user, hfsb_request *request) {
     hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
     char               text[64];
     if (w->st == HFSB_OK &&
-        !hfsbi_folder_watch_start(w->watch, w->box->tools->loop))
+        !hfsbi_folder_watch_start(w->watch, w->box->guest.tools->loop))
         w->st = hfsbi_fail_status(&w->err, HFSB_NOMEM, "Watching");
     if (w->st == HFSB_OK && w->ended)
         w->st = hfsbi_fail(&w->err, HFSB_BUSY, 0, "The sandbox has ended.");
-    hfsbi_api_report(w->box->tools, "watch", hfsb_buf_str(&w->path), "",
+    hfsbi_api_report(w->box->guest.tools, "watch", hfsb_buf_str(&w->path), "",
                      hfsb_cstr(w->st == HFSB_OK ? "" : w->err.msg), w->began,
                      0);
     w->state = HFSBI_E2B_READY;
@@ -21585,8 +26985,8 @@ static void hfsbi_e2b_watcher_opened(void *user, hfsb_request *request) {
 static bool hfsbi_e2b_may_watch(const hfsbi_e2b_box *box, bool stream) {
     const hfsbi_e2b_watcher *w = box->watchers;
     size_t                   n = 0;
-    for (; w; w = w->next) n += !w->stream;
-    return stream || n < HFSBI_E2B_WATCHERS;
+    for (; w; w = w->next) n += w->stream == stream;
+    return n < HFSBI_E2B_WATCHERS;
 }
 
 /* Makes a watcher from a message; NULL without memory. */
@@ -21614,7 +27014,7 @@ static hfsbi_e2b_watcher *hfsbi_e2b_watcher_new(const hfsbi_e2b_ask *ask,
     (void)hfsbi_random_hex(w->id, 16);
     w->next = w->box->watchers;
     w->box->watchers = w;
-    w->box->users++;
+    hfsbi_guest_hold(&w->box->guest);
     if (hfsbi_e2b_path(w->box, hfsbi_json_get_str(ask->doc.root, "path"),
                        &w->path))
         return w;
@@ -21629,8 +27029,10 @@ static void hfsbi_e2b_watcher_start(void *user, hfsb_request *request,
     hfsbi_e2b_watcher *w = NULL;
     if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, stream, &ask)) return;
     if (!hfsbi_e2b_may_watch(ask.box, stream))
-        hfsbi_e2b_fail(request, HFSBI_CONNECT_RESOURCE_EXHAUSTED,
-                       "There are too many watchers: remove some.");
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_RESOURCE_EXHAUSTED, "%s",
+                       stream
+                           ? "There are too many streams of changes: end some."
+                           : "There are too many watchers: remove some.");
     else {
         w = hfsbi_e2b_watcher_new(&ask, request, stream);
         if (!w)
@@ -21639,7 +27041,7 @@ static void hfsbi_e2b_watcher_start(void *user, hfsb_request *request,
     }
     hfsb_json_free(&ask.doc);
     if (w)
-        hfsbi_request_work(request, w->box->tools->walled,
+        hfsbi_request_work(request, &w->box->guest.tools->rights,
                            hfsbi_e2b_watcher_open, hfsbi_e2b_watcher_opened,
                            w);
 }
@@ -21690,7 +27092,7 @@ static void hfsbi_e2b_watcher_told(void *user, hfsb_request *request) {
                        "There were too many changes, and some were lost: list "
                        "the directory.");
     else hfsbi_reply_take(request, 200, "application/json", &out);
-    if (lost && !w->out.len) w->lost = false; /* it was told */
+    if (lost && !w->out.len) w->lost = false; /* it was reported */
     hfsb_buf_free(&out);
     hfsb_buf_free(&w->out);
     w->state = HFSBI_E2B_READY;
@@ -21706,8 +27108,8 @@ static void hfsbi_e2b_get_events(void *user, hfsb_request *request) {
         return;
     }
     w->state = HFSBI_E2B_READING;
-    hfsbi_request_work(request, w->box->tools->walled, hfsbi_e2b_watcher_read,
-                       hfsbi_e2b_watcher_told, w);
+    hfsbi_request_work(request, &w->box->guest.tools->rights,
+                       hfsbi_e2b_watcher_read, hfsbi_e2b_watcher_told, w);
 }
 
 static void hfsbi_e2b_remove_watcher(void *user, hfsb_request *request) {
@@ -21733,22 +27135,19 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_watch(hfsbi_e2b *e2b, hfsb_err *err) {
 /* ---- src/dialect/e2b_control.c ---- */
 /* e2b_control.c - E2B's control plane: makes, lists and ends sandboxes.
 
-   A sandbox is a directory beneath the work directory of the server, which is
-   its root, and a tools object with variables, a token and jobs of its own.
-   Its commands are confined as those of the server are, and run as the same
-   user: sandboxes keep their files apart, not hostile users.
-
-       create: thread: directory, root -> loop: tools -> 201
-       end:    processes are killed -> no user is left -> thread: the directory
-               is removed -> freed
+   A sandbox is a guest of host.c: a directory beneath the work directory of the
+   server, which is its root, and a tools object with variables, a token and
+   jobs of its own. Its commands are confined as those of the server are. As
+   root each has a uid of its own; else they run as the same user, and
+   sandboxes keep their files apart, not hostile users.
 
    It ends when its timeout has passed, when it is killed, and with the server.
    Pausing would need a copy of its processes: it is refused. */
 enum {
     HFSBI_E2B_BOXES = 256,   /* at a time */
+    HFSBI_E2B_PAGE = 100,    /* of these in one reply */
     HFSBI_E2B_TIMEOUT = 300, /* seconds, without one in the request */
     HFSBI_E2B_LONGEST = 30 * 24 * 3600,
-    HFSBI_E2B_REAP_MS = 100,  /* between looks at a dead sandbox */
     HFSBI_E2B_META = 64 << 10 /* bytes of metadata */
 };
 
@@ -21756,99 +27155,12 @@ static long long hfsbi_e2b_now(void) {
     return hfsbi_time_ns() / 1000000000;
 }
 
-/* ---- the end of a sandbox ---- */
-
-HFSBI_FN void hfsbi_e2b_box_free(hfsbi_e2b_box *box) {
-    hfsbi_e2b      *e2b = box->e2b;
-    hfsb_alloc      alloc = box->env.alloc;
-    hfsbi_e2b_box **link = &e2b->boxes;
-    while (*link && *link != box) link = &(*link)->next;
-    if (*link) *link = box->next;
-    hfsbi_loop_timer_clear(e2b->dialect.loop, &box->lease.timer);
-    if (box->tools) {
-        hfsbi_e2b_end_watchers(box);
-        hfsbi_tools_free(box->tools);
-    }
-    if (box->lease.root) hfsb_root_close(box->lease.root);
-    if (box->lease.dir.len) { /* the server closes: nobody knows it then */
-        hfsbi_remove_opts opts = HFSB_INIT;
-        opts.tree = opts.force = true;
-        (void)hfsbi_path_remove_all(e2b->own.tools->place,
-                                    hfsb_buf_str(&box->lease.dir), &opts, NULL,
-                                    NULL);
-    }
-    if (box->token.len) hfsbi_wipe(box->token.ptr, box->token.len);
-    hfsb_buf_free(&box->token);
-    hfsb_buf_free(&box->env);
-    hfsb_buf_free(&box->work_dir);
-    hfsb_buf_free(&box->lease.dir);
-    hfsb_buf_free(&box->lease.template_id);
-    hfsb_buf_free(&box->lease.metadata);
-    hfsbi_array_free(&alloc, box, 1, sizeof *box);
-}
-
-static hfsbi_e2b_box *hfsbi_e2b_box_of_task(hfsbi_task *task) {
-    return (hfsbi_e2b_box *)(void *)((char *)task -
-                                     offsetof(hfsbi_e2b_box, lease.task));
-}
-
-static void hfsbi_e2b_remove_run(hfsbi_task *task) {
-    hfsbi_e2b_box    *box = hfsbi_e2b_box_of_task(task);
-    hfsbi_remove_opts opts = HFSB_INIT;
-    opts.tree = opts.force = true;
-    (void)hfsbi_path_remove_all(box->e2b->own.tools->place,
-                                hfsb_buf_str(&box->lease.dir), &opts, NULL,
-                                NULL);
-}
-
-static void hfsbi_e2b_remove_done(hfsbi_task *task) {
-    hfsbi_e2b_box *box = hfsbi_e2b_box_of_task(task);
-    hfsb_buf_free(&box->lease.dir);
-    hfsbi_e2b_box_free(box);
-}
-
-static hfsbi_e2b_box *hfsbi_e2b_box_of_timer(hfsbi_timer *timer) {
-    return (hfsbi_e2b_box *)(void *)((char *)timer -
-                                     offsetof(hfsbi_e2b_box, lease.timer));
-}
-
-/* Looks whether a dead sandbox can go. */
-static void hfsbi_e2b_reap(hfsbi_timer *timer) {
-    hfsbi_e2b_box *box = hfsbi_e2b_box_of_timer(timer);
-    hfsbi_loop    *loop = box->e2b->dialect.loop;
-    if (box->users || hfsbi_tools_in_use(box->tools)) {
-        hfsbi_loop_timer(loop, timer, hfsb_clock_ms() + HFSBI_E2B_REAP_MS);
-        return;
-    }
-    box->lease.removing = true;
-    box->lease.task.run = hfsbi_e2b_remove_run;
-    box->lease.task.done = hfsbi_e2b_remove_done;
-    box->lease.task.walled = box->tools->walled;
-    hfsbi_loop_work(loop, &box->lease.task);
-}
-
-HFSBI_FN void hfsbi_e2b_box_kill(hfsbi_e2b_box *box) {
-    if (box->dead) return;
-    box->dead = true;
-    hfsbi_e2b_end_watchers(box);
-    (void)hfsbi_tools_sweep(box->tools, true); /* survivors too */
-    box->lease.timer.fn = hfsbi_e2b_reap;
-    hfsbi_loop_timer(box->e2b->dialect.loop, &box->lease.timer,
-                     hfsb_clock_ms());
-}
-
-static void hfsbi_e2b_expire(hfsbi_timer *timer) {
-    hfsbi_e2b_box_kill(hfsbi_e2b_box_of_timer(timer));
-}
-
 /* Lets the sandbox end in so many seconds. */
 static void hfsbi_e2b_extend(hfsbi_e2b_box *box, long long seconds) {
     if (seconds < 0) seconds = 0;
     if (seconds > HFSBI_E2B_LONGEST) seconds = HFSBI_E2B_LONGEST;
-    box->lease.ends = hfsbi_e2b_now() + seconds;
-    box->lease.timer.fn = hfsbi_e2b_expire;
-    hfsbi_loop_timer(box->e2b->dialect.loop, &box->lease.timer,
-                     hfsb_clock_ms() + seconds * 1000);
+    box->ends = hfsbi_e2b_now() + seconds;
+    hfsbi_guest_set_timeout(&box->guest, seconds * 1000);
 }
 
 /* ---- replies ---- */
@@ -21864,13 +27176,13 @@ static void hfsbi_e2b_put_date(hfsbi_build *b, const char *key,
 
 static void hfsbi_e2b_put_ids(hfsbi_build *b, const hfsbi_e2b_box *box,
                               bool secret) {
-    hfsbi_build_str(b, "sandboxID", hfsb_cstr(box->id));
-    hfsbi_build_str(b, "templateID", hfsb_buf_str(&box->lease.template_id));
-    hfsbi_build_str(b, "alias", hfsb_buf_str(&box->lease.template_id));
+    hfsbi_build_str(b, "sandboxID", hfsb_cstr(box->guest.id));
+    hfsbi_build_str(b, "templateID", hfsb_buf_str(&box->template_id));
+    hfsbi_build_str(b, "alias", hfsb_buf_str(&box->template_id));
     hfsbi_build_str(b, "clientID", HFSB_LIT("hfsb"));
     hfsbi_build_str(b, "envdVersion", HFSB_LIT("0.6.13"));
     if (!secret) return;
-    hfsbi_build_str(b, "envdAccessToken", hfsb_buf_str(&box->token));
+    hfsbi_build_str(b, "envdAccessToken", hfsb_buf_str(&box->guest.token));
     hfsbi_build_null(b, "domain");
 }
 
@@ -21882,16 +27194,16 @@ static void hfsbi_e2b_put_box(hfsbi_build *b, const hfsbi_e2b_box *box,
     metadata.alloc = box->env.alloc;
     hfsbi_build_object(b, NULL);
     hfsbi_e2b_put_ids(b, box, secret);
-    hfsbi_e2b_put_date(b, "startedAt", box->lease.started);
-    hfsbi_e2b_put_date(b, "endAt", box->lease.ends);
+    hfsbi_e2b_put_date(b, "startedAt", box->guest.since / 1000);
+    hfsbi_e2b_put_date(b, "endAt", box->ends);
     hfsbi_build_str(b, "state", HFSB_LIT("running"));
     hfsbi_build_int(b, "cpuCount", cpus > 0 ? cpus : 1);
     hfsbi_build_int(b, "memoryMB", 0);
     hfsbi_build_int(b, "diskSizeMB", 0);
-    if (box->lease.metadata.len &&
-        hfsb_json_parse(hfsb_buf_str(&box->lease.metadata), NULL, &metadata,
-                        NULL) == HFSB_OK)
-        hfsbi_build_value(b, "metadata", metadata.root);
+    if (box->metadata.len && hfsb_json_parse(hfsb_buf_str(&box->metadata),
+                                             NULL, &metadata, NULL) != HFSB_OK)
+        hfsbi_build_fail(b, HFSB_NOMEM);
+    else if (metadata.root) hfsbi_build_value(b, "metadata", metadata.root);
     hfsbi_build_end(b);
     hfsb_json_free(&metadata);
 }
@@ -21909,123 +27221,96 @@ static void hfsbi_e2b_reply_box(const hfsbi_e2b_box *box,
 /* The sandbox of the path; NULL after a 404. */
 static hfsbi_e2b_box *hfsbi_e2b_box_of_path(void         *user,
                                             hfsb_request *request) {
-    hfsb_str       id = hfsb_request_part(request, 0);
-    hfsbi_e2b_box *box = ((hfsbi_e2b *)user)->boxes;
-    for (; box; box = box->next)
-        if (!box->dead && hfsb_str_equal(hfsb_cstr(box->id), id)) return box;
-    hfsb_reply_error(request, 404, "There is no such sandbox.");
-    return NULL;
+    hfsbi_guest *guest = hfsbi_host_find(&((hfsbi_e2b *)user)->host,
+                                         hfsb_request_part(request, 0));
+    if (!guest) hfsb_reply_error(request, 404, "There is no such sandbox.");
+    return (hfsbi_e2b_box *)(void *)guest;
 }
 
 /* ---- create ---- */
 
 typedef struct hfsbi_e2b_create {
-    hfsbi_e2b_box *box;
-    hfsb_str       token;
-    long long      timeout, began;
-    hfsb_status    st;
-    hfsb_err       err;
+    hfsbi_order order; /* first */
+    hfsb_alloc  alloc;
+    long long   timeout, began;
 } hfsbi_e2b_create;
 
-/* In a thread: makes the directory and opens it. */
-static void hfsbi_e2b_create_run(void *user) {
-    hfsbi_e2b_create *c = (hfsbi_e2b_create *)user;
-    hfsbi_e2b_box    *box = c->box;
+/* open of a guest: its tools are like those of the server, in another root. */
+static hfsb_status hfsbi_e2b_box_tools(hfsbi_order *order, hfsbi_guest *guest,
+                                       hfsb_err *err) {
+    const hfsb_tools *like = order->host->dialect->tools;
     hfsb_root_opts    opts = HFSB_INIT;
-    c->st = hfsbi_path_make_folder(
-        box->e2b->own.tools->place, hfsb_buf_str(&box->lease.dir), 0700,
-        HFSBI_MAKE_PARENTS | HFSBI_MAKE_NEW, NULL, &c->err);
-    opts.root = opts.work_dir = hfsb_buf_str(&box->lease.dir);
-    opts.alloc = box->env.alloc;
-    if (c->st == HFSB_OK)
-        c->st = hfsb_root_open(&opts, &box->lease.root, &c->err);
+    hfsb_status       st;
+    opts.root = opts.work_dir = hfsb_buf_str(&guest->dir);
+    opts.alloc = guest->dir.alloc;
+    st = hfsb_root_open(&opts, &guest->root, err);
+    if (st == HFSB_OK)
+        st = hfsbi_tools_open_like(like, "e2b", &guest->tools, err);
+    if (st == HFSB_OK) hfsbi_tools_set_place(guest->tools, guest->root);
+    return st;
 }
 
-static void hfsbi_e2b_create_done(void *user, hfsb_request *request) {
-    hfsbi_e2b_create *c = (hfsbi_e2b_create *)user;
-    hfsbi_e2b_box    *box = c->box;
-    hfsbi_e2b        *e2b = box->e2b;
-    hfsb_alloc        alloc = box->env.alloc;
-    if (c->st == HFSB_OK)
-        c->st =
-            hfsbi_tools_open_like(e2b->own.tools, "e2b", &box->tools, &c->err);
-    hfsbi_api_report(e2b->own.tools, "create", hfsb_buf_str(&box->lease.dir),
-                     "", hfsb_cstr(c->st == HFSB_OK ? "" : c->err.msg),
+static void hfsbi_e2b_create_done(hfsbi_order *order, hfsb_request *request) {
+    hfsbi_e2b_create *c = (hfsbi_e2b_create *)(void *)order;
+    hfsbi_e2b_box    *box = (hfsbi_e2b_box *)(void *)order->first;
+    hfsb_alloc        alloc = c->alloc;
+    hfsbi_api_report(order->host->dialect->tools, "create",
+                     hfsb_buf_str(&box->guest.dir), "",
+                     hfsb_cstr(order->st == HFSB_OK ? "" : order->err.msg),
                      c->began, 0);
-    if (c->st == HFSB_OK && !hfsbi_request_is_gone(request)) {
-        hfsbi_tools_set_place(box->tools, box->lease.root);
-        box->next = e2b->boxes;
-        e2b->boxes = box;
-        e2b->controlled = true;
-        box->lease.started = hfsbi_e2b_now();
+    if (order->st == HFSB_OK) {
         hfsbi_e2b_extend(box, c->timeout);
         hfsbi_e2b_reply_box(box, request, 201);
-    } else {
-        if (c->st != HFSB_OK) hfsb_reply_error(request, 500, "%s", c->err.msg);
-        hfsbi_e2b_box_free(box);
-    }
+    } else hfsb_reply_error(request, 500, "%s", order->err.msg);
     hfsbi_array_free(&alloc, c, 1, sizeof *c);
 }
 
-/* A sandbox with a name, a token and variables; NULL without memory. */
-static hfsbi_e2b_box *hfsbi_e2b_box_new(hfsbi_e2b *e2b) {
-    const hfsb_alloc *alloc = &e2b->dialect.alloc;
-    hfsbi_e2b_box *box = (hfsbi_e2b_box *)hfsbi_array(alloc, 1, sizeof *box);
-    if (!box) return NULL;
-    memset(box, 0, sizeof *box);
-    box->e2b = e2b;
-    box->token.alloc = box->env.alloc = box->work_dir.alloc = *alloc;
-    box->lease.dir.alloc = box->lease.template_id.alloc = *alloc;
-    box->lease.metadata.alloc = *alloc;
-    return box;
-}
-
-/* Fills it from the message. HFSB_OK; HFSB_ARG; HFSB_NOMEM; HFSB_IO: there are
-   no secrets. */
+/* Fills a sandbox from the message. HFSB_OK; HFSB_ARG; HFSB_NOMEM. */
 static hfsb_status hfsbi_e2b_box_fill(hfsbi_e2b_box         *box,
                                       const hfsb_json_value *message,
                                       hfsb_err              *err) {
     const hfsb_json_value *metadata = hfsb_json_get(message, "metadata");
     hfsb_str               name = hfsbi_json_get_str(message, "templateID");
-    char                   token[41];
-    hfsb_buf               dir = HFSB_INIT;
-    hfsb_status            st;
-    bool                   ok = true;
-    dir.alloc = box->env.alloc;
-    if (!hfsbi_random_hex(box->id + 1, 19) || !hfsbi_random_hex(token, 40))
-        return hfsbi_fail(err, HFSB_IO, 0, "The system has no random bytes.");
-    box->id[0] = 'i';
-    hfsb_buf_append(&box->lease.template_id,
-                    name.len ? name : HFSB_LIT("base"));
-    box->lease.metadata.max = HFSBI_E2B_META;
-    if (metadata)
-        ok = hfsb_json_write(metadata, NULL, &box->lease.metadata, NULL) ==
-             HFSB_OK;
-    hfsb_buf_printf(&dir, "sandboxes/%s", box->id);
-    ok = ok && dir.status == HFSB_OK &&
-         hfsbi_e2b_path(&box->e2b->own, hfsb_buf_str(&dir), &box->lease.dir) &&
-         hfsbi_e2b_set_token(box, hfsb_cstr(token)) &&
-         box->lease.template_id.status == HFSB_OK;
-    hfsbi_wipe(token, sizeof token);
-    hfsb_buf_free(&dir);
-    if (!ok) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
+    hfsb_buf_append(&box->template_id, name.len ? name : HFSB_LIT("base"));
+    box->metadata.max = HFSBI_E2B_META;
+    if (metadata) (void)hfsb_json_write(metadata, NULL, &box->metadata, NULL);
+    if (box->metadata.status == HFSB_LIMIT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "metadata must have at most %d bytes as JSON.",
+                          (int)HFSBI_E2B_META);
+    if (box->template_id.status != HFSB_OK || box->metadata.status != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
     hfsb_buf_append(&box->env, HFSB_LIT("HOME="));
-    hfsb_buf_append(&box->env, hfsb_buf_str(&box->lease.dir));
+    hfsb_buf_append(&box->env, hfsb_buf_str(&box->guest.dir));
     hfsb_buf_append_byte(&box->env, '\0');
-    st = hfsbi_e2b_set_env(&box->env,
-                           hfsbi_e2b_get(message, "envVars", "env_vars"), err);
-    return st;
+    return hfsbi_e2b_set_env(
+        &box->env, hfsbi_e2b_get(message, "envVars", "env_vars"), err);
+}
+
+/* Takes a number of seconds from a message, if it has one, from 0 to the
+   longest; false after an error reply. */
+static bool hfsbi_e2b_take_seconds(hfsb_request          *request,
+                                   const hfsb_json_value *message,
+                                   const char *key, long long *seconds) {
+    const hfsb_json_value *value = hfsb_json_get(message, key);
+    hfsb_json_type         type = hfsb_json_type_of(value);
+    double                 n = hfsb_json_double(value, 0);
+    if (type == HFSB_JSON_NULL) return true; /* it is absent, too */
+    *seconds = HFSBI_E2B_LONGEST;
+    if (n < (double)HFSBI_E2B_LONGEST) *seconds = n > 0 ? (long long)n : 0;
+    if (type == HFSB_JSON_INT || type == HFSB_JSON_UINT ||
+        type == HFSB_JSON_DOUBLE)
+        return true;
+    hfsb_reply_error(request, 400, "%s must be a number of seconds.", key);
+    return false;
 }
 
 /* True when another sandbox may be made; else replies. */
 static bool hfsbi_e2b_may_create(const hfsbi_e2b *e2b, hfsb_request *request) {
-    const hfsb_root     *root = e2b->own.tools->place;
-    const hfsbi_e2b_box *box = e2b->boxes;
-    size_t               n = 0;
-    for (; box; box = box->next) n++;
-    if (n >= HFSBI_E2B_BOXES)
+    const hfsb_root *root = e2b->own.guest.tools->place;
+    if (e2b->host.count >= e2b->host.max)
         hfsb_reply_error(request, 429, "There are %zu sandboxes: end some.",
-                         n);
+                         e2b->host.count);
     else if (root && root->deny && root->deny->rules)
         hfsb_reply_error(request, 501,
                          "A server with a deny list has no sandboxes but its "
@@ -22034,34 +27319,46 @@ static bool hfsbi_e2b_may_create(const hfsbi_e2b *e2b, hfsb_request *request) {
     return false;
 }
 
-static void hfsbi_e2b_create_box(void *user, hfsb_request *request) {
-    hfsbi_e2b        *e2b = (hfsbi_e2b *)user;
-    hfsb_json_doc     doc;
+static void hfsbi_e2b_create_start(hfsbi_e2b *e2b, hfsb_request *request,
+                                   const hfsb_json_value *message,
+                                   long long              timeout) {
+    hfsb_alloc       *alloc = &e2b->dialect.alloc;
+    hfsbi_e2b_create *c = (hfsbi_e2b_create *)hfsbi_array(alloc, 1, sizeof *c);
+    hfsbi_e2b_box    *box = NULL;
     hfsb_err          err = HFSB_INIT;
-    hfsbi_e2b_box    *box;
-    hfsbi_e2b_create *c;
     hfsb_status       st = HFSB_NOMEM;
+    if (c) {
+        memset(c, 0, sizeof *c);
+        c->order.host = &e2b->host;
+        c->order.done = hfsbi_e2b_create_done;
+        c->alloc = *alloc;
+        c->began = hfsb_clock_ms();
+        c->timeout = timeout;
+        box = (hfsbi_e2b_box *)(void *)hfsbi_order_add(&c->order);
+    }
+    if (box) {
+        hfsbi_e2b_box_init(box, e2b);
+        st = hfsbi_e2b_box_fill(box, message, &err);
+    }
+    if (st == HFSB_OK) {
+        hfsbi_order_start(&c->order, request);
+        return;
+    }
+    if (c) hfsbi_order_drop(&c->order);
+    hfsbi_array_free(alloc, c, 1, sizeof *c);
+    hfsb_reply_error(request, st == HFSB_ARG ? 400 : 503, "%s",
+                     err.msg[0] ? err.msg : "Out of memory.");
+}
+
+static void hfsbi_e2b_create_box(void *user, hfsb_request *request) {
+    hfsbi_e2b    *e2b = (hfsbi_e2b *)user;
+    hfsb_json_doc doc;
+    long long     timeout = HFSBI_E2B_TIMEOUT;
     if (!hfsbi_e2b_may_create(e2b, request) ||
         !hfsbi_dialect_parse(request, &doc))
         return;
-    box = hfsbi_e2b_box_new(e2b);
-    c = (hfsbi_e2b_create *)hfsbi_array(&e2b->dialect.alloc, 1, sizeof *c);
-    if (box && c) st = hfsbi_e2b_box_fill(box, doc.root, &err);
-    if (st == HFSB_OK) {
-        memset(c, 0, sizeof *c);
-        c->box = box;
-        c->began = hfsb_clock_ms();
-        c->timeout = hfsb_json_int(hfsb_json_get(doc.root, "timeout"),
-                                   HFSBI_E2B_TIMEOUT);
-        hfsbi_request_work(request, e2b->own.tools->walled,
-                           hfsbi_e2b_create_run, hfsbi_e2b_create_done, c);
-    } else {
-        if (box) hfsb_buf_free(&box->lease.dir); /* it was not made */
-        if (box) hfsbi_e2b_box_free(box);
-        hfsbi_array_free(&e2b->dialect.alloc, c, 1, sizeof *c);
-        hfsb_reply_error(request, st == HFSB_ARG ? 400 : 503, "%s",
-                         err.msg[0] ? err.msg : "Out of memory.");
-    }
+    if (hfsbi_e2b_take_seconds(request, doc.root, "timeout", &timeout))
+        hfsbi_e2b_create_start(e2b, request, doc.root, timeout);
     hfsb_json_free(&doc);
 }
 
@@ -22071,19 +27368,19 @@ static void hfsbi_e2b_create_box(void *user, hfsb_request *request) {
 static bool hfsbi_e2b_read_timeout(hfsb_request *request, const char *key,
                                    long long *seconds) {
     hfsb_json_doc doc = HFSB_INIT;
+    bool          ok;
     if (!hfsb_request_body(request).len) return true;
     if (!hfsbi_dialect_parse(request, &doc)) return false;
-    *seconds = hfsb_json_int(hfsb_json_get(doc.root, key), *seconds);
+    ok = hfsbi_e2b_take_seconds(request, doc.root, key, seconds);
     hfsb_json_free(&doc);
-    return true;
+    return ok;
 }
 
 static void hfsbi_e2b_connect_box(void *user, hfsb_request *request) {
     hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
     long long      seconds = -1;
     if (!box || !hfsbi_e2b_read_timeout(request, "timeout", &seconds)) return;
-    if (hfsbi_e2b_now() + seconds > box->lease.ends)
-        hfsbi_e2b_extend(box, seconds);
+    if (hfsbi_e2b_now() + seconds > box->ends) hfsbi_e2b_extend(box, seconds);
     hfsbi_e2b_reply_box(box, request, 200);
 }
 
@@ -22099,8 +27396,7 @@ static void hfsbi_e2b_refresh(void *user, hfsb_request *request) {
     hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
     long long      seconds = HFSBI_E2B_TIMEOUT;
     if (!box || !hfsbi_e2b_read_timeout(request, "duration", &seconds)) return;
-    if (hfsbi_e2b_now() + seconds > box->lease.ends)
-        hfsbi_e2b_extend(box, seconds);
+    if (hfsbi_e2b_now() + seconds > box->ends) hfsbi_e2b_extend(box, seconds);
     hfsb_reply(request, 204, "", HFSB_LIT(""));
 }
 
@@ -22114,7 +27410,7 @@ static void hfsbi_e2b_pause(void *user, hfsb_request *request) {
 static void hfsbi_e2b_kill_box(void *user, hfsb_request *request) {
     hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
     if (!box) return;
-    hfsbi_e2b_box_kill(box);
+    hfsbi_guest_end(&box->guest);
     hfsb_reply(request, 204, "", HFSB_LIT(""));
 }
 
@@ -22127,16 +27423,20 @@ static void hfsbi_e2b_get_box(void *user, hfsb_request *request) {
     hfsbi_dialect_reply(request, 200, &b);
 }
 
-/* True if the sandbox has all pairs of "k=v&k=v" in its metadata. */
-static bool hfsbi_e2b_box_has(const hfsbi_e2b_box *box, hfsb_str pairs) {
+/* True if the sandbox has all pairs of "k=v&k=v" in its metadata. Without
+   memory the list fails. */
+static bool hfsbi_e2b_box_has(const hfsbi_e2b_box *box, hfsb_str pairs,
+                              hfsbi_build *list) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_str      pair;
     bool          ok = true;
     doc.alloc = box->env.alloc;
     if (!pairs.len) return true;
-    if (box->lease.metadata.len)
-        ok = hfsb_json_parse(hfsb_buf_str(&box->lease.metadata), NULL, &doc,
-                             NULL) == HFSB_OK;
+    if (box->metadata.len && hfsb_json_parse(hfsb_buf_str(&box->metadata),
+                                             NULL, &doc, NULL) != HFSB_OK) {
+        hfsbi_build_fail(list, HFSB_NOMEM);
+        ok = false;
+    }
     while (ok && hfsbi_list_next(&pairs, '&', &pair)) {
         hfsb_buf key = HFSB_INIT, value = HFSB_INIT;
         size_t   at = hfsb_str_find_byte(pair, '=');
@@ -22149,6 +27449,8 @@ static bool hfsbi_e2b_box_has(const hfsbi_e2b_box *box, hfsb_str pairs) {
              key.len &&
              hfsb_str_equal(hfsbi_json_get_str(doc.root, key.ptr),
                             hfsb_buf_str(&value));
+        if (key.status == HFSB_NOMEM || value.status == HFSB_NOMEM)
+            hfsbi_build_fail(list, HFSB_NOMEM);
         hfsb_buf_free(&key);
         hfsb_buf_free(&value);
     }
@@ -22156,25 +27458,179 @@ static bool hfsbi_e2b_box_has(const hfsbi_e2b_box *box, hfsb_str pairs) {
     return ok;
 }
 
+/* What a list shows. */
+typedef struct hfsbi_e2b_page {
+    hfsb_buf           pairs, state, name; /* of metadata; of the template */
+    double             after;              /* started then or later, seconds */
+    unsigned long long cursor;             /* the serial of the last one shown
+                                              before; 0: none */
+    unsigned long long limit;
+    bool               ascending;
+} hfsbi_e2b_page;
+
+/* Appends the value of a key of the query, or nothing; false after an error
+   reply. */
+static bool hfsbi_e2b_list_text(hfsb_request *request, const char *key,
+                                hfsb_buf *out) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    out->alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    st = hfsb_request_query(request, key, out, &err);
+    if (st == HFSB_OK || st == HFSB_NOT_FOUND) return true;
+    hfsb_reply_error(request, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
+    return false;
+}
+
+/* The same for a number from 1 on; without one *out stays. */
+static bool hfsbi_e2b_list_number(hfsb_request *request, const char *key,
+                                  unsigned long long  max,
+                                  unsigned long long *out) {
+    hfsb_buf           text = HFSB_INIT;
+    unsigned long long n = 0;
+    bool               ok = hfsbi_e2b_list_text(request, key, &text);
+    if (ok && text.len) {
+        ok = hfsbi_read_decimal(hfsb_buf_str(&text), max, &n) == text.len && n;
+        if (ok) *out = n;
+        else
+            hfsb_reply_error(request, 400,
+                             "%s must be a number from 1 to %llu.", key, max);
+    }
+    hfsb_buf_free(&text);
+    return ok;
+}
+
+/* Reads the query; false after an error reply. */
+static bool hfsbi_e2b_page_read(hfsbi_e2b_page *p, hfsb_request *request) {
+    hfsb_str path = hfsb_request_head(request)->path;
+    hfsb_buf after = HFSB_INIT, order = HFSB_INIT;
+    bool     ok;
+    /* the older route has no pages */
+    p->limit = hfsb_str_starts(path, HFSB_LIT("/v2/")) ? HFSBI_E2B_PAGE
+                                                       : HFSBI_E2B_BOXES;
+    ok = hfsbi_e2b_list_text(request, "metadata", &p->pairs) &&
+         hfsbi_e2b_list_text(request, "state", &p->state) &&
+         hfsbi_e2b_list_text(request, "template", &p->name) &&
+         hfsbi_e2b_list_text(request, "startedAfter", &after) &&
+         hfsbi_e2b_list_text(request, "order", &order) &&
+         hfsbi_e2b_list_number(request, "limit", HFSBI_E2B_PAGE, &p->limit) &&
+         hfsbi_e2b_list_number(request, "nextToken", ~0ull >> 1, &p->cursor);
+    p->ascending = hfsb_str_equal(hfsb_buf_str(&order), HFSB_LIT("asc"));
+    if (ok && after.len &&
+        !hfsbi_date_parse(hfsb_buf_str(&after), &p->after)) {
+        ok = false;
+        hfsb_reply_error(request, 400,
+                         "startedAfter must be a date such as "
+                         "2026-01-31T23:59:59Z.");
+    }
+    hfsb_buf_free(&after);
+    hfsb_buf_free(&order);
+    return ok;
+}
+
+/* True if a sandbox is asked for, whatever the page. */
+static bool hfsbi_e2b_page_has(const hfsbi_e2b_page *p,
+                               const hfsbi_e2b_box *box, hfsbi_build *list) {
+    hfsb_str state = hfsb_buf_str(&p->state);
+    return box->guest.state == HFSBI_GUEST_LIVE &&
+           (!state.len ||
+            hfsb_str_find(state, HFSB_LIT("running")) != HFSB_NPOS) &&
+           (!p->name.len || hfsb_str_equal(hfsb_buf_str(&p->name),
+                                           hfsb_buf_str(&box->template_id))) &&
+           (double)box->guest.since / 1000 + 1 > p->after &&
+           hfsbi_e2b_box_has(box, hfsb_buf_str(&p->pairs), list);
+}
+
+/* The sandbox that follows the cursor in the order asked for; NULL: none. */
+static const hfsbi_e2b_box *hfsbi_e2b_page_next(const hfsbi_e2b_page *p,
+                                                const hfsbi_e2b      *e2b,
+                                                hfsbi_build          *list) {
+    const hfsbi_guest   *g = e2b->host.guests;
+    const hfsbi_e2b_box *found = NULL;
+    for (; g; g = g->next) { /* oldest first */
+        const hfsbi_e2b_box *box = (const hfsbi_e2b_box *)(const void *)g;
+        unsigned long long   n = g->serial;
+        if (p->cursor && (p->ascending ? n <= p->cursor : n >= p->cursor))
+            continue;
+        if (found &&
+            (p->ascending ? n > found->guest.serial : n < found->guest.serial))
+            continue;
+        if (hfsbi_e2b_page_has(p, box, list)) found = box;
+    }
+    return found;
+}
+
 static void hfsbi_e2b_list_boxes(void *user, hfsb_request *request) {
-    hfsbi_e2b     *e2b = (hfsbi_e2b *)user;
-    hfsbi_e2b_box *box;
-    hfsb_buf       pairs = HFSB_INIT, state = HFSB_INIT;
-    hfsbi_build    b;
-    pairs.alloc = state.alloc = e2b->dialect.alloc;
-    (void)hfsb_request_query(request, "metadata", &pairs, NULL);
-    (void)hfsb_request_query(request, "state", &state, NULL);
-    hfsbi_build_init(&b, &e2b->dialect.alloc);
-    hfsbi_build_array(&b, NULL);
-    for (box = e2b->boxes; box; box = box->next)
-        if (!box->dead && hfsbi_e2b_box_has(box, hfsb_buf_str(&pairs)) &&
-            (!state.len || hfsb_str_find(hfsb_buf_str(&state),
-                                         HFSB_LIT("running")) != HFSB_NPOS))
+    hfsbi_e2b           *e2b = (hfsbi_e2b *)user;
+    hfsbi_e2b_page       page = HFSB_INIT;
+    const hfsbi_e2b_box *box = NULL;
+    hfsbi_build          b;
+    char                 token[24];
+    if (hfsbi_e2b_page_read(&page, request)) {
+        hfsbi_build_init(&b, &e2b->dialect.alloc);
+        hfsbi_build_array(&b, NULL);
+        while ((box = hfsbi_e2b_page_next(&page, e2b, &b)) != NULL) {
+            if (page.limit-- == 0) break;
+            page.cursor = box->guest.serial;
             hfsbi_e2b_put_box(&b, box, false);
-    hfsbi_build_end(&b);
-    hfsbi_dialect_reply(request, 200, &b);
-    hfsb_buf_free(&pairs);
-    hfsb_buf_free(&state);
+        }
+        hfsbi_build_end(&b);
+        (void)snprintf(token, sizeof token, "%llu", page.cursor);
+        if (box && hfsb_reply_field(request, "X-Next-Token",
+                                    hfsb_cstr(token)) != HFSB_OK)
+            hfsbi_build_fail(&b, HFSB_NOMEM);
+        hfsbi_dialect_reply(request, 200, &b);
+    }
+    hfsb_buf_free(&page.pairs);
+    hfsb_buf_free(&page.state);
+    hfsb_buf_free(&page.name);
+}
+
+/* ---- the host ---- */
+
+static void hfsbi_e2b_guest_end(hfsbi_guest *guest) {
+    hfsbi_e2b_end_watchers((hfsbi_e2b_box *)(void *)guest);
+}
+
+static void hfsbi_e2b_guest_free(hfsbi_guest *guest) {
+    hfsbi_e2b_box_free((hfsbi_e2b_box *)(void *)guest);
+}
+
+/* Sandboxes cannot have uids where commands are confined by a user namespace,
+   which has none but that of the server. */
+HFSBI_FN hfsb_status hfsbi_e2b_open_host(hfsbi_e2b               *e2b,
+                                         const hfsb_dialect_opts *opts,
+                                         hfsb_err                *err) {
+    static const hfsbi_host_kind kind = {sizeof(hfsbi_e2b_box),
+                                         "i",
+                                         19,
+                                         40,
+                                         NULL,
+                                         hfsbi_e2b_box_tools,
+                                         hfsbi_e2b_guest_end,
+                                         NULL,
+                                         hfsbi_e2b_guest_free};
+    const hfsb_tools            *tools = e2b->own.guest.tools;
+    hfsb_str    uids = hfsbi_dialect_setting(opts, "HFSB_SANDBOX_UIDS");
+    hfsb_buf    dir = HFSB_INIT;
+    hfsb_status st;
+    dir.alloc = e2b->dialect.alloc;
+    if (tools->confine->spaces.user >= 0) {
+        if (hfsb_str_equal(uids, HFSB_LIT("1")))
+            return hfsbi_fail(err, HFSB_REFUSED, 0,
+                              "Sandboxes cannot have a uid of their own: "
+                              "commands are confined by a user namespace.");
+        uids = HFSB_LIT("0");
+    }
+    e2b->host.kind = &kind;
+    e2b->host.root = tools->place;
+    e2b->host.rights = tools->rights;
+    e2b->host.max = HFSBI_E2B_BOXES;
+    st = hfsbi_e2b_path(&e2b->own, HFSB_LIT("sandboxes"), &dir)
+             ? hfsbi_host_open(&e2b->host, &e2b->dialect, hfsb_buf_str(&dir),
+                               uids, err)
+             : hfsbi_fail_status(err, HFSB_NOMEM, "Adding e2b");
+    hfsb_buf_free(&dir);
+    return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_e2b_add_control(hfsbi_e2b *e2b, hfsb_err *err) {

@@ -12,7 +12,10 @@
      GET    /api/health, /healthz        for probes, without a token
      GET    /api/metrics                 for Prometheus
      GET    /api/events                  the journal (events.c)
-     POST   /reset                       kill, then undo to the first state
+     GET    /api/openapi.json            all of these (openapi.c)
+     GET    /api/exec                    a program, byte for byte (exec.c)
+     POST   /reset                       see reset.c
+     POST   /api/open, any /proxy, /open see open.c
 
    The tools live in the server's loop. They oversee those of MCP sessions: the
    routes for jobs, kill and the figures cover all commands of the server. The
@@ -95,7 +98,7 @@ static hfsb_status hfsbi_jobs_put_query(const hfsb_request *request,
     hfsb_status st;
     value.alloc = *alloc;
     st = hfsb_request_query(request, key, &value, err);
-    if (st == HFSB_OK) hfsbi_put_member_str(w, key, hfsb_buf_str(&value));
+    if (st == HFSB_OK) hfsb_json_put_member_str(w, key, hfsb_buf_str(&value));
     hfsb_buf_free(&value);
     return st == HFSB_NOT_FOUND ? HFSB_OK : st;
 }
@@ -150,8 +153,9 @@ static void hfsbi_jobs_input_bytes(hfsbi_api *api, hfsb_request *request) {
                                  hfsb_str_equal(last, HFSB_LIT("true")),
                              &result);
     (void)snprintf(job, sizeof job, "%.*s", (int)id.len, id.ptr);
-    hfsbi_api_report(api->tools, "bash_input", HFSB_LIT(""), job,
-                     hfsb_buf_str(&result.error), began, result.output.len);
+    hfsbi_api_report_request(request, api->tools, "bash_input", HFSB_LIT(""),
+                             job, hfsb_buf_str(&result.error), began,
+                             result.output.len);
     if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &out, NULL);
     if (st == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);
@@ -201,6 +205,11 @@ static hfsb_status hfsbi_jobs_add(hfsbi_api *api, hfsb_err *err) {
                              "/api/jobs/*"
                              "/output",
                              hfsbi_jobs_output, api, err);
+    if (st == HFSB_OK)
+        st = hfsbi_api_route(api, "GET",
+                             "/api/jobs/*"
+                             "/raw",
+                             hfsbi_raw_get, api, err);
     if (st != HFSB_OK) return st;
     input.method = "POST";
     input.path = "/api/jobs/*"
@@ -354,92 +363,6 @@ static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
     return hfsb_server_add(api->server, &route, err);
 }
 
-/* ---- /reset ---- */
-
-/* A request that ends all commands and restores the first checkpoint:
-
-     kill, and wait in the loop --> undo in a pool thread --> reply        */
-typedef struct hfsbi_reset {
-    hfsbi_api    *api;
-    hfsb_request *request;
-    hfsb_call    *kill;
-    bool          working; /* a thread uses it */
-    hfsb_buf      reply;
-    hfsb_status   status;
-} hfsbi_reset;
-
-static void hfsbi_reset_free(hfsbi_reset *x) {
-    hfsb_alloc alloc = x->api->alloc;
-    hfsb_call_close(x->kill);
-    hfsb_buf_free(&x->reply);
-    hfsbi_array_free(&alloc, x, 1, sizeof *x);
-}
-
-/* In a pool thread. */
-static void hfsbi_reset_run(void *user) {
-    hfsbi_reset     *x = (hfsbi_reset *)user;
-    hfsb_tool_result result;
-    x->status = hfsb_tools_call_text(
-        x->api->tools, HFSB_LIT("undo"),
-        HFSB_LIT("{\"to\":\"first\",\"force\":true}"), NULL, &result);
-    if (x->status == HFSB_OK)
-        x->status = hfsb_tool_result_write(&result, &x->reply, NULL);
-    hfsb_tool_result_free(&result);
-}
-
-static void hfsbi_reset_ran(void *user, hfsb_request *request) {
-    hfsbi_reset *x = (hfsbi_reset *)user;
-    if (x->status == HFSB_OK)
-        hfsbi_reply_take(request, 200, "application/json", &x->reply);
-    else hfsb_reply_error(request, 503, "Out of memory.");
-    hfsbi_reset_free(x);
-}
-
-/* In the loop, when commands have ended. */
-static void hfsbi_reset_killed(void *user) {
-    hfsbi_reset *x = (hfsbi_reset *)user;
-    if (!hfsb_call_done(x->kill)) return;
-    x->working = true;
-    hfsbi_request_work(x->request, x->api->tools->walled, hfsbi_reset_run,
-                       hfsbi_reset_ran, x);
-}
-
-static void hfsbi_reset_gone(void *user, hfsb_request *request) {
-    (void)request;
-    if (!((hfsbi_reset *)user)->working) hfsbi_reset_free((hfsbi_reset *)user);
-}
-
-static void hfsbi_reset_start(void *user, hfsb_request *request) {
-    hfsbi_api        *api = (hfsbi_api *)user;
-    const hfsbi_tool *kill = hfsbi_tool_find(HFSB_LIT("kill"));
-    hfsbi_reset      *x;
-    if (!api->tools->history) {
-        hfsb_reply_error(request, 409,
-                         "There are no checkpoints: start the "
-                         "server with --checkpoints on.");
-        return;
-    }
-    x = (hfsbi_reset *)hfsbi_array(&api->alloc, 1, sizeof *x);
-    if (!x) {
-        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
-        return;
-    }
-    memset(x, 0, sizeof *x);
-    x->api = api;
-    x->request = request;
-    x->reply.alloc = api->alloc;
-    if (hfsbi_call_prepare(api->tools, kill, NULL, NULL, &x->kill) !=
-        HFSB_OK) {
-        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
-        hfsbi_reset_free(x);
-        return;
-    }
-    hfsb_request_on_gone(request, hfsbi_reset_gone, x);
-    hfsbi_call_start(x->kill);
-    if (hfsb_call_done(x->kill)) hfsbi_reset_killed(x);
-    else hfsbi_call_listen(x->kill, hfsbi_reset_killed, x);
-}
-
 /* ---- the end ---- */
 
 static void hfsbi_api_stop(hfsbi_server_part *part) {
@@ -450,12 +373,13 @@ static void hfsbi_api_end(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
     api->ended = true;
     hfsbi_api_calls_end(api);
+    hfsbi_resets_end(api);
     hfsbi_jobs_end(api->tools, HFSB_LIT(""));
 }
 
 static bool hfsbi_api_busy(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
-    return hfsb_tools_busy(api->tools) > 0;
+    return api->resets || hfsb_tools_busy(api->tools) > 0;
 }
 
 static void hfsbi_api_free(hfsbi_server_part *part) {
@@ -464,6 +388,7 @@ static void hfsbi_api_free(hfsbi_server_part *part) {
     hfsbi_news_stop(api);
     if (hfsbi_server_must_end(api->server)) hfsbi_tools_free(api->tools);
     else hfsb_tools_close(api->tools);
+    hfsbi_webpage_close(&api->page);
     if (api->own_journal) hfsb_journal_close(api->journal);
     hfsbi_array_free(&alloc, api, 1, sizeof *api);
 }
@@ -482,6 +407,23 @@ static hfsb_status hfsbi_init_route(hfsbi_api *api, hfsb_err *err) {
     route.user = api;
     route.no_token = true;
     return hfsb_server_add(api->server, &route, err);
+}
+
+/* What a person needs to watch and to steer. */
+static hfsb_status hfsbi_api_watch_routes(hfsbi_api *api, hfsb_err *err) {
+    static const struct {
+        const char   *method, *path;
+        hfsb_route_fn fn;
+    } rows[] = {{"GET", "/api/stats", hfsbi_stats_get},
+                {"GET", "/api/exec", hfsbi_exec_get},
+                {"GET", "/api/plan", hfsbi_plan_get},
+                {"POST", "/api/plan_tool", hfsbi_plan_post}};
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < sizeof rows / sizeof *rows; i++)
+        st = hfsbi_api_route(api, rows[i].method, rows[i].path, rows[i].fn,
+                             api, err);
+    return st;
 }
 
 static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
@@ -504,12 +446,17 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
         st = hfsbi_api_route(api, "GET", "/api/events", hfsbi_events_get, api,
                              err);
     if (st == HFSB_OK)
-        st = hfsbi_api_route(api, "POST", "/reset", hfsbi_reset_start, api,
-                             err);
+        st = hfsbi_api_route(api, "GET", "/api/openapi.json",
+                             hfsbi_openapi_get, api, err);
+    if (st == HFSB_OK) st = hfsbi_api_watch_routes(api, err);
+    if (st == HFSB_OK)
+        st =
+            hfsbi_api_route(api, "POST", "/reset", hfsbi_reset_post, api, err);
     if (st == HFSB_OK && hfsbi_server_takes_token(api->server))
         st = hfsbi_init_route(api, err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
     if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
+    if (st == HFSB_OK) st = hfsbi_open_add(api, err);
     return st;
 }
 
@@ -585,7 +532,10 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     }
     /* from here on it lives as long as the server, even if a route fails */
     hfsbi_server_part_add(server, &api->part);
-    return hfsbi_api_routes(api, err);
+    st = hfsbi_api_routes(api, err);
+    if (st != HFSB_OK || (opts && opts->no_page)) return st;
+    hfsbi_server_group(server)->tap = HFSBI_API_TAP;
+    return hfsbi_webpage_add(api, err);
 }
 
 const hfsb_tools *hfsb_server_tools(hfsb_server *server) {

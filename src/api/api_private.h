@@ -11,8 +11,14 @@
      fetch.c   a file as a reply
      upload.c  a body as a file, or as several
      files.c   /api/files
+     open.c    /proxy, /open: servers that commands have started
      init.c    /init: a token, variables, a working directory, late
      events.c  /api/events
+     openapi.c /api/openapi.json
+     raw.c     /api/jobs/ID/raw
+     stats.c   /api/stats
+     page.c    the page at "/", the plan
+     exec.c    /api/exec
 
    Everything is for the thread that runs the server, except where a comment
    names another thread. */
@@ -22,7 +28,10 @@ enum {
     HFSBI_API_BACKLOG = 1024 * 1024,   /* most unsent bytes of events */
     HFSBI_API_INPUT = 4 * 1024 * 1024, /* longest input for a job, bytes */
     HFSBI_API_KEY = 255,               /* longest idempotency key, bytes */
-    HFSBI_API_BEAT_MS = 10000          /* default interval of beats */
+    HFSBI_API_BEAT_MS = 10000,         /* default interval of beats */
+    HFSBI_OPEN_KEYS = 64,              /* of /open */
+    HFSBI_OPEN_KEY = 40,               /* hexadecimal digits of one */
+    HFSBI_OPEN_MS = 12 * 3600 * 1000   /* a key is valid without use */
 };
 
 typedef struct hfsbi_api hfsbi_api;
@@ -34,6 +43,7 @@ typedef struct hfsbi_endpoint {
 } hfsbi_endpoint;
 
 typedef struct hfsbi_watcher hfsbi_watcher; /* see events.c */
+typedef struct hfsbi_reset   hfsbi_reset;   /* see reset.c */
 
 /* Requests that wait for events of the journal, and how they hear of them. */
 typedef struct hfsbi_news {
@@ -44,6 +54,28 @@ typedef struct hfsbi_news {
                                    are any */
 } hfsbi_news;
 
+/* An address of /open, see open.c. */
+typedef struct hfsbi_open_key {
+    hfsbi_api         *api;
+    unsigned           port; /* 0: the key is not valid */
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    size_t             users;  /* requests that are being answered */
+    long long          used;   /* when it last was */
+    unsigned long long serial; /* the same as a number that is unique */
+} hfsbi_open_key;
+
+typedef struct hfsbi_open {
+    hfsbi_face         face;
+    hfsbi_open_key     keys[HFSBI_OPEN_KEYS];
+    unsigned long long uses;
+} hfsbi_open;
+
+/* The page, with what goes into its head. */
+typedef struct hfsbi_webpage {
+    hfsb_buf text, policy;
+    char     etag[40];
+} hfsbi_webpage;
+
 /* One per server, from hfsb_server_add_sandbox() to the end of the server. */
 struct hfsbi_api {
     hfsbi_server_part      part; /* first: its functions cast it back */
@@ -53,12 +85,15 @@ struct hfsbi_api {
     hfsb_journal          *journal;
     bool                   own_journal; /* the options had none */
     hfsbi_news             news;
+    hfsbi_webpage          page;
     hfsb_alloc             alloc;
     bool                   kill_on_disconnect;
     long long              beat_ms; /* 0: HFSBI_API_BEAT_MS */
     long long              began;   /* hfsb_clock_ms() */
     struct hfsbi_api_call *calls;   /* newest first */
+    hfsbi_reset           *resets;  /* that go on */
     bool                   ended;   /* no more commands are started */
+    hfsbi_open             open;
     hfsbi_endpoint         endpoints[HFSBI_TOOLS];
 };
 
@@ -111,6 +146,9 @@ typedef struct hfsbi_api_call {
     hfsb_cancel            cancel;   /* asks the thread to stop early */
     const char            *where;    /* source of the arguments: "body" or
                                          "query" */
+    const char            *who;      /* makes it; NULL: a client */
+    hfsb_edit_names        names;    /* of arguments, in its messages */
+    bool                   lines;    /* a stream has unfinished lines */
 
     const hfsbi_tool *tool;
     hfsb_buf          body; /* JSON; doc points into it */
@@ -183,8 +221,69 @@ HFSBI_FN void hfsbi_news_stop(hfsbi_api *api);
 HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
                                hfsb_str path, const char *job, hfsb_str error,
                                long long began, unsigned long long bytes);
+/* The same, for the request that it is about. */
+HFSBI_FN void hfsbi_api_report_request(const hfsb_request *request,
+                                       const hfsb_tools   *tools,
+                                       const char *tool, hfsb_str path,
+                                       const char *job, hfsb_str error,
+                                       long long          began,
+                                       unsigned long long bytes);
+/* Who makes a request: "page", or NULL for those that do not say so. */
+HFSBI_FN const char *hfsbi_request_who(const hfsb_request *request);
 /* Handles GET /api/events; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
+
+/* ---- open.c ---- */
+
+/* Adds the routes of /proxy and /open. */
+HFSBI_FN hfsb_status hfsbi_open_add(hfsbi_api *api, hfsb_err *err);
+/* Makes all keys invalid; what is open stays so. */
+HFSBI_FN void hfsbi_open_forget(hfsbi_api *api);
+/* The parameters of its query. */
+HFSBI_FN const hfsbi_param *hfsbi_events_query_params(void);
+
+/* ---- openapi.c ---- */
+
+/* Handles GET /api/openapi.json; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_openapi_get(void *user, hfsb_request *request);
+
+/* ---- raw.c, stats.c, page.c ---- */
+
+enum { HFSBI_API_TAP = 256 * 1024 }; /* bytes of raw output of a command */
+
+/* Handle GET /api/jobs/ID/raw, /api/stats, /api/plan and POST /api/plan_tool;
+   user is the hfsbi_api. */
+HFSBI_FN void hfsbi_raw_get(void *user, hfsb_request *request);
+HFSBI_FN void hfsbi_stats_get(void *user, hfsb_request *request);
+HFSBI_FN void hfsbi_plan_get(void *user, hfsb_request *request);
+HFSBI_FN void hfsbi_plan_post(void *user, hfsb_request *request);
+
+/* Figures of the machine; 0: not known. */
+typedef struct hfsbi_figures {
+    unsigned long long cpu_all, cpu_idle;              /* ticks */
+    unsigned long long mem_total, mem_free, mem_cache; /* bytes */
+    unsigned long long disk_total, disk_used;
+} hfsbi_figures;
+
+/* Reads them; dir: whose disk is meant (NULL: none). In a thread that is not
+   walled. */
+HFSBI_FN void hfsbi_figures_read(hfsbi_figures *f, const char *dir,
+                                 const hfsb_alloc *alloc);
+
+/* How many of `cpus` processors the text of a cgroup's cpu.max leaves; all of
+   them for one that is empty or has no limit. */
+HFSBI_FN long hfsbi_stats_cpus(hfsb_str max, long cpus);
+
+/* The lines of the page, NULL at the end; in page_html.c. */
+HFSBI_FN const char *const *hfsbi_webpage_lines(void);
+/* Adds the page. HFSB_OK, or as hfsb_server_add(). */
+HFSBI_FN hfsb_status hfsbi_webpage_add(hfsbi_api *api, hfsb_err *err);
+HFSBI_FN void        hfsbi_webpage_close(hfsbi_webpage *page);
+
+/* ---- exec.c ---- */
+
+/* Handles GET /api/exec, a WebSocket; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_exec_get(void *user, hfsb_request *request);
 
 /* ---- fetch.c ---- */
 
@@ -213,7 +312,7 @@ HFSBI_FN void hfsbi_conditions_free(hfsbi_conditions *c);
    not exist. False if a condition fails: the status is 412, *err has the
    reason. In any thread. */
 HFSBI_FN bool hfsbi_conditions_hold(const hfsbi_conditions *c,
-                                    const hfsb_file_info   *info, bool change,
+                                    const hfsb_file_info *info, bool change,
                                     hfsb_err *err);
 /* True if the list is "*". */
 HFSBI_FN bool hfsbi_etag_is_any(const hfsb_buf *list);
@@ -236,10 +335,10 @@ typedef struct hfsbi_fetch_opts {
     const hfsb_tools *tools; /* with the root and the journal; it must outlive
                                 the request */
     const hfsb_root  *root;  /* another root (NULL: that of the tools) */
-    hfsb_str    path;        /* copied */
-    const char *type;        /* Content-Type; constant (NULL:
+    hfsb_str          path;  /* copied */
+    const char       *type;  /* Content-Type; constant (NULL:
                                 application/octet-stream) */
-    bool        part; /* send `length` bytes from `offset` on, or as many as
+    bool part; /* send `length` bytes from `offset` on, or as many as
                          there are, with 200; the head of the request is not
                          looked at. Else its Range and its conditions count,
                          and the reply has ETag and Last-Modified */
@@ -281,8 +380,8 @@ typedef struct hfsbi_upload_end {
     int status; /* 201: the file was created; 200: replaced, or the body had
                    parts; from 400 on: failed; 0: the client is gone or has an
                    answer already */
-    const hfsb_err *err; /* for a status from 400 on: the reason */
-    hfsb_str        path; /* of the file that failed, or "" */
+    const hfsb_err          *err;   /* for a status from 400 on: the reason */
+    hfsb_str                 path;  /* of the file that failed, or "" */
     const hfsbi_upload_file *files; /* written completely, also if another
                                        part failed after them */
     size_t                   file_count;
@@ -344,6 +443,13 @@ HFSBI_FN void hfsbi_upload_finish(void *user, hfsb_request *request);
 
 /* Handles POST /init; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request);
+
+/* ---- reset.c ---- */
+
+/* Handles POST /reset; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_reset_post(void *user, hfsb_request *request);
+/* Gives up what nobody waits for and has not come to the files yet. */
+HFSBI_FN void hfsbi_resets_end(hfsbi_api *api);
 
 /* ---- files.c ---- */
 

@@ -88,13 +88,16 @@ static bool hfsbi_api_call_release(hfsbi_api_call *x) {
 /*  event: job          data: {"id":"..."}
     event: stdout       data: {"offset":0,"text":"..."}     id: 5
     event: stderr       data: {"offset":0,"text":"..."}
+    event: line         data: {"stream":"stdout","text":"..."}
     event: gap          data: {"stream":"stdout","from":5,"to":70000}
     event: result       data: the reply without streaming
 
     Offsets count the bytes of cleaned text of each stream. The id of a stdout
     event is the offset of the next one, and the value with which
     /api/jobs/ID/output?offset= continues. A gap is text that was dropped
-    because the reader was too slow or memory ran out. */
+    because the reader was too slow or memory ran out. A line, for a client
+    that asks with X-Hfsb-Lines, is an unfinished one as it looks now: it has
+    no offset, and is dropped when there is more to send. */
 
 static const char *const hfsbi_stream_names[] = {"stdout", "stderr"};
 
@@ -108,8 +111,8 @@ static void hfsbi_stream_put_text(hfsb_buf *sink, size_t which,
     hfsb_buf_append(sink, HFSB_LIT("data: "));
     hfsb_json_writer_init(&w, sink, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_int(&w, "offset", (long long)offset);
-    hfsbi_put_member_str(&w, "text", text);
+    hfsb_json_put_member_int(&w, "offset", (long long)offset);
+    hfsb_json_put_member_str(&w, "text", text);
     hfsb_json_put_end(&w);
     if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK)
         sink->status = HFSB_NOMEM;
@@ -132,6 +135,26 @@ static void hfsbi_stream_on_text(void *user, hfsb_proc_stream stream,
     }
     e->gap[which] = true;
     e->from[which] = offset;
+}
+
+/* The same for an unfinished line. */
+static void hfsbi_stream_on_line(void *user, hfsb_proc_stream stream,
+                                 hfsb_str text) {
+    hfsbi_events    *e = &((hfsbi_api_call *)user)->events;
+    size_t           mark = e->ready.len;
+    hfsb_json_writer w;
+    if (e->stalled || e->gap[stream] || mark > HFSBI_API_SMALL) return;
+    hfsb_buf_append(&e->ready, HFSB_LIT("event: line\ndata: "));
+    hfsb_json_writer_init(&w, &e->ready, NULL);
+    hfsb_json_put_object(&w);
+    hfsb_json_put_member_str(&w, "stream",
+                             hfsb_cstr(hfsbi_stream_names[stream]));
+    hfsb_json_put_member_str(&w, "text", text);
+    hfsb_json_put_end(&w);
+    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK)
+        e->ready.status = HFSB_NOMEM;
+    hfsb_buf_append(&e->ready, HFSB_LIT("\n\n"));
+    if (hfsb_buf_finish(&e->ready, mark) != HFSB_OK) return; /* left out */
 }
 
 /* Reports gaps; if memory runs out, the next call reports them. */
@@ -193,7 +216,7 @@ static void hfsbi_stream_begin(hfsbi_api_call *x) {
     if (hfsb_buf_printf(&job, "event: job\ndata: ") == HFSB_OK) {
         hfsb_json_writer_init(&w, &job, NULL);
         hfsb_json_put_object(&w);
-        hfsbi_put_member_str(&w, "id", hfsb_cstr(hfsb_call_job(x->call)));
+        hfsb_json_put_member_str(&w, "id", hfsb_cstr(hfsb_call_job(x->call)));
         hfsb_json_put_end(&w);
         if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
             hfsb_buf_append(&job, HFSB_LIT("\n\n")) == HFSB_OK)
@@ -385,12 +408,14 @@ static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
+    opts.names = x->names;
     opts.cancel = &x->cancel;
     opts.user = x;
     if (hfsbi_call_prepare(x->api->tools, x->tool, x->doc.root, &opts,
                            &x->call) != HFSB_OK)
         x->status = 503;
-    else if (hfsbi_api_call_is_bash(x) && !hfsb_call_done(x->call))
+    else if (x->who) hfsbi_call_name(x->call, x->who);
+    if (!x->status && hfsbi_api_call_is_bash(x) && !hfsb_call_done(x->call))
         hfsbi_api_call_prepare_bash(x);
 }
 
@@ -398,7 +423,9 @@ static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
    may run in any thread. */
 static void hfsbi_api_call_run(hfsbi_api_call *x) {
     x->ran = true;
-    if (x->stream) hfsbi_call_on_text(x->call, hfsbi_stream_on_text);
+    if (x->stream)
+        hfsbi_call_on_text(x->call, hfsbi_stream_on_text,
+                           x->lines ? hfsbi_stream_on_line : NULL);
     hfsbi_call_start(x->call);
     if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
     else hfsbi_api_call_drop_arguments(x);
@@ -464,7 +491,8 @@ HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
         x->in_thread = true;
         hfsbi_api_call_start_beats(x);
         hfsbi_request_work(
-            x->request, x->api->tools->walled && hfsbi_api_call_is_on_disk(x),
+            x->request,
+            hfsbi_api_call_is_on_disk(x) ? &x->api->tools->rights : NULL,
             hfsbi_api_call_work, hfsbi_api_call_worked, x);
     } else {
         if (!x->status) hfsbi_api_call_read_arguments(x);
@@ -511,6 +539,14 @@ static bool hfsbi_api_check_instance(const hfsbi_api *api,
     return false;
 }
 
+/* A command line asks for messages with the names of its options. */
+static hfsb_edit_names hfsbi_api_read_names(const hfsb_request *request) {
+    hfsb_str names =
+        hfsb_http_field_find(hfsb_request_head(request), "X-Hfsb-Names");
+    return hfsb_str_equal(names, HFSB_LIT("flags")) ? HFSB_EDIT_NAMES_FLAGS
+                                                    : HFSB_EDIT_NAMES_KEYS;
+}
+
 HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool) {
@@ -532,6 +568,11 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
     x->request = request;
     x->held = 1;
     x->where = "body";
+    x->who = hfsbi_request_who(request);
+    x->names = hfsbi_api_read_names(request);
+    x->lines = hfsb_str_equal(
+        hfsb_http_field_find(hfsb_request_head(request), "X-Hfsb-Lines"),
+        HFSB_LIT("unfinished"));
     x->beat.timer.fn = hfsbi_api_call_beat;
     x->beat.owner = x;
     x->body.alloc = x->id.alloc = x->reply.alloc = api->alloc;

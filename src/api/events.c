@@ -216,9 +216,27 @@ HFSBI_FN void hfsbi_news_end(hfsbi_api *api) {
 
 /* ---- events of the API itself ---- */
 
+/* The page names itself, so that a person who looks at files is not taken for
+   the agent. */
+HFSBI_FN const char *hfsbi_request_who(const hfsb_request *request) {
+    hfsb_str who =
+        hfsb_http_field_find(hfsb_request_head(request), "X-Hfsb-Who");
+    return hfsb_str_equal(who, HFSB_LIT("page")) ? "page" : NULL;
+}
+
 HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
                                hfsb_str path, const char *job, hfsb_str error,
                                long long began, unsigned long long bytes) {
+    hfsbi_api_report_request(NULL, tools, tool, path, job, error, began,
+                             bytes);
+}
+
+HFSBI_FN void hfsbi_api_report_request(const hfsb_request *request,
+                                       const hfsb_tools   *tools,
+                                       const char *tool, hfsb_str path,
+                                       const char *job, hfsb_str error,
+                                       long long          began,
+                                       unsigned long long bytes) {
     hfsbi_brief      brief = HFSB_INIT;
     hfsb_tool_result result;
     hfsbi_event      e = HFSB_INIT;
@@ -228,7 +246,8 @@ HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
     hfsbi_result_init(&result, &tools->alloc);
     result.success = !error.len;
     hfsb_buf_append(&result.error, error);
-    e.who = tools->who;
+    e.who = request ? hfsbi_request_who(request) : NULL;
+    if (!e.who) e.who = tools->who;
     e.tool = tool;
     e.brief = &brief;
     e.result = &result;
@@ -256,6 +275,10 @@ static const hfsbi_param hfsbi_events_params[] = {
                       limit, NULL, 1, HFSBI_EVENTS_LIMIT, HFSBI_EVENTS_PRESET,
                       "1 or more"),
     HFSBI_PARAM_END};
+
+HFSBI_FN const hfsbi_param *hfsbi_events_query_params(void) {
+    return hfsbi_events_params;
+}
 
 /* Builds the arguments from the query, as texts: numbers are accepted so.
    Last-Event-ID, which a stream sends when it connects again, counts more than

@@ -106,7 +106,7 @@ HFSBI_FN bool hfsbi_conditions_hold(const hfsbi_conditions *c,
         hfsbi_fail(err, HFSB_REFUSED, 0,
                    info ? "The file is not the one that If-Match names: it "
                           "has changed. Read it again."
-                        : "There is no file, and If-Match asks for one.");
+                        : "No such file, but If-Match requires one.");
     else if (change && info && c->none_match.ptr &&
              hfsbi_etag_listed(hfsb_buf_str(&c->none_match), etag, true))
         hfsbi_fail(err, HFSB_REFUSED, 0,
@@ -317,12 +317,13 @@ static void hfsbi_fetch_done(void *user, hfsb_request *request) {
     hfsbi_fetch *f = (hfsbi_fetch *)user;
     hfsb_str     error = hfsb_cstr(f->http >= 400 ? f->err.msg : "");
     if (!f->opts.refuse || f->err.code != HFSB_IS_DIR)
-        hfsbi_api_report(f->opts.tools, "download", f->opts.path, "", error,
-                         f->began, f->file.length);
+        hfsbi_api_report_request(request, f->opts.tools, "download",
+                                 f->opts.path, "", error, f->began,
+                                 f->file.length);
     if (!hfsbi_request_is_gone(request)) hfsbi_fetch_reply(f, request);
     /* closing a removed file may wait for the disk: use a thread */
     if (f->file.fd >= 0)
-        hfsbi_request_work(request, false, hfsbi_fetch_close, hfsbi_fetch_free,
+        hfsbi_request_work(request, NULL, hfsbi_fetch_close, hfsbi_fetch_free,
                            f);
     else hfsbi_fetch_free(f, request);
 }
@@ -363,7 +364,7 @@ HFSBI_FN void hfsbi_fetch_start(hfsb_request           *request,
     f->path.alloc = f->range.alloc = f->if_range.alloc = *alloc;
     f->since.alloc = *alloc;
     if (hfsbi_fetch_read(f, hfsb_request_head(request))) {
-        hfsbi_request_work(request, opts->tools->walled, hfsbi_fetch_run,
+        hfsbi_request_work(request, &opts->tools->rights, hfsbi_fetch_run,
                            hfsbi_fetch_done, f);
         return;
     }

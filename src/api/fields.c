@@ -77,12 +77,12 @@ static void hfsbi_fields_put(hfsbi_fields *f, const hfsbi_loc *loc,
                              const hfsb_json_value *input) {
     if (f->count++ >= HFSBI_FIELDS_MAX) return;
     hfsb_json_put_object(&f->w);
-    hfsbi_put_member_str(&f->w, "type", hfsb_cstr(type));
+    hfsb_json_put_member_str(&f->w, "type", hfsb_cstr(type));
     hfsb_json_put_key(&f->w, HFSB_LIT("loc"));
     hfsb_json_put_array(&f->w);
     hfsbi_fields_put_loc(&f->w, loc);
     hfsb_json_put_end(&f->w);
-    hfsbi_put_member_str(&f->w, "msg", hfsb_cstr(text));
+    hfsb_json_put_member_str(&f->w, "msg", hfsb_cstr(text));
     hfsb_json_put_key(&f->w, HFSB_LIT("input"));
     hfsbi_fields_put_input(f, input);
     hfsb_json_put_end(&f->w);
@@ -301,10 +301,10 @@ HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
     mark = x->reply.len;
     hfsb_json_writer_init(&w, &x->reply, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_bool(&w, "success", false);
-    hfsbi_put_member_str(&w, "output", HFSB_LIT(""));
-    hfsbi_put_member_str(&w, "error", error);
-    if (!detail.len) hfsbi_put_member_str(&w, "detail", error);
+    hfsb_json_put_member_bool(&w, "success", false);
+    hfsb_json_put_member_str(&w, "output", HFSB_LIT(""));
+    hfsb_json_put_member_str(&w, "error", error);
+    if (!detail.len) hfsb_json_put_member_str(&w, "detail", error);
     hfsb_json_put_end(&w);
     if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK && detail.len) {
         hfsb_buf_truncate(&x->reply, x->reply.len - 1);

@@ -157,9 +157,9 @@ static void hfsbi_remove_done(void *user, hfsb_request *request) {
     hfsbi_file_op   *op = (hfsbi_file_op *)user;
     hfsb_tool_result result;
     hfsb_status      st;
-    hfsbi_api_report(op->tools, "remove", hfsb_buf_str(&op->path), "",
-                     hfsb_cstr(op->http >= 400 ? op->err.msg : ""), op->began,
-                     0);
+    hfsbi_api_report_request(
+        request, op->tools, "remove", hfsb_buf_str(&op->path), "",
+        hfsb_cstr(op->http >= 400 ? op->err.msg : ""), op->began, 0);
     if (op->http == 200) {
         hfsbi_result_init(&result, &op->path.alloc);
         st = hfsbi_result_ok(&result, "Removed %s", op->path.ptr);
@@ -174,7 +174,7 @@ static void hfsbi_files_remove(void *user, hfsb_request *request) {
     const hfsb_tools *tools = (const hfsb_tools *)user;
     hfsbi_file_op    *op = hfsbi_file_op_open(tools, request);
     if (op)
-        hfsbi_request_work(request, tools->walled, hfsbi_remove_run,
+        hfsbi_request_work(request, &tools->rights, hfsbi_remove_run,
                            hfsbi_remove_done, op);
 }
 

@@ -8,7 +8,15 @@
 
    The variables are for all commands from then on, the working directory for
    all relative paths. All of it is set, or nothing. A caller that lost the
-   reply may repeat the request: who knows the token may do it again. */
+   reply may repeat the request: who knows the token may do it again.
+
+   A web page must not be the first caller. Where the server listens for
+   everyone it cannot know its own names, so here every request that a browser
+   makes for a page is refused (hfsbi_request_is_direct()), and so is a body
+   that is not declared as JSON, which a page could send without asking.
+
+   The token is in the body alone: the buffer of that is as long as it may get
+   from the start, the JSON is parsed in place, and all of it is wiped. */
 #include "api_private.h"
 
 /* The body of a request. */
@@ -50,10 +58,12 @@ static hfsb_status hfsbi_init_read_member(hfsbi_init           *x,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_init_read(hfsbi_init *x, hfsb_str body,
+static hfsb_status hfsbi_init_read(hfsbi_init *x, hfsb_buf *body,
                                    hfsb_err *err) {
     hfsb_json_iter it;
-    hfsb_status    st = hfsb_json_parse(body, NULL, &x->doc, err);
+    char           none[1] = "";
+    hfsb_status    st = hfsb_json_parse_in_place(body->ptr ? body->ptr : none,
+                                              body->len, NULL, &x->doc, err);
     if (st != HFSB_OK) return st;
     if (hfsb_json_type_of(x->doc.root) != HFSB_JSON_OBJECT)
         return hfsbi_init_fail(err, "The body must be a JSON object.");
@@ -84,8 +94,9 @@ static hfsb_status hfsbi_init_set(hfsbi_api *api, hfsbi_init *x,
         memset(&x->env, 0, sizeof x->env);
         x->env.alloc = group->env.alloc;
     }
-    return x->token.ptr ? hfsbi_server_set_token(api->server, x->token, err)
-                        : HFSB_OK;
+    if (!x->token.ptr) return HFSB_OK;
+    if (!hfsbi_server_token_is(api->server, x->token)) hfsbi_open_forget(api);
+    return hfsbi_server_set_token(api->server, x->token, err);
 }
 
 /* The first caller must bring a token; a later one must have it. */
@@ -99,16 +110,15 @@ static int hfsbi_init_status(hfsbi_api *api, hfsb_request *request,
                : 401;
 }
 
-HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
-    hfsbi_api  *api = (hfsbi_api *)user;
+/* Does what the body asks for, and replies. */
+static void hfsbi_init_answer(hfsbi_api *api, hfsb_request *request,
+                              hfsb_buf *body) {
     hfsbi_init  x = HFSB_INIT;
     hfsb_err    err = HFSB_INIT;
-    hfsb_buf    body = HFSB_INIT; /* ours, to be wiped */
     hfsb_status st;
     int         status;
-    x.doc.alloc = x.env.alloc = body.alloc = api->alloc;
-    hfsbi_request_take_body(request, &body);
-    st = hfsbi_init_read(&x, hfsb_buf_str(&body), &err);
+    x.doc.alloc = x.env.alloc = api->alloc;
+    st = hfsbi_init_read(&x, body, &err);
     status = hfsbi_init_status(api, request, &x);
     if (status == 401)
         hfsb_reply_error(request, 401,
@@ -131,6 +141,21 @@ HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
         hfsb_clock_ms(), 0);
     hfsb_json_free(&x.doc);
     hfsb_buf_free(&x.env);
-    if (body.ptr) hfsbi_wipe(body.ptr, body.len);
+}
+
+HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
+    hfsbi_api *api = (hfsbi_api *)user;
+    hfsb_buf   body = HFSB_INIT; /* ours, to be wiped */
+    body.alloc = api->alloc;
+    hfsbi_request_take_body(request, &body);
+    if (hfsbi_request_is_direct(request)) {
+        if (hfsbi_request_is_json(request))
+            hfsbi_init_answer(api, request, &body);
+        else
+            hfsb_reply_error(request, 415,
+                             "The body must be JSON, with Content-Type: "
+                             "application/json.");
+    }
+    if (body.ptr) hfsbi_wipe(body.ptr, body.cap);
     hfsb_buf_free(&body);
 }

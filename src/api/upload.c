@@ -220,15 +220,17 @@ static void hfsbi_upload_free(hfsbi_upload *u) {
 }
 
 /* Adds an event for each file, and for the one that failed. */
-static void hfsbi_upload_report(const hfsbi_upload *u) {
+static void hfsbi_upload_report(const hfsbi_upload *u,
+                                const hfsb_request *request) {
     size_t i;
     for (i = 0; i < u->file_count; i++)
-        hfsbi_api_report(u->opts.tools, "upload",
-                         hfsb_buf_str(&u->files[i].path), "", HFSB_LIT(""),
-                         u->began, u->files[i].written.bytes);
+        hfsbi_api_report_request(
+            request, u->opts.tools, "upload", hfsb_buf_str(&u->files[i].path),
+            "", HFSB_LIT(""), u->began, u->files[i].written.bytes);
     if (u->http >= 300)
-        hfsbi_api_report(u->opts.tools, "upload", hfsb_buf_str(&u->path), "",
-                         hfsb_cstr(u->err.msg), u->began, 0);
+        hfsbi_api_report_request(request, u->opts.tools, "upload",
+                                 hfsb_buf_str(&u->path), "",
+                                 hfsb_cstr(u->err.msg), u->began, 0);
 }
 
 /* Reports the end, which frees the upload. */
@@ -239,7 +241,7 @@ static void hfsbi_upload_finish_with(hfsbi_upload *u, hfsb_request *request) {
     end.path = hfsb_buf_str(&u->path);
     end.files = u->files;
     end.file_count = u->file_count;
-    hfsbi_upload_report(u);
+    hfsbi_upload_report(u, request);
     u->opts.done(u->opts.user, request, &end);
     hfsbi_upload_free(u);
 }
@@ -251,7 +253,7 @@ static void hfsbi_upload_work(hfsbi_upload *u, hfsb_request *request,
                               hfsbi_upload_state state) {
     u->state = state;
     u->filling = !u->filling;
-    hfsbi_request_work(request, u->opts.tools->walled, hfsbi_upload_run,
+    hfsbi_request_work(request, &u->opts.tools->rights, hfsbi_upload_run,
                        hfsbi_upload_worked, u);
 }
 
@@ -344,9 +346,10 @@ HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
     hfsb_buf     *block = &u->block[u->filling];
     (void)user;
     if (hfsb_buf_append(block, piece) != HFSB_OK) {
-        hfsb_reply_error(
-            request, 503, "Out of memory.%s",
-            u->ranged || u->opts.part ? "" : " The file is as it was.");
+        hfsb_reply_error(request, 503, "Out of memory.%s",
+                         u->opts.part ? " Earlier parts may be written."
+                         : u->ranged  ? ""
+                                      : " The file is as it was.");
         u->input = HFSBI_UPLOAD_LOST;
     } else if (u->state != HFSBI_UPLOAD_FILL &&
                block->len >= HFSBI_UPLOAD_BLOCK) {

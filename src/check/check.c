@@ -183,7 +183,7 @@ static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
 HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
                                hfsbi_outer_program *program) {
     const char *const *env =
-        checker->env ? checker->env : (const char *const *)environ;
+        checker->env ? checker->env : (const char *const *)hfsbi_environ();
     memset(program, 0, sizeof *program);
     program->alloc = program->search.alloc = checker->alloc;
     program->count = 2; /* PATH and the end */
@@ -316,7 +316,7 @@ static bool hfsbi_shell_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
                             hfsb_buf *out) {
     hfsbi_outer_program shell;
     hfsb_proc_opts      opts = HFSB_INIT;
-    hfsb_proc_result    result;
+    hfsb_proc_result    result = HFSB_INIT;
     const char         *argv[6];
     size_t              n = 0;
     bool                ended;

@@ -12,6 +12,10 @@
    A failed buffer ignores appends, so a series of them needs one check. */
 #include "core_private.h"
 
+const char *hfsb_version(void) {
+    return HFSB_VERSION;
+}
+
 /* ---- memory ---- */
 
 HFSBI_FN bool hfsbi_add(size_t a, size_t b, size_t *out) {
@@ -455,7 +459,7 @@ static void hfsbi_err_print(hfsb_err *err, const char *format, va_list ap) {
     if ((unsigned char)err->msg[last] >= 0x80) err->msg[last] = '\0';
 }
 
-static void hfsbi_err_set(hfsb_err *err, hfsb_status code, size_t pos) {
+static void hfsbi_err_begin(hfsb_err *err, hfsb_status code, size_t pos) {
     err->code = code;
     err->pos = pos;
     err->line = err->column = 0;
@@ -466,7 +470,18 @@ HFSBI_FN hfsb_status hfsbi_fail(hfsb_err *err, hfsb_status code, size_t pos,
                                 const char *format, ...) {
     va_list ap;
     if (!err) return code;
-    hfsbi_err_set(err, code, pos);
+    hfsbi_err_begin(err, code, pos);
+    va_start(ap, format);
+    hfsbi_err_print(err, format, ap);
+    va_end(ap);
+    return code;
+}
+
+hfsb_status hfsb_err_set(hfsb_err *err, hfsb_status code, const char *format,
+                         ...) {
+    va_list ap;
+    if (!err) return code;
+    hfsbi_err_begin(err, code, 0);
     va_start(ap, format);
     hfsbi_err_print(err, format, ap);
     va_end(ap);
@@ -478,7 +493,7 @@ HFSBI_FN hfsb_status hfsbi_fail_key(hfsb_err *err, hfsb_status code,
     va_list ap;
     size_t  n;
     if (!err) return code;
-    hfsbi_err_set(err, code, 0);
+    hfsbi_err_begin(err, code, 0);
     n = hfsbi_utf8_floor(hfsb_cstr(key), sizeof err->key - 1);
     memcpy(err->key, key, n);
     err->key[n] = '\0';
@@ -507,7 +522,7 @@ HFSBI_FN void hfsbi_err_quote(hfsb_err *err, hfsb_str text, size_t max) {
         unsigned long code;
         char          bytes[4];
         pos += hfsb_utf8_step(text, pos, &code, NULL);
-        if (code < ' ' || code == 0x7F) code = ' ';
+        if (code < ' ' || (code >= 0x7F && code <= 0x9F)) code = ' ';
         hfsbi_err_add(err, "%.*s", (int)hfsb_utf8_encode(code, bytes), bytes);
     }
     if (pos < text.len) hfsbi_err_add(err, "...");
@@ -518,7 +533,7 @@ HFSBI_FN void hfsbi_err_key(hfsb_err *err, const char *key) {
 }
 
 HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
-    if (err) hfsbi_err_set(err, HFSB_OK, 0);
+    if (err) hfsbi_err_begin(err, HFSB_OK, 0);
     return HFSB_OK;
 }
 
@@ -526,6 +541,10 @@ HFSBI_FN hfsb_status hfsbi_ok(hfsb_err *err) {
 
 hfsb_str hfsb_buf_str(const hfsb_buf *b) {
     return hfsb_str_make(b->ptr ? b->ptr : "", b->len);
+}
+
+const char *hfsb_buf_cstr(const hfsb_buf *b) {
+    return b->ptr ? b->ptr : "";
 }
 
 hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) {

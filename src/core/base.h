@@ -4,6 +4,11 @@
 
 #include "config.h"
 
+/* The version of the implementation that was linked, "0.1.0": HFSB_VERSION of
+   the header that it was compiled from. Structs may grow with every version, so
+   a program and its implementation must have the same. */
+HFSB_API const char *hfsb_version(void);
+
 /* A view of bytes owned by someone else. Not NUL-terminated in general; ptr
    may be NULL when len is 0. */
 typedef struct hfsb_str {
@@ -95,6 +100,12 @@ typedef struct hfsb_err {
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 
+/* Fills *err (may be NULL) for a function of the caller's own: code, and a
+   message that is cut to fit, between characters. key becomes "", pos, line and
+   column 0. Returns code, for `return hfsb_err_set(err, HFSB_IO, ...)`. */
+HFSB_API hfsb_status hfsb_err_set(hfsb_err *err, hfsb_status code,
+                                  const char *format, ...) HFSBI_PRINTF(3, 4);
+
 /* The one allocation hook. new_size 0 frees ptr (which may be NULL) and
    returns NULL; otherwise it behaves as realloc, and returns NULL when there
    is no memory. old_size is exact, so arenas and pools are easy. */
@@ -117,6 +128,10 @@ typedef struct hfsb_buf {
 
 /* The bytes held, as a view that is valid until the buffer changes. */
 HFSB_API hfsb_str hfsb_buf_str(const hfsb_buf *b);
+
+/* The bytes held as a string that ends with a NUL, valid until the buffer
+   changes; "" if nothing was ever appended. Never NULL. */
+HFSB_API const char *hfsb_buf_cstr(const hfsb_buf *b);
 
 /* Makes room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
    *b unchanged: the failure is not remembered in b->status. */

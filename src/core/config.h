@@ -2,6 +2,15 @@
 
 /* ==== CONFIG: version, linkage, compiler differences ==================== */
 
+#if defined(_WIN32) && !defined(HFSB_PURE)
+#error "hfsb: commands and files need POSIX. On Windows define HFSB_PURE for \
+JSON, text, edits, patches, regular expressions and HTTP messages, or use WSL"
+#endif
+#if defined(__MINGW32__) && defined(HFSB_IMPLEMENTATION) && \
+    !defined(__USE_MINGW_ANSI_STDIO)
+#define __USE_MINGW_ANSI_STDIO 1 /* msvcrt.dll has no %zu */
+#endif
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +23,11 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define HFSBI_UNUSED          __attribute__((unused))
 #define HFSBI_CHECKED         __attribute__((warn_unused_result))
+#if defined(__MINGW32__) && !defined(__clang__)
+#define HFSBI_PRINTF(fmt, va) __attribute__((format(gnu_printf, fmt, va)))
+#else
 #define HFSBI_PRINTF(fmt, va) __attribute__((format(printf, fmt, va)))
+#endif
 #else
 #define HFSBI_UNUSED
 #define HFSBI_CHECKED
@@ -41,3 +54,11 @@
     { 0 }
 #define HFSB_LIT(s) ((hfsb_str){"" s "", sizeof(s) - 1})
 #endif
+
+/* A view as an argument of printf: printf("name: " HFSB_F "\n", HFSB_V(name)).
+   HFSB_V evaluates its argument several times; of a longer text it shows the
+   first INT_MAX bytes. */
+#define HFSB_F "%.*s"
+#define HFSB_V(s)                                               \
+    (int)((s).len < 0x7FFFFFFF ? (s).len : (size_t)0x7FFFFFFF), \
+        ((s).ptr ? (s).ptr : "")

@@ -7,14 +7,10 @@
    extern when the files are compiled one by one (the tests do both). The
    sections below are in the order of the files. */
 
-/* Feature macros must be set before the first libc header, which defines
-   _FEATURES_H in glibc and musl. */
+/* Feature macros must be set before the first libc header; hfsb.h gives advice
+   where one was included. */
 #ifndef HFSB_PURE
 #if defined(__linux__) && !defined(_GNU_SOURCE)
-#ifdef _FEATURES_H
-#error "a libc header came before hfsb.h: in the file that defines \
-HFSB_IMPLEMENTATION include hfsb.h first, or compile with -D_GNU_SOURCE"
-#endif
 #define _GNU_SOURCE 1
 #endif
 #ifndef _FILE_OFFSET_BITS
@@ -408,6 +404,10 @@ hfsbi_json_copy_run(const char *at, const char *end, char *out, bool high) {
 /* Appends text as a JSON string, in quotes. A failure is in out->status. */
 HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
 
+/* hfsb_json_printf() for a va_list. */
+HFSBI_FN hfsb_status hfsbi_json_vprintf(hfsb_buf *out, const char *format,
+                                        va_list ap);
+
 /* ---- json_build.c ---- */
 
 /* A document that is made value by value. key is NULL for the root and inside
@@ -416,6 +416,8 @@ typedef hfsb_json_tree hfsbi_build;
 
 HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_build_free(hfsbi_build *b);
+/* What was to be added could not be made: finish reports st. */
+HFSBI_FN void hfsbi_build_fail(hfsbi_build *b, hfsb_status st);
 HFSBI_FN void hfsbi_build_object(hfsbi_build *b, const char *key);
 HFSBI_FN void hfsbi_build_array(hfsbi_build *b, const char *key);
 HFSBI_FN void hfsbi_build_end(hfsbi_build *b);
@@ -490,6 +492,9 @@ typedef struct hfsbi_date {
 
 /* The UTC date of seconds since 1970, clamped to 1970..9999. */
 HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds);
+/* "2025-03-07T12:24:18.657Z" (up to 9 digits after the point, a zone) as
+   seconds since 1970; false if the text is no such date. */
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
 /* ---- secret.c ---- */
 

@@ -1,4 +1,4 @@
-/* date.c - seconds since 1970 to a UTC date, without libc.
+/* date.c - seconds since 1970 to a UTC date, and back, without libc.
 
    gmtime() needs a buffer or a reentrant variant that not every libc has, and
    localtime() reads the environment. The Gregorian calendar is a short
@@ -32,4 +32,66 @@ HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
     d.minute = (unsigned)(rest / 60 % 60) % 100;
     d.second = (unsigned)(rest % 60) % 100;
     return d;
+}
+
+/* Reads n digits at *at of text; false if there are others. */
+static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
+                              long long *out) {
+    long long value = 0;
+    for (; n; n--, ++*at) {
+        if (*at >= text.len || text.ptr[*at] < '0' || text.ptr[*at] > '9')
+            return false;
+        value = value * 10 + (text.ptr[*at] - '0');
+    }
+    *out = value;
+    return true;
+}
+
+static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
+    if (*at >= text.len || text.ptr[*at] != c) return false;
+    ++*at;
+    return true;
+}
+
+/* "Z", "+02:00" or "-0530" in seconds; false for anything else. */
+static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
+    bool      west;
+    long long h, m;
+    *out = 0;
+    if (hfsbi_date_byte(text, &at, 'Z')) return at == text.len;
+    west = hfsbi_date_byte(text, &at, '-');
+    if (!west && !hfsbi_date_byte(text, &at, '+')) return false;
+    if (!hfsbi_date_digits(text, &at, 2, &h)) return false;
+    (void)hfsbi_date_byte(text, &at, ':');
+    if (!hfsbi_date_digits(text, &at, 2, &m) || h > 23 || m > 59) return false;
+    *out = (h * 60 + m) * (west ? -60 : 60);
+    return at == text.len;
+}
+
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
+    static const char marks[] = "--T::";
+    long long         part[6], zone, days;
+    size_t            at = 0, i;
+    double            fraction = 0, scale = 0.1;
+    for (i = 0; i < 6; i++) {
+        if (!hfsbi_date_digits(text, &at, i ? 2 : 4, &part[i])) return false;
+        if (i < 5 && !hfsbi_date_byte(text, &at, marks[i])) return false;
+    }
+    if (hfsbi_date_byte(text, &at, '.')) {
+        size_t first = at;
+        for (; at < text.len && hfsbi_is_digit(text.ptr[at]);
+             at++, scale /= 10)
+            fraction += scale * (text.ptr[at] - '0');
+        if (at - first > 9) return false;
+    }
+    if (part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
+        part[3] > 23 || part[4] > 59 || part[5] > 60 ||
+        !hfsbi_date_zone(text, at, &zone))
+        return false;
+    days = hfsbi_date_march(part[0] - (part[1] < 3)) +
+           (153 * ((part[1] + 9) % 12) + 2) / 5 + part[2] - 1;
+    *out = (double)(days * 86400 + part[3] * 3600 + part[4] * 60 + part[5] -
+                    zone) +
+           fraction;
+    return true;
 }

@@ -440,3 +440,11 @@ HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
     int  n = snprintf(head, sizeof head, "blob %zu", content.len);
     hfsbi_sha1_hex(hfsb_str_make(head, (size_t)n + 1), content, hex);
 }
+
+bool hfsb_secret_equal(hfsb_str a, hfsb_str b) {
+    volatile unsigned diff = a.len != b.len;
+    size_t            i;
+    for (i = 0; i < a.len && b.len; i++)
+        diff = diff | (unsigned)(a.ptr[i] ^ b.ptr[i % b.len]);
+    return diff == 0;
+}

@@ -23,6 +23,10 @@ HFSB_API void hfsb_sha256_finish(hfsb_sha256  *sha,
 /* SHA-256 of s in lower-case hexadecimal, NUL-terminated. */
 HFSB_API void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]);
 
+/* True when both hold the same bytes. The time it takes depends on their
+   lengths alone, so it gives nothing away about a secret. */
+HFSB_API bool hfsb_secret_equal(hfsb_str a, hfsb_str b);
+
 /* Appends s in base64 (RFC 4648, with padding, no line breaks). HFSB_OK;
    HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)

@@ -210,6 +210,13 @@ HFSB_API void hfsb_json_put_str(hfsb_json_writer *w, hfsb_str value);
 HFSB_API void hfsb_json_put_value(hfsb_json_writer      *w,
                                   const hfsb_json_value *value);
 HFSB_API void hfsb_json_put_key(hfsb_json_writer *w, hfsb_str key);
+/* A key and its value. */
+HFSB_API void hfsb_json_put_member_str(hfsb_json_writer *w, const char *key,
+                                       hfsb_str value);
+HFSB_API void hfsb_json_put_member_int(hfsb_json_writer *w, const char *key,
+                                       long long value);
+HFSB_API void hfsb_json_put_member_bool(hfsb_json_writer *w, const char *key,
+                                        bool value);
 HFSB_API void hfsb_json_put_array(hfsb_json_writer *w);
 HFSB_API void hfsb_json_put_object(hfsb_json_writer *w);
 HFSB_API void hfsb_json_put_end(hfsb_json_writer *w);
@@ -218,3 +225,17 @@ HFSB_API void hfsb_json_put_end(hfsb_json_writer *w);
    or HFSB_LIMIT, and the buffer is cut back to where it was at init. */
 HFSB_API hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w,
                                              hfsb_err         *err);
+
+/* Appends JSON with the values of arguments in it:
+       hfsb_json_printf(&out, "{\"name\":\"%s\",\"size\":%lld,\"done\":%s}",
+                        name, size, done ? "true" : "false");
+   Inside quotes %s, and %.*s for HFSB_V() of a view, become the text of a JSON
+   string: escaped, and ill-formed UTF-8 repaired. Outside quotes they are
+   inserted as they are: text that is JSON already, NULL for null. Numbers are
+   %d %u %ld %lu %lld %llu %zu, and %g for a double, which is written as
+   hfsb_json_put_double() does, NaN and infinities as null; %% is "%". The
+   locale does not matter. The format itself is not checked to be JSON.
+   HFSB_OK; HFSB_NOMEM, HFSB_LIMIT, or HFSB_ARG for any other "%", with *out as
+   it was but for out->status, as in hfsb_buf_finish(). */
+HFSB_API hfsb_status hfsb_json_printf(hfsb_buf *out, const char *format, ...)
+    HFSBI_PRINTF(2, 3);

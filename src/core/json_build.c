@@ -25,6 +25,10 @@ HFSBI_FN void hfsbi_build_free(hfsbi_build *b) {
     b->open = 0;
 }
 
+HFSBI_FN void hfsbi_build_fail(hfsbi_build *b, hfsb_status st) {
+    if (b->nodes.status == HFSB_OK) b->nodes.status = st;
+}
+
 static hfsb_json_value *hfsbi_build_at(hfsbi_build *b, size_t index) {
     return (hfsb_json_value *)(void *)b->nodes.ptr + index;
 }

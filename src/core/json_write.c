@@ -466,3 +466,126 @@ HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text) {
     hfsbi_json_put_text(out, text, false, false);
     hfsbi_json_terminate(out);
 }
+
+void hfsb_json_put_member_str(hfsb_json_writer *w, const char *key,
+                              hfsb_str value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_str(w, value);
+}
+
+void hfsb_json_put_member_int(hfsb_json_writer *w, const char *key,
+                              long long value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_int(w, value);
+}
+
+void hfsb_json_put_member_bool(hfsb_json_writer *w, const char *key,
+                               bool value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_bool(w, value);
+}
+
+/* ---- a format ---- */
+
+/* A va_list that functions can advance: the type itself may be an array. */
+typedef struct hfsbi_json_args {
+    va_list list;
+} hfsbi_json_args;
+
+/* Inside quotes: the text of a string; outside: as it is. */
+static void hfsbi_json_insert(hfsb_buf *b, hfsb_str s, bool quoted) {
+    if (!quoted) hfsb_buf_append(b, s.ptr ? s : HFSB_LIT("null"));
+    else if (b->status == HFSB_OK && s.len)
+        b->status = hfsbi_json_put_inside(b, s, false);
+    hfsbi_json_terminate(b);
+}
+
+static void hfsbi_json_insert_double(hfsb_buf *b, double value) {
+    char   digits[32];
+    size_t n = hfsbi_number_write_double(value, digits);
+    hfsb_buf_append(b, n ? hfsb_str_make(digits, n) : HFSB_LIT("null"));
+}
+
+/* Appends the integer of a conversion "d" or "u" after `longs` times "l", or
+   -1: "z". */
+static void hfsbi_json_insert_int(hfsb_buf *b, hfsbi_json_args *ap, int longs,
+                                  char kind) {
+    char   digits[32];
+    size_t n;
+    if (kind == 'd') {
+        long long i = longs > 1    ? va_arg(ap->list, long long)
+                      : longs == 1 ? va_arg(ap->list, long)
+                                   : va_arg(ap->list, int);
+        n = hfsbi_number_write_int(i, digits);
+    } else {
+        unsigned long long u = longs < 0 ? va_arg(ap->list, size_t)
+                               : longs > 1
+                                   ? va_arg(ap->list, unsigned long long)
+                               : longs == 1 ? va_arg(ap->list, unsigned long)
+                                            : va_arg(ap->list, unsigned);
+        n = hfsbi_number_write_uint(u, digits);
+    }
+    hfsb_buf_append(b, hfsb_str_make(digits, n));
+}
+
+/* Appends the argument for the conversion after a "%" and returns its end. */
+static const char *hfsbi_json_convert(hfsb_buf *b, const char *f, bool quoted,
+                                      hfsbi_json_args *ap) {
+    int longs = 0;
+    if (*f == '%') {
+        hfsb_buf_append_byte(b, '%');
+    } else if (*f == 's') {
+        const char *s = va_arg(ap->list, const char *);
+        hfsbi_json_insert(b, hfsb_str_make(s, s ? strlen(s) : 0), quoted);
+    } else if (strncmp(f, ".*s", 3) == 0) {
+        int         n = va_arg(ap->list, int);
+        const char *s = va_arg(ap->list, const char *);
+        hfsbi_json_insert(b, hfsb_str_make(s, s && n > 0 ? (size_t)n : 0),
+                          quoted);
+        f += 2;
+    } else if (*f == 'g') {
+        hfsbi_json_insert_double(b, va_arg(ap->list, double));
+    } else {
+        if (*f == 'z' && f[1] == 'u') longs = -1;
+        for (; *f == 'l' && longs < 2; f++) longs++;
+        if (longs < 0) f++;
+        if (*f == 'd' || *f == 'u') hfsbi_json_insert_int(b, ap, longs, *f);
+        else if (b->status == HFSB_OK) b->status = HFSB_ARG;
+    }
+    return *f ? f + 1 : f;
+}
+
+HFSBI_FN hfsb_status hfsbi_json_vprintf(hfsb_buf *out, const char *format,
+                                        va_list ap) {
+    hfsbi_json_args args;
+    size_t          mark = out->len;
+    bool            quoted = false;
+    va_copy(args.list, ap);
+    while (*format && out->status == HFSB_OK) {
+        size_t n = 0;
+        while (format[n] && format[n] != '%' && format[n] != '"' &&
+               format[n] != '\\')
+            n++;
+        hfsb_buf_append(out, hfsb_str_make(format, n));
+        format += n;
+        if (*format == '%') {
+            format = hfsbi_json_convert(out, format + 1, quoted, &args);
+        } else if (*format) {
+            n = *format == '\\' && format[1] ? 2 : 1;
+            if (*format == '"') quoted = !quoted;
+            hfsb_buf_append(out, hfsb_str_make(format, n));
+            format += n;
+        }
+    }
+    va_end(args.list);
+    return hfsb_buf_finish(out, mark);
+}
+
+hfsb_status hfsb_json_printf(hfsb_buf *out, const char *format, ...) {
+    va_list     ap;
+    hfsb_status st;
+    va_start(ap, format);
+    st = hfsbi_json_vprintf(out, format, ap);
+    va_end(ap);
+    return st;
+}

@@ -450,6 +450,17 @@ hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
     return hfsb_buf_finish(out, mark);
 }
 
+hfsb_status hfsb_text_clean(hfsb_str text, hfsb_buf *out) {
+    hfsb_text_filter *f = hfsb_text_filter_open(&out->alloc);
+    size_t            mark = out->len;
+    hfsb_status       st = f ? HFSB_OK : HFSB_NOMEM;
+    if (st == HFSB_OK) st = hfsb_text_filter_write(f, text, out);
+    if (st == HFSB_OK) st = hfsb_text_filter_finish(f, out);
+    hfsb_text_filter_close(f);
+    if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
+    return st;
+}
+
 /* ---- truncation ---- */
 
 /* Resolves the defaults of the limit; false when head is above chars. */

@@ -52,6 +52,11 @@ HFSB_API hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter,
 HFSB_API hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
                                            hfsb_buf *out) HFSBI_CHECKED;
 
+/* The whole of it in one call: appends text as a filter would show it. HFSB_OK;
+   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+HFSB_API hfsb_status hfsb_text_clean(hfsb_str text, hfsb_buf *out)
+    HFSBI_CHECKED;
+
 /* ---- head and tail ---- */
 
 typedef struct hfsb_text_limit {

@@ -124,7 +124,7 @@ static hfsbi_kube_op *hfsbi_kube_op_new(hfsbi_kube *k, hfsb_request *request,
 static void hfsbi_kube_op_run(hfsbi_kube_op *op, hfsb_request *request,
                               void (*run)(void *user),
                               void (*done)(void *user, hfsb_request *r)) {
-    hfsbi_request_work(request, op->k->d.tools->walled, run, done, op);
+    hfsbi_request_work(request, &op->k->d.tools->rights, run, done, op);
 }
 
 /* Replies with the JSON of an operation, or with its error, and frees it. */
@@ -136,7 +136,9 @@ static void hfsbi_kube_op_reply(void *user, hfsb_request *request) {
                      0);
     if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
     else if (st != HFSB_OK)
-        hfsbi_kube_refuse_file(request, hfsbi_file_http_status(st), &op->err);
+        hfsbi_kube_refuse_file(
+            request, st == HFSB_EXISTS ? 409 : hfsbi_file_http_status(st),
+            &op->err);
     else if (op->json.len)
         hfsbi_reply_take(request, 200, "application/json", &op->json);
     else hfsb_reply(request, 204, "", HFSB_LIT(""));
@@ -268,14 +270,6 @@ static void hfsbi_kube_remove_run(void *user) {
                                    NULL, &op->err);
 }
 
-static void hfsbi_kube_remove_done(void *user, hfsb_request *request) {
-    hfsbi_kube_op *op = (hfsbi_kube_op *)user;
-    /* a second reply does nothing */
-    if (op->st == HFSB_EXISTS)
-        hfsb_reply_error(request, 409, "%s", op->err.msg);
-    hfsbi_kube_op_reply(op, request);
-}
-
 static void hfsbi_kube_remove(void *user, hfsb_request *request) {
     hfsb_buf       text = HFSB_INIT;
     hfsbi_kube_op *op =
@@ -286,8 +280,7 @@ static void hfsbi_kube_remove(void *user, hfsb_request *request) {
         hfsb_request_query(request, "recursive", &text, NULL) == HFSB_OK &&
         hfsb_str_equal(hfsb_buf_str(&text), HFSB_LIT("true"));
     hfsb_buf_free(&text);
-    hfsbi_kube_op_run(op, request, hfsbi_kube_remove_run,
-                      hfsbi_kube_remove_done);
+    hfsbi_kube_op_run(op, request, hfsbi_kube_remove_run, hfsbi_kube_op_reply);
 }
 
 /* ---- downloads ---- */
@@ -452,7 +445,7 @@ static void hfsbi_kube_put(void *user, hfsb_request *request) {
     hfsbi_upload_start(request, &opts);
 }
 
-/* ---- health and metadata ---- */
+/* ---- health ---- */
 
 static void hfsbi_kube_health(void *user, hfsb_request *request) {
     const hfsbi_kube *k = (const hfsbi_kube *)user;
@@ -471,47 +464,11 @@ static void hfsbi_kube_health(void *user, hfsb_request *request) {
                               "Runtime is active.\"}"));
 }
 
-/* True for SANDBOX_* that is not a secret by its name. */
-static bool hfsbi_kube_is_shown(hfsb_str name) {
-    static const char *const secret[] = {"TOKEN", "SECRET", "PASSWORD",
-                                         "CREDENTIAL", "KEY"};
-    size_t                   i;
-    if (!hfsb_str_starts(name, HFSB_LIT("SANDBOX_"))) return false;
-    for (i = 0; i < sizeof secret / sizeof *secret; i++)
-        if (hfsb_str_find(name, hfsb_cstr(secret[i])) != HFSB_NPOS)
-            return false;
-    return true;
-}
-
-static void hfsbi_kube_put_env(hfsbi_build *b, const char *entry) {
-    hfsb_str name = hfsbi_env_name(entry);
-    if (!hfsbi_kube_is_shown(name) || !entry[name.len]) return;
-    hfsbi_build_key(b, name);
-    hfsbi_build_str(b, NULL, hfsb_cstr(entry + name.len + 1));
-}
-
-static void hfsbi_kube_metadata(void *user, hfsb_request *request) {
-    const hfsbi_kube *k = (const hfsbi_kube *)user;
-    const hfsb_buf   *late = &k->d.tools->group->env; /* of /init */
-    hfsbi_build       b;
-    size_t            i;
-    hfsbi_build_init(&b, &k->d.alloc);
-    hfsbi_build_object(&b, NULL);
-    hfsbi_build_object(&b, "env");
-    for (i = 0; i < k->d.tools->env.count; i++)
-        hfsbi_kube_put_env(&b, k->d.tools->env.list[i]);
-    for (i = 0; i < late->len; i += strlen(late->ptr + i) + 1)
-        hfsbi_kube_put_env(&b, late->ptr + i);
-    hfsbi_build_end(&b);
-    hfsbi_build_end(&b);
-    hfsbi_dialect_reply(request, 200, &b);
-}
-
 /* ---- opening ---- */
 
 static bool hfsbi_kube_trusts(hfsbi_face *face, hfsb_request *request) {
-    const hfsbi_kube *k = (const hfsbi_kube *)(void *)hfsbi_dialect_of(face);
-    return k->local || hfsbi_request_is_trusted(request);
+    return face->guard == HFSBI_FACE_NAMES ||
+           hfsbi_request_is_trusted(request);
 }
 
 static const hfsbi_dialect_route hfsbi_kube_routes[] = {
@@ -578,11 +535,17 @@ static hfsb_status hfsbi_kube_open(hfsbi_dialect           *d,
     k->began = hfsb_clock_ms();
     for (; timeout && hfsbi_is_digit(*timeout) && k->timeout < 1e6; timeout++)
         k->timeout = k->timeout * 10 + (*timeout - '0');
+    if (timeout && *timeout && !hfsbi_is_digit(*timeout))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "SANDBOX_EXEC_TIMEOUT_SECONDS must be a number of "
+                          "seconds.");
     if (!(k->timeout > 0)) k->timeout = 300;
     if (k->timeout > d->tools->limits.max_timeout)
         k->timeout = d->tools->limits.max_timeout;
-    k->local = opts->own_port && hfsbi_kube_is_loopback(opts->host);
-    d->face.any_host = !k->local && !hfsbi_server_is_open(d->server);
+    d->face.guard = opts->own_port && hfsbi_kube_is_loopback(opts->host) &&
+                            !hfsbi_server_takes_token(d->server)
+                        ? HFSBI_FACE_NAMES
+                        : hfsbi_dialect_guard(d);
     d->face.trusts = hfsbi_kube_trusts;
     d->face.refuse = hfsbi_kube_refuse;
     st = hfsbi_kube_open_root(k, err);

@@ -1,4 +1,5 @@
-/* agent_sandbox_exec.c - POST /execute of Kubernetes' agent-sandbox.
+/* agent_sandbox_exec.c - POST /execute of Kubernetes' agent-sandbox, and what
+   its clients may know of the environment of commands.
 
    A command line is split into words as a shell would, without a shell, and run
    as a program (program.c); the reply has all its output:
@@ -15,8 +16,10 @@
 enum {
     HFSBI_KUBE_HEAD =
         4 << 20, /* bytes of an output that are kept: the first */
-    HFSBI_KUBE_TAIL = 2 << 20, /* and the last ones. The clients take up to
-                                  16 MiB of JSON */
+    HFSBI_KUBE_TAIL = 2 << 20, /* and the last ones */
+    HFSBI_KUBE_JSON = 7 << 20, /* bytes of an output as JSON, two thirds of
+                                  them the head: the clients take 16 MiB of
+                                  both */
     HFSBI_KUBE_KEEP = 4 << 20, /* bytes of events kept for a repeat */
     HFSBI_KUBE_WORDS = 4096    /* most words of a command */
 };
@@ -99,6 +102,60 @@ static void hfsbi_kube_output_add(hfsbi_kube_output *o, hfsb_str bytes) {
         hfsbi_kube_output_cut(o, HFSBI_KUBE_TAIL);
 }
 
+/* Bytes that the character at a position takes in JSON; *len: its own. */
+static size_t hfsbi_kube_json_size(hfsb_str text, size_t at, size_t *len) {
+    unsigned long code;
+    bool          valid;
+    *len = hfsb_utf8_step(text, at, &code, &valid);
+    if (!valid) return 3; /* U+FFFD */
+    return code < ' ' ? 6 : code == '"' || code == '\\' ? 2 : *len;
+}
+
+/* Returns how many bytes at the start of text, whole characters, take at most
+   `most` bytes in JSON. */
+static size_t hfsbi_kube_fit(hfsb_str text, size_t most) {
+    size_t at = 0, len, n;
+    for (; at < text.len; at += len, most -= n) {
+        n = hfsbi_kube_json_size(text, at, &len);
+        if (n > most) break;
+    }
+    return at;
+}
+
+/* The length of text without a character that is cut at its end. */
+static size_t hfsbi_kube_whole(hfsb_str text) {
+    size_t        at = text.len, len = 0;
+    unsigned long code;
+    bool          valid = true;
+    while (at > 0 && text.len - at < 3 &&
+           ((unsigned char)text.ptr[at - 1] & 0xC0) == 0x80)
+        at--;
+    if (at > 0) len = hfsb_utf8_step(text, at - 1, &code, &valid);
+    return !valid && at - 1 + len == text.len ? at - 1 : text.len;
+}
+
+/* Shortens head and tail to what may be sent. Where something is missing, the
+   head ends after a character, and the tail begins with one. */
+static void hfsbi_kube_output_fit(hfsbi_kube_output *o) {
+    hfsb_str head = hfsb_buf_str(&o->head), tail = hfsb_buf_str(&o->tail);
+    size_t   fit = hfsbi_kube_fit(head, HFSBI_KUBE_JSON / 3 * 2);
+    size_t   all = 0, at, len, n;
+    bool     cut = o->gone || fit < head.len;
+    for (at = 0; at < tail.len; at += len)
+        all += hfsbi_kube_json_size(tail, at, &len);
+    if (!cut && all <= HFSBI_KUBE_JSON / 3) return; /* nothing is missing */
+    fit = hfsbi_kube_whole(hfsb_str_slice(head, 0, fit));
+    o->gone += head.len - fit;
+    hfsb_buf_truncate(&o->head, fit);
+    for (at = 0; at < tail.len &&
+                 (all > HFSBI_KUBE_JSON / 3 || (tail.ptr[at] & 0xC0) == 0x80);
+         at += len) {
+        n = hfsbi_kube_json_size(tail, at, &len);
+        all -= n;
+    }
+    hfsbi_kube_output_cut(o, tail.len - at);
+}
+
 /* Appends it to JSON as a string; `more` follows it. */
 static void hfsbi_kube_output_put(hfsbi_kube_output *o, hfsb_str more,
                                   hfsb_buf *json) {
@@ -106,6 +163,7 @@ static void hfsbi_kube_output_put(hfsbi_kube_output *o, hfsb_str more,
     hfsb_buf text = HFSB_INIT;
     text.alloc = json->alloc;
     hfsbi_kube_output_cut(o, HFSBI_KUBE_TAIL);
+    hfsbi_kube_output_fit(o);
     (void)snprintf(marker, sizeof marker, "\n... [%llu bytes omitted] ...\n",
                    o->gone);
     hfsb_buf_append(&text, hfsb_buf_str(&o->head));
@@ -181,6 +239,7 @@ static void hfsbi_kube_run_reply(hfsbi_kube_run        *run,
     hfsb_buf_append(&json, HFSB_LIT(",\"stderr\":"));
     hfsbi_kube_output_put(&run->out[1], hfsb_buf_str(&more), &json);
     hfsb_buf_printf(&json, ",\"exit_code\":%d}", code);
+    if (more.status != HFSB_OK) json.status = more.status;
     hfsbi_kube_reply_end(run->request, &json, code);
     hfsb_buf_free(&json);
     hfsb_buf_free(&more);
@@ -335,4 +394,47 @@ HFSBI_FN void hfsbi_kube_execute(void *user, hfsb_request *request) {
     else hfsbi_kube_start(k, request, &spec);
     hfsbi_job_spec_free(&spec);
     hfsb_json_free(&doc);
+}
+
+/* ---- the environment ---- */
+
+/* True for SANDBOX_* that is not a secret by its name. */
+static bool hfsbi_kube_is_shown(hfsb_str name) {
+    static const char *const secret[] = {"TOKEN", "SECRET", "PASSWORD",
+                                         "CREDENTIAL", "KEY"};
+    size_t                   i;
+    if (!hfsb_str_starts(name, HFSB_LIT("SANDBOX_"))) return false;
+    for (i = 0; i < sizeof secret / sizeof *secret; i++)
+        if (hfsb_str_find(name, hfsb_cstr(secret[i])) != HFSB_NPOS)
+            return false;
+    return true;
+}
+
+static void hfsbi_kube_put_env(hfsbi_build *b, const char *entry) {
+    hfsb_str name = hfsbi_env_name(entry);
+    if (!hfsbi_kube_is_shown(name) || !entry[name.len]) return;
+    hfsbi_build_key(b, name);
+    hfsbi_build_str(b, NULL, hfsb_cstr(entry + name.len + 1));
+}
+
+HFSBI_FN void hfsbi_kube_metadata(void *user, hfsb_request *request) {
+    const hfsb_tools *tools = ((const hfsbi_kube *)user)->d.tools;
+    hfsbi_job_spec    none;
+    hfsbi_build       b;
+    const char      **list;
+    size_t            i, size;
+    hfsbi_job_spec_init(&none, &tools->alloc);
+    list = hfsbi_env_merge(tools, &none, &size); /* with those of /init */
+    if (!list) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    hfsbi_build_init(&b, &tools->alloc);
+    hfsbi_build_object(&b, NULL);
+    hfsbi_build_object(&b, "env");
+    for (i = 0; list[i]; i++) hfsbi_kube_put_env(&b, list[i]);
+    hfsbi_build_end(&b);
+    hfsbi_build_end(&b);
+    hfsbi_array_free(&tools->alloc, (void *)list, size, sizeof *list);
+    hfsbi_dialect_reply(request, 200, &b);
 }

@@ -22,7 +22,6 @@ enum {
     HFSBI_CODEX_WORKING = 32,      /* calls of a channel in threads */
     HFSBI_CODEX_CHOKE = 4 << 20,   /* unsent bytes that stop reading */
     HFSBI_CODEX_HELD = 256 << 20,  /* bytes of all messages in memory */
-    HFSBI_CODEX_VALUES = 262144,   /* of a message */
     HFSBI_CODEX_SILENCE_MS = 5000, /* a client tries to resume for 25 s: a
                                        dead connection must be known before */
     HFSBI_CODEX_LINGER_MS = 500    /* after the end of input, for answers */
@@ -266,7 +265,7 @@ static void hfsbi_codex_serve(hfsbi_codex_call *call) {
     } else {
         call->task.run = hfsbi_codex_work;
         call->task.done = hfsbi_codex_worked;
-        call->task.walled = call->codex->dialect.tools->walled;
+        call->task.rights = call->codex->dialect.tools->rights;
         call->working = true;
         call->channel->working++;
         hfsbi_loop_work(call->codex->dialect.loop, &call->task);
@@ -481,7 +480,7 @@ static void hfsbi_codex_refuse(hfsbi_face *face, hfsb_request *request,
     hfsb_reply(request, status, "text/plain; charset=utf-8", message);
 }
 
-/* The server stops: clients are told; processes end a moment later. */
+/* The server stops: clients hear of it; processes end a moment later. */
 static void hfsbi_codex_part_stop(hfsbi_server_part *part) {
     hfsbi_codex         *codex = (hfsbi_codex *)(void *)part;
     hfsbi_codex_channel *c = codex->channels, *next;
@@ -515,7 +514,7 @@ static hfsb_status hfsbi_codex_open(hfsbi_dialect           *d,
     d->part.end = hfsbi_codex_part_end;
     if (opts->on_fds)
         return hfsbi_codex_stdio((hfsbi_codex *)(void *)d, opts, err);
-    d->face.any_host = d->has_token || hfsbi_server_token(d->server);
+    d->face.guard = hfsbi_dialect_guard(d);
     d->face.trusts = hfsbi_codex_trusts;
     d->face.refuse = hfsbi_codex_refuse;
     st = hfsbi_dialect_add(d, routes, err);

@@ -153,8 +153,9 @@ HFSBI_FN hfsb_status hfsbi_codex_fs_canonical(hfsbi_codex_call *call) {
 
 /* ---- folders ---- */
 
-/* The type of an entry; of a symlink that of what it leads to. */
-static hfsbi_entry_type hfsbi_codex_type(const hfsbi_codex_call *call,
+/* The type of an entry; of a symlink that of what it leads to. A lack of
+   memory is in call->out.status. */
+static hfsbi_entry_type hfsbi_codex_type(hfsbi_codex_call       *call,
                                          hfsb_str                folder,
                                          const hfsbi_list_entry *entry) {
     hfsbi_path_info info;
@@ -170,6 +171,7 @@ static hfsbi_entry_type hfsbi_codex_type(const hfsbi_codex_call *call,
                                true, &info, NULL, NULL)
              : HFSB_NOMEM;
     hfsb_buf_free(&path);
+    if (st == HFSB_NOMEM) call->out.status = st;
     return st == HFSB_OK ? info.type : HFSBI_ENTRY_LINK;
 }
 
@@ -242,6 +244,7 @@ static hfsb_status hfsbi_codex_walk_entry(void                   *user,
     size_t              depth = (unsigned char)w->depths.ptr[w->folder];
     bool                link = entry->info.type == HFSBI_ENTRY_LINK;
     hfsbi_entry_type    type = hfsbi_codex_type(w->call, folder, entry);
+    if (out->status != HFSB_OK) return out->status;
     if (w->entries >= w->max_entries || out->len > HFSBI_CODEX_REPLY / 4) {
         w->truncated = true;
         return HFSB_CANCELLED;
@@ -254,7 +257,8 @@ static hfsb_status hfsbi_codex_walk_entry(void                   *user,
     if (!hfsb_str_equal(folder, HFSB_LIT("/")))
         hfsb_buf_append_byte(&path, '/');
     hfsb_buf_append(&path, entry->name);
-    if (path.status == HFSB_OK) {
+    if (path.status != HFSB_OK) out->status = path.status;
+    else {
         if (w->written++) hfsb_buf_append_byte(out, ',');
         hfsb_buf_append(out, HFSB_LIT("{\"path\":"));
         hfsbi_codex_put_uri(out, hfsb_buf_str(&path));

@@ -208,23 +208,40 @@ static bool hfsbi_codex_env_is_small(const hfsb_json_value *policy,
                HFSBI_CODEX_PATTERNS;
 }
 
-/* The whole environment: without a policy only `env`. */
-HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
+/* Appends the variables of the server, also those of POST /init, that the
+   policy lets through and the call does not set. */
+static void hfsbi_codex_inherit(const hfsb_tools      *tools,
+                                const hfsb_json_value *policy,
+                                const hfsb_json_value *set,
+                                const hfsb_json_value *own, hfsb_buf *env) {
+    hfsbi_job_spec none;
+    const char   **list;
+    size_t         i, size;
+    hfsbi_job_spec_init(&none, &tools->alloc);
+    list = hfsbi_env_merge(tools, &none, &size);
+    if (!list) env->status = HFSB_NOMEM;
+    for (i = 0; list && list[i]; i++) {
+        hfsb_str name = hfsbi_env_name(list[i]);
+        if (!hfsbi_codex_lets(policy, name, true) ||
+            hfsbi_codex_has(set, name) || hfsbi_codex_has(own, name))
+            continue;
+        hfsb_buf_append(env, hfsb_cstr(list[i]));
+        hfsb_buf_append_byte(env, '\0');
+    }
+    hfsbi_array_free(&tools->alloc, (void *)list, size, sizeof *list);
+    hfsbi_job_spec_free(&none);
+}
+
+/* Appends the whole environment, each variable ending in NUL: without a policy
+   only `env`. False after hfsbi_codex_fail(). */
+static bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
     const hfsb_json_value *policy = hfsb_json_get(call->params, "envPolicy");
     const hfsb_json_value *own = hfsb_json_get(call->params, "env");
     const hfsb_json_value *set = hfsb_json_get(policy, "set");
     const hfsb_tools      *tools = call->codex->dialect.tools;
-    bool   has_policy = hfsb_json_type_of(policy) == HFSB_JSON_OBJECT;
-    bool   few = hfsbi_codex_env_is_small(policy, set, own);
-    size_t i;
-    for (i = 0; few && has_policy && i < tools->env.count; i++) {
-        hfsb_str name = hfsbi_env_name(tools->env.list[i]);
-        if (!hfsbi_codex_lets(policy, name, true) ||
-            hfsbi_codex_has(set, name) || hfsbi_codex_has(own, name))
-            continue;
-        hfsb_buf_append(env, hfsb_cstr(tools->env.list[i]));
-        hfsb_buf_append_byte(env, '\0');
-    }
+    bool                   few = hfsbi_codex_env_is_small(policy, set, own);
+    if (few && hfsb_json_type_of(policy) == HFSB_JSON_OBJECT)
+        hfsbi_codex_inherit(tools, policy, set, own, env);
     if (few && hfsbi_codex_set(set, policy, own, env) &&
         hfsbi_codex_set(own, NULL, NULL, env))
         return true;
@@ -237,7 +254,8 @@ HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env) {
 
 /* ---- its arguments ---- */
 
-HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
+/* Appends the words of `argv`, each ending in NUL; false as above. */
+static bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
     const hfsb_json_value *argv = hfsb_json_get(call->params, "argv");
     hfsb_json_iter         it = hfsb_json_begin(argv);
     bool                   ok = hfsb_json_type_of(argv) == HFSB_JSON_ARRAY &&
@@ -255,4 +273,37 @@ HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out) {
                          "argv must be a list of strings: the program and its "
                          "arguments.");
     return ok;
+}
+
+/* ---- a process ---- */
+
+enum { HFSBI_CODEX_COLS = 80, HFSBI_CODEX_ROWS = 24 };
+
+HFSBI_FN bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
+                               bool *input) {
+    const hfsb_json_value *arg0 = hfsb_json_get(call->params, "arg0");
+    bool                   tty = false, net = false;
+    if (!hfsbi_codex_argv(call, &spec->raw.argv) ||
+        !hfsbi_codex_path(call, "cwd", &spec->work_dir) ||
+        !hfsbi_codex_env(call, &spec->env) ||
+        !hfsbi_codex_bool(call, "tty", &tty) ||
+        !hfsbi_codex_bool(call, "pipeStdin", input) ||
+        !hfsbi_codex_bool(call, "enforceManagedNetwork", &net))
+        return false;
+    if (net || hfsb_json_type_of(arg0) != HFSB_JSON_NULL) {
+        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
+                         "%s is not supported; nothing was run.",
+                         net ? "enforceManagedNetwork" : "arg0");
+        return false;
+    }
+    *input = *input || tty;
+    hfsb_buf_printf(&spec->raw.tag, "codex%s%s", tty ? " tty" : "",
+                    *input ? " input" : "");
+    spec->raw.bare_env = true;
+    spec->raw.keep_input = *input;
+    if (tty) {
+        spec->raw.cols = HFSBI_CODEX_COLS;
+        spec->raw.rows = HFSBI_CODEX_ROWS;
+    }
+    return true;
 }

@@ -24,9 +24,7 @@ enum {
     HFSBI_CODEX_READ = 4 << 20,   /* bytes of one read at most */
     HFSBI_CODEX_WAIT_MS = 60000,  /* longest wait of a read */
     HFSBI_CODEX_REUSE_MS = 30000, /* an id is free so long after the end */
-    HFSBI_CODEX_WRITES = 32,      /* ids of writes that are remembered */
-    HFSBI_CODEX_COLS = 80,
-    HFSBI_CODEX_ROWS = 24
+    HFSBI_CODEX_WRITES = 32       /* ids of writes that are remembered */
 };
 
 struct hfsbi_codex_process {
@@ -42,7 +40,7 @@ struct hfsbi_codex_process {
     bool                 whole;  /* and all before it */
     long long            closed; /* hfsb_clock_ms(); 0: not yet */
     bool                 input;  /* it takes some */
-    unsigned long long   lost;   /* events that are gone, to be told, */
+    unsigned long long   lost;   /* events that are gone, to report, */
     unsigned long long   lost_bytes;
     unsigned long long   lost_seq;                   /* from this number on */
     unsigned long long   writes[HFSBI_CODEX_WRITES]; /* hashes; a ring */
@@ -234,36 +232,6 @@ HFSBI_FN void hfsbi_codex_push(hfsbi_codex_session *s) {
 
 /* ---- process/start ---- */
 
-/* Fills the spec; false after a failure. */
-static bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
-                             bool *input) {
-    const hfsb_json_value *arg0 = hfsb_json_get(call->params, "arg0");
-    bool                   tty = false, net = false;
-    if (!hfsbi_codex_argv(call, &spec->raw.argv) ||
-        !hfsbi_codex_path(call, "cwd", &spec->work_dir) ||
-        !hfsbi_codex_env(call, &spec->env) ||
-        !hfsbi_codex_bool(call, "tty", &tty) ||
-        !hfsbi_codex_bool(call, "pipeStdin", input) ||
-        !hfsbi_codex_bool(call, "enforceManagedNetwork", &net))
-        return false;
-    if (net || hfsb_json_type_of(arg0) != HFSB_JSON_NULL) {
-        hfsbi_codex_fail(call, HFSBI_CODEX_INVALID,
-                         "%s is not supported; nothing was run.",
-                         net ? "enforceManagedNetwork" : "arg0");
-        return false;
-    }
-    *input = *input || tty;
-    hfsb_buf_printf(&spec->raw.tag, "codex%s%s", tty ? " tty" : "",
-                    *input ? " input" : "");
-    spec->raw.bare_env = true;
-    spec->raw.keep_input = *input;
-    if (tty) {
-        spec->raw.cols = HFSBI_CODEX_COLS;
-        spec->raw.rows = HFSBI_CODEX_ROWS;
-    }
-    return true;
-}
-
 /* The process runs, or has failed to. */
 static void hfsbi_codex_started(void *user, hfsbi_job *job) {
     hfsbi_codex_process *p = (hfsbi_codex_process *)user;
@@ -401,14 +369,23 @@ static unsigned long long hfsbi_codex_chunks(hfsbi_codex_call  *call,
                                              unsigned long long from,
                                              size_t max, size_t *count,
                                              bool *rest) {
-    char             block[HFSBI_FEED_EVENT + 3];
+    char             block[HFSBI_FEED_EVENT + 3], note[80];
     hfsbi_feed_event e;
     size_t           bytes = 0;
     *rest = false;
     hfsbi_feed_attach(call->job->feed, &call->reader, from);
     while (hfsbi_feed_take(&call->reader, block, sizeof block, &e)) {
-        bool output = e.kind <= HFSBI_FEED_PTY;
-        if (e.kind == HFSBI_FEED_GAP) continue;
+        bool output;
+        if (e.kind == HFSBI_FEED_GAP) { /* the last of its numbers */
+            if (!e.gone_bytes) continue;
+            (void)snprintf(note, sizeof note,
+                           "\n[%llu bytes of output were lost]\n",
+                           e.gone_bytes);
+            e.kind = HFSBI_FEED_STDERR;
+            e.bytes = hfsb_cstr(note);
+            e.seq--;
+        }
+        output = e.kind <= HFSBI_FEED_PTY;
         *rest = output && *count &&
                 (bytes + e.bytes.len > max || *count == HFSBI_CODEX_CHUNKS);
         if (*rest) break;

@@ -13,7 +13,7 @@
 #define HFSB_DIALECT_AGENT_SANDBOX hfsbi_dialect_agent_sandbox
 #define HFSB_DIALECT_E2B           hfsbi_dialect_e2b
 #ifndef HFSB_DIALECTS
-#define HFSB_DIALECTS                                                  \
+#define HFSB_DIALECTS                                                \
     HFSB_DIALECT_HF, HFSB_DIALECT_CODEX, HFSB_DIALECT_AGENT_SANDBOX, \
         HFSB_DIALECT_E2B
 #endif
@@ -58,7 +58,6 @@ static hfsbi_dialect *hfsbi_dialect_new(hfsb_server              *server,
                                         const hfsb_dialect_opts  *opts) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
     hfsbi_dialect    *d = (hfsbi_dialect *)hfsbi_array(alloc, kind->size, 1);
-    hfsb_sha256       sha;
     if (!d) return NULL;
     memset(d, 0, kind->size);
     d->kind = kind;
@@ -71,11 +70,20 @@ static hfsbi_dialect *hfsbi_dialect_new(hfsb_server              *server,
     d->face.alone = opts->own_port;
     d->face.denied = 401;
     d->has_token = opts->token.len > 0;
-    if (!d->has_token) return d;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, opts->token);
-    hfsb_sha256_finish(&sha, d->token);
+    if (d->has_token) hfsbi_dialect_digest(opts->token, d->token);
     return d;
+}
+
+static hfsb_status hfsbi_dialect_unknown(const char *name, hfsb_err *err) {
+    const char *known;
+    size_t      i;
+    hfsbi_fail(err, HFSB_ARG, 0, "There is no dialect \"");
+    hfsbi_err_quote(err, hfsb_cstr(name), 40);
+    hfsbi_err_add(err, "\". There are: ");
+    for (i = 0; (known = hfsb_dialect_name(i)) != NULL; i++)
+        hfsbi_err_add(err, "%s%s", i ? ", " : "", known);
+    hfsbi_err_add(err, ".");
+    return HFSB_ARG;
 }
 
 hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
@@ -85,9 +93,7 @@ hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
     const hfsb_tools         *like = hfsb_server_tools(server);
     hfsbi_dialect            *d;
     hfsb_status               st;
-    if (!kind)
-        return hfsbi_fail(err, HFSB_ARG, 0, "There is no dialect \"%s\".",
-                          opts->name ? opts->name : "");
+    if (!kind) return hfsbi_dialect_unknown(opts->name, err);
     if (!like)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A dialect needs the sandbox: call "
@@ -146,12 +152,27 @@ HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face) {
                                      offsetof(hfsbi_dialect, face));
 }
 
+HFSBI_FN hfsbi_face_guard hfsbi_dialect_guard(const hfsbi_dialect *d) {
+    return d->has_token || !hfsbi_server_is_open(d->server)
+               ? HFSBI_FACE_TOKEN
+               : HFSBI_FACE_SERVER;
+}
+
 HFSBI_FN bool hfsbi_dialect_trusts(hfsbi_dialect *d, hfsb_request *request,
                                    const char *field, const char *scheme) {
     const unsigned char *digest =
         d->has_token ? d->token : hfsbi_server_token(d->server);
     if (!digest) return hfsbi_server_is_open(d->server);
     return hfsbi_request_proves(request, field, scheme, digest);
+}
+
+HFSBI_FN void hfsbi_dialect_digest(hfsb_str      token,
+                                   unsigned char out[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, token);
+    hfsb_sha256_finish(&sha, out);
+    hfsbi_wipe(&sha, sizeof sha);
 }
 
 HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc) {

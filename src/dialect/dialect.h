@@ -2,6 +2,7 @@
 
 /* ==== DIALECT: the protocols of others =================================== */
 
+#include "../remote/sandbox.h"
 #include "../server/server.h"
 
 /* A dialect lets the clients of another protocol use the sandbox, unchanged:
@@ -40,3 +41,23 @@ HFSB_API hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
                                              unsigned *bound, hfsb_err *err);
 /* The name of the n-th dialect, counted from 0; NULL after the last. */
 HFSB_API const char *hfsb_dialect_name(size_t n);
+
+/* Codex's exec-server in a sandbox: passes messages between a pair of
+   descriptors, a message on each line, and hfsb-server --api codex over
+   there. */
+typedef struct hfsb_codex_bridge_opts {
+    hfsb_sandbox *sandbox; /* must stay open until the server is closed */
+    int           in, out; /* stay the caller's */
+    hfsb_err     *why; /* receives the reason when the bridge ends before its
+                          input: the connection was lost for good (NULL: it is
+                          not wanted); must last as long as the server */
+} hfsb_codex_bridge_opts;
+
+/* Connects, and adds the bridge to a server, which needs no sandbox of its own.
+   A connection that is lost later is made again for 50 s, and the session
+   resumed. At the end of its input the processes over there are ended, and the
+   server stops. HFSB_OK; HFSB_NOT_FOUND: the server over there was started
+   without --api codex; HFSB_AUTH; HFSB_ARG: it speaks HF's /v1; HFSB_REFUSED:
+   the transport has no streams; else as hfsb_transport. */
+HFSB_API hfsb_status hfsb_server_add_codex_bridge(
+    hfsb_server *server, const hfsb_codex_bridge_opts *opts, hfsb_err *err);

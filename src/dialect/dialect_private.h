@@ -8,22 +8,21 @@
 /* dialect_private.h - what the dialects share.
 
      dialect.c   opens a dialect: its tools, its face, its port; helpers
+     host.c      many sandboxes in one server
      agent_sandbox.c, agent_sandbox_exec.c   Kubernetes' agent-sandbox
-     codex.c     the exec-server of Codex: channels, messages, sessions
-     codex_process.c, codex_files.c   its processes and its files
-     proxy.c     passes requests on to a server on this machine
      codex.c     the exec-server of Codex: channels, messages
      codex_session.c, codex_params.c, codex_process.c, codex_files.c   its
                  sessions, parameters, processes and files
+     codex_bridge.c, codex_calls.c   the same in a sandbox: passes messages on
      e2b.c       E2B's envd: sandboxes, tokens, errors
-     e2b_rest.c  its REST calls
+     e2b_rest.c, e2b_transfer.c   its REST calls; those of files
      e2b_process.c, e2b_input.c, e2b_files.c, e2b_watch.c   its services
      e2b_control.c                                          its control plane
 
    Every other file is a dialect: a table of routes, and a function for each
    that turns a request into a call and a result into that protocol's reply.
    That of huggingface_hub is in hf.c, hf_exec.c (commands), hf_files.c, and
-   hf_host.c and hf_create.c (several sandboxes in one server).
+   hf_host.c and hf_create.c (host mode).
    All of it runs in the thread of the server, but for the functions given to
    hfsbi_request_work(). */
 
@@ -73,11 +72,17 @@ HFSBI_FN hfsb_str hfsbi_dialect_setting(const hfsb_dialect_opts *opts,
                                         const char              *name);
 /* The dialect that a face belongs to. */
 HFSBI_FN hfsbi_dialect *hfsbi_dialect_of(hfsbi_face *face);
+/* What keeps web pages out: a token of the dialect or the server; or, where
+   the server needs none, what keeps them from the server. */
+HFSBI_FN hfsbi_face_guard hfsbi_dialect_guard(const hfsbi_dialect *d);
 /* For a face: true if the field has the token of the dialect, or without one
    of its own that of the server, after a scheme as in hfsbi_request_proves();
    or if the server needs none. */
 HFSBI_FN bool hfsbi_dialect_trusts(hfsbi_dialect *d, hfsb_request *request,
                                    const char *field, const char *scheme);
+/* The digest of a token. */
+HFSBI_FN void hfsbi_dialect_digest(hfsb_str      token,
+                                   unsigned char out[HFSB_SHA256_SIZE]);
 /* Parses the body of a request as a JSON object. False after an error reply
    (400) in the form of the face. The doc refers to the body. */
 HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc);
@@ -85,21 +90,141 @@ HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc);
 HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
                                   hfsbi_build *b);
 
+/* ---- host.c: many sandboxes in one server ---- */
+
+typedef struct hfsbi_host  hfsbi_host;
+typedef struct hfsbi_guest hfsbi_guest;
+typedef struct hfsbi_order hfsbi_order;
+
+enum {
+    HFSBI_GUEST_ID = 20,   /* characters of an id at most */
+    HFSBI_GUEST_TOKEN = 64 /* of a token that the host makes */
+};
+
+/* The transitions are drawn in host.c. */
+typedef enum hfsbi_guest_state {
+    HFSBI_GUEST_MAKING,  /* its directory and tools are being made */
+    HFSBI_GUEST_LIVE,    /* can be found */
+    HFSBI_GUEST_ENDING,  /* its commands were killed; waits for its users */
+    HFSBI_GUEST_REMOVING /* its tools are closed; a thread clears the rest */
+} hfsbi_guest_state;
+
+/* A sandbox of a host, or the server's own, which is LIVE and has no host; the
+   first member of the dialect's struct. */
+struct hfsbi_guest {
+    hfsbi_guest       *next; /* of the host, oldest first */
+    hfsbi_guest       *peer; /* of the same order */
+    hfsbi_host        *host; /* NULL: the server's own */
+    hfsbi_guest_state  state;
+    char               id[HFSBI_GUEST_ID + 1]; /* "": the server's own */
+    hfsb_tools        *tools;
+    hfsb_root         *root;  /* owned; NULL: the tools own theirs */
+    hfsb_buf           dir;   /* absolute */
+    hfsb_buf           token; /* in plain: clients recover it, and signatures
+                                 need it; empty: that of the dialect counts */
+    unsigned char      digest[HFSB_SHA256_SIZE]; /* of it */
+    unsigned           uid;     /* its own; 0: that of the server */
+    bool               stuck;   /* some of its processes did not end */
+    size_t             users;   /* those that hold it */
+    long long          used;    /* hfsb_clock_ms() of the last of them */
+    long long          idle_ms; /* ends it so long after (0: never) */
+    long long          until;   /* ends it then (0: never) */
+    long long          since;   /* it was ordered, ms since 1970 */
+    unsigned long long serial;  /* of all that have lived, from 1 */
+    hfsbi_timer        timer;
+    hfsbi_task         task; /* its removal */
+};
+
+/* What a dialect has done with its guests. All in the loop; NULL: nothing. */
+typedef struct hfsbi_host_kind {
+    size_t             size; /* of its struct of a guest, in bytes */
+    const char        *id_prefix;
+    size_t             id_digits, token_digits; /* hexadecimal */
+    const char *const *folders; /* in each directory; NULL-terminated */
+    /* Opens guest->tools; the directory exists. */
+    hfsb_status (*open)(hfsbi_order *order, hfsbi_guest *guest, hfsb_err *err);
+    void (*end)(hfsbi_guest *guest);   /* ends streams that are no commands */
+    void (*close)(hfsbi_guest *guest); /* frees what needs the tools */
+    void (*free)(hfsbi_guest *guest);  /* frees the rest of its members; the
+                                          guest is not in the list any more */
+} hfsbi_host_kind;
+
+struct hfsbi_host {
+    const hfsbi_host_kind *kind;
+    const hfsb_root
+                *root;   /* directories are made and removed beneath it ... */
+    hfsbi_rights rights; /* ... with these rights */
+    size_t       max;    /* guests at a time */
+    /* set by hfsbi_host_open() */
+    hfsbi_dialect     *dialect;
+    hfsb_buf           dir;  /* that of all guests, absolute */
+    hfsbi_uids         uids; /* of the guests */
+    hfsbi_guest       *guests;
+    size_t             count; /* of them, in any state */
+    unsigned long long made;  /* how many have lived */
+};
+
+/* A request for new guests; the first member of the dialect's struct. */
+struct hfsbi_order {
+    hfsbi_host  *host;
+    hfsbi_guest *first; /* the others are its peers */
+    hfsb_status  st;    /* HFSB_OK: they are LIVE. Else they are being removed;
+                           HFSB_CANCELLED: the client is gone */
+    hfsb_err     err;
+    /* Replies, and frees the order. Called once, in the loop. */
+    void (*done)(hfsbi_order *order, hfsb_request *request);
+};
+
+/* Opens a host whose first members are set. dir: that of all guests, made for
+   the first one; uids: the setting of hfsbi_uids_open(). Returns as that, or
+   HFSB_NOMEM; close it in any case. */
+HFSBI_FN hfsb_status hfsbi_host_open(hfsbi_host *host, hfsbi_dialect *dialect,
+                                     hfsb_str dir, hfsb_str uids,
+                                     hfsb_err *err);
+/* For the part of the server: asks all commands to end; true while one of them
+   runs or a thread works; removes all guests. */
+HFSBI_FN void hfsbi_host_end(hfsbi_host *host);
+HFSBI_FN bool hfsbi_host_busy(const hfsbi_host *host);
+HFSBI_FN void hfsbi_host_close(hfsbi_host *host);
+/* The guest with that id, which is LIVE; NULL: none. */
+HFSBI_FN hfsbi_guest *hfsbi_host_find(const hfsbi_host *host, hfsb_str id);
+/* The number of guests that are LIVE, or being made. */
+HFSBI_FN size_t hfsbi_host_live(const hfsbi_host *host);
+
+/* Adds a guest to an order, with an id, a token and the name of its directory;
+   the caller has seen that host->count is less than host->max. NULL without
+   memory or random numbers. */
+HFSBI_FN hfsbi_guest *hfsbi_order_add(hfsbi_order *order);
+/* Makes the guests of an order; calls order->done later. */
+HFSBI_FN void hfsbi_order_start(hfsbi_order *order, hfsb_request *request);
+/* Frees the guests of an order that was not started. */
+HFSBI_FN void hfsbi_order_drop(hfsbi_order *order);
+
+/* A guest that is held is not freed. Also for the server's own. */
+HFSBI_FN void hfsbi_guest_hold(hfsbi_guest *guest);
+HFSBI_FN void hfsbi_guest_release(hfsbi_guest *guest);
+/* Sets the token; false without memory. Also for the server's own. */
+HFSBI_FN bool hfsbi_guest_set_token(hfsbi_guest *guest, hfsb_str token);
+/* Lets a guest that is LIVE end in so many ms, instead of earlier settings. */
+HFSBI_FN void hfsbi_guest_set_timeout(hfsbi_guest *guest, long long ms);
+/* Ends a guest and its processes at once; it is freed later. */
+HFSBI_FN void hfsbi_guest_end(hfsbi_guest *guest);
+
 /* ---- agent_sandbox.c, agent_sandbox_exec.c ---- */
 
 typedef struct hfsbi_kube {
-    hfsbi_dialect    d;     /* first */
-    hfsb_root       *own;   /* NULL: the tools have a root */
-    const hfsb_root *root;  /* all paths are beneath it, commands start there */
+    hfsbi_dialect    d;    /* first */
+    hfsb_root       *own;  /* NULL: the tools have a root */
+    const hfsb_root *root; /* all paths are beneath it, commands start there */
     double           timeout; /* of commands, seconds */
     long long        began;   /* hfsb_clock_ms() */
-    bool             local;   /* has a port of its own on loopback: needs no
-                                 token */
 } hfsbi_kube;
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_agent_sandbox(void);
 /* Handles POST /execute. */
 HFSBI_FN void hfsbi_kube_execute(void *user, hfsb_request *request);
+/* Handles GET /v1/metadata. */
+HFSBI_FN void hfsbi_kube_metadata(void *user, hfsb_request *request);
 /* Appends the words of a command line, each with a NUL. Returns why it has
    none; NULL: it has. A failure to append is in out->status. */
 HFSBI_FN const char *hfsbi_kube_split(hfsb_str command, hfsb_buf *out);
@@ -125,7 +250,8 @@ enum {
 };
 
 enum {
-    HFSBI_CODEX_MESSAGE = 64 << 20, /* bytes of one message */
+    HFSBI_CODEX_MESSAGE = 64 << 20, /* bytes of one message, */
+    HFSBI_CODEX_VALUES = 262144,    /* and its values */
     HFSBI_CODEX_UNSENT = 256 << 10, /* bytes that stop the output of
                                         processes */
     HFSBI_CODEX_ENTRIES = 32768,    /* entries of a folder in a reply */
@@ -260,10 +386,10 @@ HFSBI_FN bool hfsbi_codex_path(hfsbi_codex_call *call, const char *key,
 /* Append a URI for a path, or bytes as base64, both in quotes. */
 HFSBI_FN void hfsbi_codex_put_uri(hfsb_buf *out, hfsb_str path);
 HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes);
-/* Append the whole environment, and the words of `argv`, each ending in NUL;
-   false after hfsbi_codex_fail(). */
-HFSBI_FN bool hfsbi_codex_env(hfsbi_codex_call *call, hfsb_buf *env);
-HFSBI_FN bool hfsbi_codex_argv(hfsbi_codex_call *call, hfsb_buf *out);
+/* Reads what process/start asks for; *input: the process takes some. False
+   after hfsbi_codex_fail(). */
+HFSBI_FN bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
+                               bool *input);
 
 /* ---- codex_process.c ---- */
 
@@ -300,35 +426,91 @@ HFSBI_FN void hfsbi_codex_fs_close(hfsbi_codex_call *call);
 HFSBI_FN void hfsbi_codex_handle_done(hfsbi_codex_call *call);
 HFSBI_FN void hfsbi_codex_handles_end(hfsbi_codex_session *session);
 
-/* ---- proxy.c ---- */
+/* ---- codex_calls.c: what a bridge remembers ---- */
 
-/* Where a request goes. */
-typedef struct hfsbi_relay_opts {
-    unsigned port; /* of 127.0.0.1; 0: `fd` */
-    int      fd;   /* a connected or connecting socket, which is taken over */
-    size_t   prefix; /* bytes of the path that are not passed on */
-    const char *const *hide; /* fields that are not passed on, in addition to
-                                Authorization, which may hold a token;
-                                NULL-terminated (NULL: none); constant */
-    /* Called once at the end, however that comes (NULL: nothing). */
-    void (*done)(void *user);
-    void *user;
-} hfsbi_relay_opts;
+typedef enum hfsbi_bridge_kind {
+    HFSBI_BRIDGE_ONCE,   /* must not be sent twice */
+    HFSBI_BRIDGE_REPEAT, /* may be */
+    HFSBI_BRIDGE_INIT,   /* initialize: its answer has the session */
+    HFSBI_BRIDGE_START,  /* of a process; its text is that of the process */
+    /* ours: the answer is not passed on */
+    HFSBI_BRIDGE_RESUME,
+    HFSBI_BRIDGE_REJOIN /* START again */
+} hfsbi_bridge_kind;
 
-/* Passes a request on, and the reply back; 502 when nobody answers. Called
-   from `begin` of a route whose `body` and `fn` are the two functions below;
-   hfsb_request_set(), _on_gone(), on_eof and on_drained are used by it. Each
-   request has a connection of its own to the inner server, so that the next
-   one of the client is checked like the first. A request to change the
-   protocol, such as one for a WebSocket, becomes a tunnel when the inner
-   server agrees. Memory is bounded: each side waits for the other. */
-HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
-                                const hfsbi_relay_opts *opts);
-HFSBI_FN void hfsbi_relay_body(void *user, hfsb_request *request,
-                               hfsb_str piece);
-HFSBI_FN void hfsbi_relay_finish(void *user, hfsb_request *request);
-/* A socket that does not block; -1 with errno. */
-HFSBI_FN int hfsbi_relay_socket(int family);
+/* A process that runs over there, or has not been closed yet. */
+typedef struct hfsbi_bridge_process {
+    struct hfsbi_bridge_process *next;
+    hfsb_buf                     id, start; /* start: its message, */
+    hfsb_buf                     call;      /* and the id of that, as JSON */
+    unsigned long long           seq;       /* of the next event */
+    bool                         started;   /* the start is answered */
+} hfsbi_bridge_process;
+
+typedef struct hfsbi_bridge_message {
+    struct hfsbi_bridge_message *next;
+    hfsbi_bridge_kind            kind;
+    hfsb_buf                     id;      /* as JSON; "": needs no answer */
+    hfsb_buf                     text;    /* "" once it is of no use */
+    hfsbi_bridge_process        *process; /* of START and REJOIN */
+    size_t                       at;      /* bytes given to the WebSocket */
+    bool                         sent;
+} hfsbi_bridge_message;
+
+typedef struct hfsbi_bridge_calls {
+    hfsb_alloc            alloc;
+    hfsbi_bridge_message *queue;       /* oldest first */
+    size_t                count, held; /* in it, and bytes of their texts */
+    hfsbi_bridge_process *processes;   /* newest first */
+    size_t                starts;      /* bytes */
+} hfsbi_bridge_calls;
+
+/* The kind of a message of Codex. */
+HFSBI_FN hfsbi_bridge_kind hfsbi_bridge_kind_of(const hfsb_json_value *root);
+
+/* The process with this id, or NULL. */
+HFSBI_FN hfsbi_bridge_process *hfsbi_bridge_find(const hfsbi_bridge_calls *c,
+                                                 hfsb_str                  id);
+/* Makes the process of a start, whose text is moved out of *text; NULL without
+   memory. */
+HFSBI_FN hfsbi_bridge_process *hfsbi_bridge_process_new(hfsbi_bridge_calls *c,
+                                                        hfsb_str            id,
+                                                        hfsb_str  call,
+                                                        hfsb_buf *text);
+HFSBI_FN void                  hfsbi_bridge_process_free(hfsbi_bridge_calls   *c,
+                                                         hfsbi_bridge_process *p);
+
+/* Makes a message, and puts it at the end of the queue or at its beginning.
+   *text is taken over in any case. NULL without memory. */
+HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_add(hfsbi_bridge_calls *c,
+                                                hfsbi_bridge_kind   kind,
+                                                hfsb_str id, hfsb_buf *text,
+                                                bool first);
+HFSBI_FN void                  hfsbi_bridge_message_free(hfsbi_bridge_calls   *c,
+                                                         hfsbi_bridge_message *m);
+/* Queues the end of a process over there. */
+HFSBI_FN void hfsbi_bridge_kill(hfsbi_bridge_calls         *c,
+                                const hfsbi_bridge_process *p);
+/* Puts the messages that resume the session before all others. False without
+   memory. */
+HFSBI_FN bool hfsbi_bridge_resume(hfsbi_bridge_calls *c, const char *session);
+/* The message to be sent next, or NULL. Before the session is resumed only
+   what resumes it. */
+HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_next(const hfsbi_bridge_calls *c,
+                                                 bool resuming);
+/* A message has left. */
+HFSBI_FN void hfsbi_bridge_sent(hfsbi_bridge_calls   *c,
+                                hfsbi_bridge_message *m);
+/* The call that was sent with the id of an answer; NULL: none. */
+HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_match(const hfsbi_bridge_calls *c,
+                                                  const hfsb_json_value *root);
+/* Takes an event of a process. True when it is to be passed on; *closed: it is
+   the last one of *p. */
+HFSBI_FN bool hfsbi_bridge_event(hfsbi_bridge_calls *c, hfsb_str method,
+                                 const hfsb_json_value *params,
+                                 hfsbi_bridge_process **p, bool *closed);
+/* Frees all of it. */
+HFSBI_FN void hfsbi_bridge_forget(hfsbi_bridge_calls *c);
 
 /* ---- hf.c: the API of huggingface_hub.Sandbox ---- */
 
@@ -336,17 +518,15 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void);
 
 typedef struct hfsbi_hf_process hfsbi_hf_process;
 
+typedef struct hfsbi_hf_wait hfsbi_hf_wait; /* see hf_host.c */
+
 /* Where commands and files of a request are: those of the server, or in host
    mode those of one sandbox. */
 typedef struct hfsbi_hf_place {
-    hfsb_tools       *tools;
+    hfsbi_guest       guest;     /* first */
     hfsbi_hf_process *processes; /* oldest first */
     unsigned long     next;      /* number of the next background process */
-    size_t            users;     /* requests and processes that refer to it */
-    long long         used;      /* hfsb_clock_ms() of the last of them */
-    bool              rooted;    /* paths begin at the root, however written */
-    /* The last user has gone (NULL: nothing). Must not free it at once. */
-    void (*unused)(struct hfsbi_hf_place *place);
+    hfsbi_hf_wait    *wait;      /* for the removal; NULL: nobody */
 } hfsbi_hf_place;
 
 typedef struct hfsbi_hf_host hfsbi_hf_host;
@@ -355,17 +535,12 @@ typedef struct hfsbi_hf {
     hfsbi_dialect  base; /* first */
     hfsbi_hf_place own;  /* without host mode */
     hfsbi_hf_host *host; /* NULL: without it */
-    hfsbi_timer    idle; /* looks whether the server is in use */
-    long long      idle_ms; /* 0: it never stops by itself */
     long long      began;
 } hfsbi_hf;
 
-/* The place of a request, which holds it until the release; NULL after an
-   error reply. */
+/* The place of a request, whose guest is held; NULL after an error reply. */
 HFSBI_FN hfsbi_hf_place *hfsbi_hf_place_of(hfsbi_hf     *hf,
                                            hfsb_request *request);
-HFSBI_FN void            hfsbi_hf_place_hold(hfsbi_hf_place *place);
-HFSBI_FN void            hfsbi_hf_place_release(hfsbi_hf_place *place);
 /* Adds routes of a place, which begin after "/v1" or "/v1/sandboxes/{id}". */
 HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
                                   const hfsbi_dialect_route *routes,
@@ -400,119 +575,61 @@ HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_files(void);
 
 /* ---- hf_host.c: host mode ---- */
 
-enum { HFSBI_HF_TOKEN = 64, HFSBI_HF_ID = 16 }; /* hexadecimal digits */
-
-typedef enum hfsbi_hf_life {
-    HFSBI_HF_NEW,    /* its home is being made */
-    HFSBI_HF_LIVE,   /* in the list of sandboxes */
-    HFSBI_HF_ENDING, /* its commands were killed */
-    HFSBI_HF_REMOVING
-} hfsbi_hf_life;
-
-typedef struct hfsbi_hf_wait hfsbi_hf_wait; /* see hf_host.c */
-
-/* A sandbox of a host; its states are drawn in hf_host.c. */
-typedef struct hfsbi_hf_sandbox {
-    hfsbi_hf_place           place; /* first: its functions cast it back */
-    struct hfsbi_hf_sandbox *next;
-    hfsbi_hf_host           *host;
-    hfsbi_hf_life            life;
-    char                     id[HFSBI_HF_ID + 1];
-    char                     token[HFSBI_HF_TOKEN + 1]; /* to recover it */
-    unsigned char            digest[HFSB_SHA256_SIZE];
-    hfsb_buf                 home;
-    long long                created; /* ms since 1970 */
-    long long                idle_ms; /* 0: it is never removed for that */
-    hfsbi_task               task;    /* the last user has gone; the removal */
-    hfsbi_hf_wait           *wait;    /* for the removal; NULL: nobody */
-} hfsbi_hf_sandbox;
-
 struct hfsbi_hf_host {
-    hfsbi_hf         *hf;
-    hfsbi_hf_sandbox *list;            /* not removed yet, oldest first */
-    size_t            count, capacity; /* count: LIVE, or being made */
-    hfsb_buf          homes;           /* the folder of their homes */
+    hfsbi_host        host;
     hfsb_confine_opts confine;
     bool              compat; /* the server's token opens every sandbox */
+    bool              lacks;  /* see hfsbi_hf_host_lacks() */
 };
 
 /* Adds the routes of host mode. */
 HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
                                         const hfsb_dialect_opts *opts,
                                         hfsb_err                *err);
-/* Asks all commands to end; true while one of them runs; frees all. */
-HFSBI_FN void hfsbi_hf_host_end(hfsbi_hf_host *host);
-HFSBI_FN bool hfsbi_hf_host_busy(hfsbi_hf_host *host);
-HFSBI_FN void hfsbi_hf_host_close(hfsbi_hf_host *host);
-HFSBI_FN size_t hfsbi_hf_host_count(const hfsbi_hf_host *host);
+HFSBI_FN void        hfsbi_hf_host_close(hfsbi_hf *hf);
 /* Whether a request may use its route. */
 HFSBI_FN bool hfsbi_hf_host_trusts(hfsbi_hf *hf, hfsb_request *request);
-/* The sandbox of a scoped route; NULL: there is none. */
-HFSBI_FN hfsbi_hf_place *hfsbi_hf_host_find(hfsbi_hf_host *host, hfsb_str id);
+/* True if the last request that was not trusted has a token, for a sandbox that
+   does not exist. */
+HFSBI_FN bool hfsbi_hf_host_lacks(const hfsbi_hf_host *host);
 /* A socket that connects to that port of a sandbox; -1 with errno. */
 HFSBI_FN int hfsbi_hf_host_connect(hfsbi_hf_place *place, unsigned port);
-HFSBI_FN void hfsbi_hf_digest(hfsb_str s, unsigned char out[HFSB_SHA256_SIZE]);
-/* Frees a sandbox that is in no list, and whose tools are. */
-HFSBI_FN void hfsbi_hf_sandbox_free(hfsbi_hf_sandbox *s);
-/* In a thread. */
-HFSBI_FN void hfsbi_hf_remove_home(const hfsb_buf *home);
-/* Removes sandboxes that were not used for as long as they asked. */
-HFSBI_FN void hfsbi_hf_host_look(hfsbi_hf_host *host, long long now);
 
 /* ---- hf_create.c ---- */
 
 /* Handles POST /v1/sandboxes; user is the hfsbi_hf. */
 HFSBI_FN void hfsbi_hf_sandboxes_post(void *user, hfsb_request *request);
+/* Opens the tools of a new sandbox. */
+HFSBI_FN hfsb_status hfsbi_hf_open_tools(hfsbi_order *order,
+                                         hfsbi_guest *guest, hfsb_err *err);
 /* Adds the members that everyone with the token of the server may see. */
-HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build            *b,
-                                   const hfsbi_hf_sandbox *s);
+HFSBI_FN void hfsbi_hf_put_sandbox(hfsbi_build *b, const hfsbi_guest *guest);
 
 /* ---- e2b*.c: E2B's envd and its control plane ---- */
 
 typedef struct hfsbi_e2b         hfsbi_e2b;
 typedef struct hfsbi_e2b_watcher hfsbi_e2b_watcher;
 
-/* What the control plane knows of a sandbox. */
-typedef struct hfsbi_e2b_lease {
-    hfsb_buf    dir; /* its directory, and root */
-    hfsb_root  *root;
-    hfsb_buf    template_id, metadata; /* metadata: a JSON object */
-    long long   started, ends;         /* seconds since 1970 */
-    hfsbi_timer timer;                 /* ends the sandbox, or looks whether a
-                                          dead one can be freed */
-    hfsbi_task  task;                  /* removes the directory */
-    bool        removing;
-} hfsbi_e2b_lease;
-
 /* A sandbox: the server's own, or one that the control plane has made, with a
-   directory and an environment of its own.
-
-       LIVE --killed, timed out--> DEAD --no user, no process--> freed
-
-   Whoever answers later, or works in a thread, is one of its users. */
+   directory and an environment of its own. */
 typedef struct hfsbi_e2b_box {
-    struct hfsbi_e2b_box *next;
-    hfsbi_e2b            *e2b;
-    hfsb_tools           *tools;
-    char                  id[24]; /* "": the server's own */
-    bool                  dead;
-    size_t                users;
-    hfsb_buf              token; /* in plain: signatures need it; empty:
-                                       that of the dialect counts */
-    unsigned char         digest[HFSB_SHA256_SIZE]; /* of it */
-    hfsb_buf              env;      /* "NAME=value", each ends in NUL */
-    hfsb_buf              work_dir; /* where paths begin; empty: that of the
-                                       tools */
-    hfsbi_e2b_watcher    *watchers; /* also those that streams have */
-    hfsbi_e2b_lease       lease;
+    hfsbi_guest        guest; /* first */
+    hfsbi_e2b         *e2b;
+    hfsb_buf           env;      /* "NAME=value", each ends in NUL */
+    hfsb_buf           work_dir; /* where paths begin; empty: that of the
+                                    tools */
+    hfsb_buf           user;     /* one more name of its user; or empty */
+    double             set_at;   /* the newest timestamp of /init */
+    hfsbi_e2b_watcher *watchers; /* also those that streams have */
+    hfsb_buf           template_id, metadata; /* metadata: a JSON object */
+    long long          ends;                  /* seconds since 1970 */
 } hfsbi_e2b_box;
 
 struct hfsbi_e2b {
     hfsbi_dialect      dialect; /* first */
     hfsbi_e2b_box      own;
-    hfsbi_e2b_box     *boxes;      /* of the control plane, newest first */
-    bool               controlled; /* there was one */
-    char               user[64];   /* the name of the server's user */
+    hfsbi_host         host;              /* of the control plane */
+    char               user[64];          /* the name of the server's user */
     unsigned long long cpu_all, cpu_idle; /* ticks when /metrics last looked */
 };
 
@@ -537,6 +654,11 @@ HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_open(hfsbi_e2b    *e2b,
 /* Finds the sandbox that a request names, or NULL. */
 HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_named(hfsbi_e2b          *e2b,
                                             const hfsb_request *request);
+/* True if a request may set token and variables of its sandbox by /init: the
+   first one may, then whoever has the token, in a field or as the one to be
+   set. */
+HFSBI_FN bool hfsbi_e2b_may_init(const hfsbi_e2b_box *box,
+                                 const hfsb_request *request, hfsb_str token);
 /* Replies with an error, in the form that the request has: a status, or a
    stream that ends. */
 HFSBI_FN void hfsbi_e2b_fail(hfsb_request *request, hfsbi_connect_code code,
@@ -575,6 +697,7 @@ HFSBI_FN void hfsbi_e2b_put_env(hfsb_json_writer *w, const hfsb_buf *list);
 
 /* Adds the routes of a service. */
 HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_e2b_add_transfer(hfsbi_e2b *e2b, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_e2b_add_process(hfsbi_e2b *e2b, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_e2b_add_input(hfsbi_e2b *e2b, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_e2b_add_files(hfsbi_e2b *e2b, hfsb_err *err);
@@ -587,18 +710,19 @@ HFSBI_FN hfsbi_job *hfsbi_e2b_select_running(hfsbi_e2b_box         *box,
                                              const hfsb_json_value *message);
 /* Ends the watchers of a sandbox, and the streams that have them. */
 HFSBI_FN void hfsbi_e2b_end_watchers(hfsbi_e2b_box *box);
-/* Writes what is at an absolute path as an object, in any thread. user: the
-   name of our own user. */
-HFSBI_FN hfsb_status hfsbi_e2b_put_entry(hfsb_json_writer *w,
-                                         const hfsb_root *root, hfsb_str path,
-                                         const char *user, hfsb_err *err);
+/* Writes what is at an absolute path as an object, in any thread. */
+HFSBI_FN hfsb_status hfsbi_e2b_put_entry(hfsb_json_writer    *w,
+                                         const hfsbi_e2b_box *box,
+                                         hfsb_str path, hfsb_err *err);
 /* Extended attributes of these names are the metadata of a file. */
 #define HFSBI_E2B_MARK "user.e2b."
 /* Puts a list as hfsbi_path_marks() makes it into an object, as "metadata". */
 HFSBI_FN void hfsbi_e2b_put_metadata(hfsb_json_writer *w, hfsb_str list);
-/* Sets the access token of a sandbox; false without memory. */
-HFSBI_FN bool hfsbi_e2b_set_token(hfsbi_e2b_box *box, hfsb_str token);
-/* Ends a sandbox of the control plane. */
-HFSBI_FN void hfsbi_e2b_box_kill(hfsbi_e2b_box *box);
-/* Frees a sandbox, dead or not; nothing uses it any more. */
+/* Opens the host of the control plane. */
+HFSBI_FN hfsb_status hfsbi_e2b_open_host(hfsbi_e2b               *e2b,
+                                         const hfsb_dialect_opts *opts,
+                                         hfsb_err                *err);
+/* Prepares the members of a sandbox that are not those of its guest; frees
+   them. */
+HFSBI_FN void hfsbi_e2b_box_init(hfsbi_e2b_box *box, hfsbi_e2b *e2b);
 HFSBI_FN void hfsbi_e2b_box_free(hfsbi_e2b_box *box);

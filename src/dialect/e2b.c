@@ -1,4 +1,4 @@
-/* e2b.c - E2B's envd: sandboxes, tokens, errors, and the small REST calls.
+/* e2b.c - E2B's envd: sandboxes, users, tokens, errors, messages.
 
    A client of E2B speaks to a control plane, which makes sandboxes, and to the
    envd of a sandbox. Here both are one server:
@@ -6,7 +6,8 @@
        POST /v2/sandboxes ...      control plane    e2b_control.c
        /process.Process/...        Connect, JSON    e2b_process.c, e2b_input.c
        /filesystem.Filesystem/...  Connect, JSON    e2b_files.c, e2b_watch.c
-       /health, /init, /files ...  REST             here, e2b_rest.c
+       /health, /init, /files ...  REST             e2b_rest.c,
+                                                    e2b_transfer.c
 
    E2b-Sandbox-Id names the sandbox. As long as the control plane has made
    none, every name is that of the server's own sandbox: so a client with
@@ -37,9 +38,9 @@ static void hfsbi_e2b_put_error(hfsb_buf *out, const char *code, int status,
     hfsb_json_writer w;
     hfsb_json_writer_init(&w, out, NULL);
     hfsb_json_put_object(&w);
-    if (code) hfsbi_put_member_str(&w, "code", hfsb_cstr(code));
-    else hfsbi_put_member_int(&w, "code", status);
-    hfsbi_put_member_str(&w, "message", message);
+    if (code) hfsb_json_put_member_str(&w, "code", hfsb_cstr(code));
+    else hfsb_json_put_member_int(&w, "code", status);
+    hfsb_json_put_member_str(&w, "message", message);
     hfsb_json_put_end(&w);
     (void)hfsb_json_writer_finish(&w, NULL);
 }
@@ -144,7 +145,7 @@ static const char *hfsbi_e2b_code_of_http(int status) {
 }
 
 /* refuse of the face. A sandbox that does not exist has no token: its clients
-   are told what E2B's proxy tells them. */
+   get the reply of E2B's proxy. */
 static void hfsbi_e2b_refuse(hfsbi_face *face, hfsb_request *request,
                              int status, hfsb_str message) {
     hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)hfsbi_dialect_of(face);
@@ -168,25 +169,25 @@ HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_named(hfsbi_e2b          *e2b,
                                             const hfsb_request *request) {
     hfsb_str id =
         hfsb_http_field_find(hfsb_request_head(request), "e2b-sandbox-id");
-    hfsbi_e2b_box *box = e2b->boxes;
-    for (; box; box = box->next)
-        if (!box->dead && hfsb_str_equal(hfsb_cstr(box->id), id)) return box;
-    if (!e2b->controlled || !id.len ||
+    hfsbi_guest *guest = hfsbi_host_find(&e2b->host, id);
+    if (guest) return (hfsbi_e2b_box *)(void *)guest;
+    if (!e2b->host.made || !id.len ||
         hfsb_str_equal(id, HFSB_LIT("debug_sandbox_id")))
         return &e2b->own;
     return NULL;
 }
 
 /* True for the names of the one user. */
-static bool hfsbi_e2b_user_ok(const hfsbi_e2b *e2b, hfsb_str name) {
+static bool hfsbi_e2b_user_ok(const hfsbi_e2b_box *box, hfsb_str name) {
     return !name.len || hfsb_str_equal(name, HFSB_LIT("user")) ||
            hfsb_str_equal(name, HFSB_LIT("root")) ||
-           hfsb_str_equal(name, hfsb_cstr(e2b->user));
+           hfsb_str_equal(name, hfsb_cstr(box->e2b->user)) ||
+           hfsb_str_equal(name, hfsb_buf_str(&box->user));
 }
 
 /* True if "Basic {user:}" names the one user; no field is the same. */
-static bool hfsbi_e2b_basic_ok(const hfsbi_e2b    *e2b,
-                               const hfsb_request *request) {
+static bool hfsbi_e2b_basic_ok(const hfsbi_e2b_box *box,
+                               const hfsb_request  *request) {
     hfsb_str value =
         hfsb_http_field_find(hfsb_request_head(request), "authorization");
     hfsb_buf plain = HFSB_INIT;
@@ -195,26 +196,26 @@ static bool hfsbi_e2b_basic_ok(const hfsbi_e2b    *e2b,
     if (value.len < 6 ||
         !hfsb_http_same(hfsb_str_slice(value, 0, 6), HFSB_LIT("basic ")))
         return true;
-    plain.alloc = e2b->dialect.alloc;
+    plain.alloc = box->e2b->dialect.alloc;
     plain.max = 1024;
     value = hfsbi_trim(hfsb_str_slice(value, 6, value.len));
     ok = hfsb_base64_decode(value, &plain, NULL) == HFSB_OK;
     name = hfsb_buf_str(&plain);
     if (hfsb_str_find_byte(name, ':') != HFSB_NPOS)
         name = hfsb_str_slice(name, 0, hfsb_str_find_byte(name, ':'));
-    ok = ok && hfsbi_e2b_user_ok(e2b, name);
+    ok = ok && hfsbi_e2b_user_ok(box, name);
     hfsb_buf_free(&plain);
     return ok;
 }
 
 /* The same for the username of the query. */
-static bool hfsbi_e2b_username_ok(const hfsbi_e2b    *e2b,
-                                  const hfsb_request *request) {
+static bool hfsbi_e2b_username_ok(const hfsbi_e2b_box *box,
+                                  const hfsb_request  *request) {
     hfsb_buf name = HFSB_INIT;
     bool     ok;
-    name.alloc = e2b->dialect.alloc;
+    name.alloc = box->e2b->dialect.alloc;
     (void)hfsb_request_query(request, "username", &name, NULL);
-    ok = hfsbi_e2b_user_ok(e2b, hfsb_buf_str(&name));
+    ok = hfsbi_e2b_user_ok(box, hfsb_buf_str(&name));
     hfsb_buf_free(&name);
     return ok;
 }
@@ -223,34 +224,17 @@ HFSBI_FN hfsbi_e2b_box *hfsbi_e2b_box_open(hfsbi_e2b    *e2b,
                                            hfsb_request *request) {
     hfsbi_e2b_box *box = hfsbi_e2b_box_named(e2b, request);
     if (!box) hfsb_reply_error(request, 502, "The sandbox was not found");
-    else if (hfsbi_e2b_basic_ok(e2b, request) &&
-             hfsbi_e2b_username_ok(e2b, request))
+    else if (hfsbi_e2b_basic_ok(box, request) &&
+             hfsbi_e2b_username_ok(box, request))
         return box;
     else
         hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAUTHENTICATED,
-                       "There is no such user: this sandbox has one, which "
-                       "\"user\", \"root\" and no name mean.");
+                       "Unknown user: this sandbox has one. Use \"user\", "
+                       "\"root\" or no name.");
     return NULL;
 }
 
 /* ---- tokens ---- */
-
-HFSBI_FN bool hfsbi_e2b_set_token(hfsbi_e2b_box *box, hfsb_str token) {
-    hfsb_sha256 sha;
-    hfsb_buf    copy = HFSB_INIT;
-    copy.alloc = box->token.alloc;
-    if (hfsb_buf_append(&copy, token) != HFSB_OK) {
-        hfsb_buf_free(&copy);
-        return false;
-    }
-    if (box->token.len) hfsbi_wipe(box->token.ptr, box->token.len);
-    hfsb_buf_free(&box->token);
-    box->token = copy;
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, token);
-    hfsb_sha256_finish(&sha, box->digest);
-    return true;
-}
 
 /* Writes the signature of "path:operation:user:token[:expiration]". */
 static void hfsbi_e2b_sign(const hfsbi_e2b_box *box, const hfsb_buf *query,
@@ -263,7 +247,7 @@ static void hfsbi_e2b_sign(const hfsbi_e2b_box *box, const hfsb_buf *query,
     hfsb_sha256_write(&sha, reads ? HFSB_LIT(":read:") : HFSB_LIT(":write:"));
     hfsb_sha256_write(&sha, hfsb_buf_str(&query[1]));
     hfsb_sha256_write(&sha, HFSB_LIT(":"));
-    hfsb_sha256_write(&sha, hfsb_buf_str(&box->token));
+    hfsb_sha256_write(&sha, hfsb_buf_str(&box->guest.token));
     if (query[2].len) {
         hfsb_sha256_write(&sha, HFSB_LIT(":"));
         hfsb_sha256_write(&sha, hfsb_buf_str(&query[2]));
@@ -283,7 +267,7 @@ static bool hfsbi_e2b_is_signed(const hfsbi_e2b_box *box,
     static const char *const keys[] = {"path", "username",
                                        "signature_expiration", "signature"};
     hfsb_str                 method = hfsb_request_head(request)->method;
-    bool                     ok = box->token.len > 0;
+    bool                     ok = box->guest.token.len > 0;
     hfsb_buf                 query[4] = {HFSB_INIT};
     char                     want[64];
     unsigned long long       until = 0;
@@ -314,7 +298,23 @@ static bool hfsbi_e2b_is_signed(const hfsbi_e2b_box *box,
 /* True when nobody has set a token yet, and the server waits for one. */
 static bool hfsbi_e2b_is_new(const hfsbi_dialect *d,
                              const hfsbi_e2b_box *box) {
-    return !box->token.len && !d->has_token && !hfsbi_server_token(d->server);
+    return !box->guest.token.len && !d->has_token &&
+           !hfsbi_server_token(d->server);
+}
+
+HFSBI_FN bool hfsbi_e2b_may_init(const hfsbi_e2b_box *box,
+                                 const hfsb_request *request, hfsb_str token) {
+    const hfsbi_dialect *d = &box->e2b->dialect;
+    const unsigned char *want = box->guest.token.len ? box->guest.digest
+                                : d->has_token       ? d->token
+                                                     : NULL;
+    unsigned char        digest[HFSB_SHA256_SIZE];
+    if (hfsbi_request_is_trusted(request) || hfsbi_e2b_is_new(d, box))
+        return true;
+    if (!token.len) return false;
+    if (!want) return hfsbi_server_token_is(d->server, token);
+    hfsbi_dialect_digest(token, digest);
+    return memcmp(digest, want, sizeof digest) == 0;
 }
 
 static bool hfsbi_e2b_trusts(hfsbi_face *face, hfsb_request *request) {
@@ -326,15 +326,14 @@ static bool hfsbi_e2b_trusts(hfsbi_face *face, hfsb_request *request) {
         hfsb_str_starts(path, HFSB_LIT("/sandboxes")))
         return hfsbi_dialect_trusts(d, request, "x-api-key", NULL);
     if (!box) return false;
-    if (hfsb_str_equal(path, HFSB_LIT("/init")) && hfsbi_e2b_is_new(d, box))
-        return true; /* the first caller sets it */
-    if (!box->token.len)
+    if (!box->guest.token.len)
         return hfsbi_dialect_trusts(d, request, "x-access-token", NULL);
     if (hfsb_str_equal(path, HFSB_LIT("/files")) &&
         !hfsb_http_field_find(hfsb_request_head(request), "x-access-token")
              .ptr)
         return hfsbi_e2b_is_signed(box, request);
-    return hfsbi_request_proves(request, "x-access-token", NULL, box->digest);
+    return hfsbi_request_proves(request, "x-access-token", NULL,
+                                box->guest.digest);
 }
 
 /* ---- reading requests ---- */
@@ -370,7 +369,7 @@ HFSBI_FN bool hfsbi_e2b_join(hfsb_str base, hfsb_str path, hfsb_buf *out) {
 
 HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
                              hfsb_buf *out) {
-    const hfsb_root *root = box->tools->place;
+    const hfsb_root *root = box->guest.tools->place;
     hfsb_str         base = hfsb_buf_str(&box->work_dir);
     char             here[PATH_MAX];
     if (!base.len) base = hfsb_root_work_dir(root);
@@ -391,7 +390,7 @@ static bool hfsbi_e2b_unwrap(hfsb_request *request, hfsb_str body,
     *message = piece.data;
     if (event == HFSBI_CONNECT_DATA && piece.over && used == body.len)
         return true;
-    if (event == HFSBI_CONNECT_DATA) /* the rest tells why */
+    if (event == HFSBI_CONNECT_DATA) /* the rest says why */
         event =
             hfsbi_connect_next(&reader, hfsb_str_slice(body, used, body.len),
                                true, &piece, &used, &err);
@@ -501,25 +500,37 @@ HFSBI_FN void hfsbi_e2b_put_env(hfsb_json_writer *w, const hfsb_buf *list) {
 
 /* ---- the dialect ---- */
 
-static void hfsbi_e2b_box_end(hfsbi_e2b_box *box) {
-    hfsbi_e2b_end_watchers(box);
-    hfsbi_jobs_end(box->tools, HFSB_LIT(""));
-}
-
 static void hfsbi_e2b_end_part(hfsbi_server_part *part) {
-    hfsbi_e2b     *e2b = (hfsbi_e2b *)(void *)part;
-    hfsbi_e2b_box *box = e2b->boxes;
-    hfsbi_e2b_box_end(&e2b->own);
-    for (; box; box = box->next) hfsbi_e2b_box_end(box);
+    hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)part;
+    hfsbi_e2b_end_watchers(&e2b->own);
+    hfsbi_jobs_end(e2b->own.guest.tools, HFSB_LIT(""));
+    hfsbi_host_end(&e2b->host);
 }
 
 static bool hfsbi_e2b_busy(hfsbi_server_part *part) {
-    hfsbi_e2b     *e2b = (hfsbi_e2b *)(void *)part;
-    hfsbi_e2b_box *box = e2b->boxes;
-    if (hfsbi_tools_in_use(e2b->own.tools)) return true;
-    for (; box; box = box->next)
-        if (box->lease.removing || hfsbi_tools_in_use(box->tools)) return true;
-    return false;
+    hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)part;
+    return hfsbi_tools_in_use(e2b->own.guest.tools) ||
+           hfsbi_host_busy(&e2b->host);
+}
+
+/* Sandboxes of the control plane end by themselves. */
+static bool hfsbi_e2b_needs(hfsbi_server_part *part) {
+    return ((hfsbi_e2b *)(void *)part)->host.count > 0;
+}
+
+HFSBI_FN void hfsbi_e2b_box_init(hfsbi_e2b_box *box, hfsbi_e2b *e2b) {
+    const hfsb_alloc *alloc = &e2b->dialect.alloc;
+    box->e2b = e2b;
+    box->env.alloc = box->work_dir.alloc = box->user.alloc = *alloc;
+    box->template_id.alloc = box->metadata.alloc = *alloc;
+}
+
+HFSBI_FN void hfsbi_e2b_box_free(hfsbi_e2b_box *box) {
+    hfsb_buf_free(&box->env);
+    hfsb_buf_free(&box->work_dir);
+    hfsb_buf_free(&box->user);
+    hfsb_buf_free(&box->template_id);
+    hfsb_buf_free(&box->metadata);
 }
 
 /* Finds the name of our user, or writes its number. */
@@ -532,7 +543,7 @@ static void hfsbi_e2b_find_user(hfsbi_e2b *e2b) {
     (void)snprintf(e2b->user, sizeof e2b->user, "%lu", uid);
     if (hfsb_file_read(NULL, HFSB_LIT("/etc/passwd"), 1 << 20, &all, NULL,
                        NULL) != HFSB_OK)
-        return;
+        hfsb_buf_truncate(&all, 0);
     rest = hfsb_buf_str(&all);
     while (hfsbi_list_next(&rest, '\n', &line)) {
         if (!hfsbi_list_next(&line, ':', &name) ||
@@ -553,18 +564,22 @@ static hfsb_status hfsbi_e2b_open(hfsbi_dialect           *d,
                                   hfsb_err                *err) {
     hfsbi_e2b  *e2b = (hfsbi_e2b *)(void *)d;
     hfsb_status st;
-    e2b->own.e2b = e2b;
-    e2b->own.tools = d->tools;
-    e2b->own.token.alloc = e2b->own.env.alloc = d->alloc;
-    e2b->own.work_dir.alloc = d->alloc;
+    hfsbi_e2b_box_init(&e2b->own, e2b);
+    e2b->own.guest.state = HFSBI_GUEST_LIVE;
+    e2b->own.guest.tools = d->tools;
+    e2b->own.guest.token.alloc = d->alloc;
     d->part.end = hfsbi_e2b_end_part;
     d->part.busy = hfsbi_e2b_busy;
+    d->part.needs = hfsbi_e2b_needs;
     d->face.trusts = hfsbi_e2b_trusts;
     d->face.refuse = hfsbi_e2b_refuse;
     hfsbi_e2b_find_user(e2b);
-    if (opts->token.len && !hfsbi_e2b_set_token(&e2b->own, opts->token))
+    if (opts->token.len &&
+        !hfsbi_guest_set_token(&e2b->own.guest, opts->token))
         return hfsbi_fail_status(err, HFSB_NOMEM, "Adding e2b");
-    st = hfsbi_e2b_add_rest(e2b, err);
+    st = hfsbi_e2b_open_host(e2b, opts, err);
+    if (st == HFSB_OK) st = hfsbi_e2b_add_rest(e2b, err);
+    if (st == HFSB_OK) st = hfsbi_e2b_add_transfer(e2b, err);
     if (st == HFSB_OK) st = hfsbi_e2b_add_process(e2b, err);
     if (st == HFSB_OK) st = hfsbi_e2b_add_input(e2b, err);
     if (st == HFSB_OK) st = hfsbi_e2b_add_files(e2b, err);
@@ -574,13 +589,13 @@ static hfsb_status hfsbi_e2b_open(hfsbi_dialect           *d,
 }
 
 static void hfsbi_e2b_close(hfsbi_dialect *d) {
-    hfsbi_e2b *e2b = (hfsbi_e2b *)(void *)d;
-    while (e2b->boxes) hfsbi_e2b_box_free(e2b->boxes);
-    if (e2b->own.tools) hfsbi_e2b_end_watchers(&e2b->own);
-    if (e2b->own.token.len) hfsbi_wipe(e2b->own.token.ptr, e2b->own.token.len);
-    hfsb_buf_free(&e2b->own.token);
-    hfsb_buf_free(&e2b->own.env);
-    hfsb_buf_free(&e2b->own.work_dir);
+    hfsbi_e2b   *e2b = (hfsbi_e2b *)(void *)d;
+    hfsbi_guest *own = &e2b->own.guest;
+    hfsbi_host_close(&e2b->host);
+    if (own->tools) hfsbi_e2b_end_watchers(&e2b->own);
+    if (own->token.len) hfsbi_wipe(own->token.ptr, own->token.len);
+    hfsb_buf_free(&own->token);
+    hfsbi_e2b_box_free(&e2b->own);
 }
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_e2b(void) {

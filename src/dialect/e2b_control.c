@@ -1,13 +1,10 @@
 /* e2b_control.c - E2B's control plane: makes, lists and ends sandboxes.
 
-   A sandbox is a directory beneath the work directory of the server, which is
-   its root, and a tools object with variables, a token and jobs of its own.
-   Its commands are confined as those of the server are, and run as the same
-   user: sandboxes keep their files apart, not hostile users.
-
-       create: thread: directory, root -> loop: tools -> 201
-       end:    processes are killed -> no user is left -> thread: the directory
-               is removed -> freed
+   A sandbox is a guest of host.c: a directory beneath the work directory of the
+   server, which is its root, and a tools object with variables, a token and
+   jobs of its own. Its commands are confined as those of the server are. As
+   root each has a uid of its own; else they run as the same user, and
+   sandboxes keep their files apart, not hostile users.
 
    It ends when its timeout has passed, when it is killed, and with the server.
    Pausing would need a copy of its processes: it is refused. */
@@ -15,9 +12,9 @@
 
 enum {
     HFSBI_E2B_BOXES = 256,   /* at a time */
+    HFSBI_E2B_PAGE = 100,    /* of these in one reply */
     HFSBI_E2B_TIMEOUT = 300, /* seconds, without one in the request */
     HFSBI_E2B_LONGEST = 30 * 24 * 3600,
-    HFSBI_E2B_REAP_MS = 100,  /* between looks at a dead sandbox */
     HFSBI_E2B_META = 64 << 10 /* bytes of metadata */
 };
 
@@ -25,99 +22,12 @@ static long long hfsbi_e2b_now(void) {
     return hfsbi_time_ns() / 1000000000;
 }
 
-/* ---- the end of a sandbox ---- */
-
-HFSBI_FN void hfsbi_e2b_box_free(hfsbi_e2b_box *box) {
-    hfsbi_e2b      *e2b = box->e2b;
-    hfsb_alloc      alloc = box->env.alloc;
-    hfsbi_e2b_box **link = &e2b->boxes;
-    while (*link && *link != box) link = &(*link)->next;
-    if (*link) *link = box->next;
-    hfsbi_loop_timer_clear(e2b->dialect.loop, &box->lease.timer);
-    if (box->tools) {
-        hfsbi_e2b_end_watchers(box);
-        hfsbi_tools_free(box->tools);
-    }
-    if (box->lease.root) hfsb_root_close(box->lease.root);
-    if (box->lease.dir.len) { /* the server closes: nobody knows it then */
-        hfsbi_remove_opts opts = HFSB_INIT;
-        opts.tree = opts.force = true;
-        (void)hfsbi_path_remove_all(e2b->own.tools->place,
-                                    hfsb_buf_str(&box->lease.dir), &opts, NULL,
-                                    NULL);
-    }
-    if (box->token.len) hfsbi_wipe(box->token.ptr, box->token.len);
-    hfsb_buf_free(&box->token);
-    hfsb_buf_free(&box->env);
-    hfsb_buf_free(&box->work_dir);
-    hfsb_buf_free(&box->lease.dir);
-    hfsb_buf_free(&box->lease.template_id);
-    hfsb_buf_free(&box->lease.metadata);
-    hfsbi_array_free(&alloc, box, 1, sizeof *box);
-}
-
-static hfsbi_e2b_box *hfsbi_e2b_box_of_task(hfsbi_task *task) {
-    return (hfsbi_e2b_box *)(void *)((char *)task -
-                                     offsetof(hfsbi_e2b_box, lease.task));
-}
-
-static void hfsbi_e2b_remove_run(hfsbi_task *task) {
-    hfsbi_e2b_box    *box = hfsbi_e2b_box_of_task(task);
-    hfsbi_remove_opts opts = HFSB_INIT;
-    opts.tree = opts.force = true;
-    (void)hfsbi_path_remove_all(box->e2b->own.tools->place,
-                                hfsb_buf_str(&box->lease.dir), &opts, NULL,
-                                NULL);
-}
-
-static void hfsbi_e2b_remove_done(hfsbi_task *task) {
-    hfsbi_e2b_box *box = hfsbi_e2b_box_of_task(task);
-    hfsb_buf_free(&box->lease.dir);
-    hfsbi_e2b_box_free(box);
-}
-
-static hfsbi_e2b_box *hfsbi_e2b_box_of_timer(hfsbi_timer *timer) {
-    return (hfsbi_e2b_box *)(void *)((char *)timer -
-                                     offsetof(hfsbi_e2b_box, lease.timer));
-}
-
-/* Looks whether a dead sandbox can go. */
-static void hfsbi_e2b_reap(hfsbi_timer *timer) {
-    hfsbi_e2b_box *box = hfsbi_e2b_box_of_timer(timer);
-    hfsbi_loop    *loop = box->e2b->dialect.loop;
-    if (box->users || hfsbi_tools_in_use(box->tools)) {
-        hfsbi_loop_timer(loop, timer, hfsb_clock_ms() + HFSBI_E2B_REAP_MS);
-        return;
-    }
-    box->lease.removing = true;
-    box->lease.task.run = hfsbi_e2b_remove_run;
-    box->lease.task.done = hfsbi_e2b_remove_done;
-    box->lease.task.walled = box->tools->walled;
-    hfsbi_loop_work(loop, &box->lease.task);
-}
-
-HFSBI_FN void hfsbi_e2b_box_kill(hfsbi_e2b_box *box) {
-    if (box->dead) return;
-    box->dead = true;
-    hfsbi_e2b_end_watchers(box);
-    (void)hfsbi_tools_sweep(box->tools, true); /* survivors too */
-    box->lease.timer.fn = hfsbi_e2b_reap;
-    hfsbi_loop_timer(box->e2b->dialect.loop, &box->lease.timer,
-                     hfsb_clock_ms());
-}
-
-static void hfsbi_e2b_expire(hfsbi_timer *timer) {
-    hfsbi_e2b_box_kill(hfsbi_e2b_box_of_timer(timer));
-}
-
 /* Lets the sandbox end in so many seconds. */
 static void hfsbi_e2b_extend(hfsbi_e2b_box *box, long long seconds) {
     if (seconds < 0) seconds = 0;
     if (seconds > HFSBI_E2B_LONGEST) seconds = HFSBI_E2B_LONGEST;
-    box->lease.ends = hfsbi_e2b_now() + seconds;
-    box->lease.timer.fn = hfsbi_e2b_expire;
-    hfsbi_loop_timer(box->e2b->dialect.loop, &box->lease.timer,
-                     hfsb_clock_ms() + seconds * 1000);
+    box->ends = hfsbi_e2b_now() + seconds;
+    hfsbi_guest_set_timeout(&box->guest, seconds * 1000);
 }
 
 /* ---- replies ---- */
@@ -133,13 +43,13 @@ static void hfsbi_e2b_put_date(hfsbi_build *b, const char *key,
 
 static void hfsbi_e2b_put_ids(hfsbi_build *b, const hfsbi_e2b_box *box,
                               bool secret) {
-    hfsbi_build_str(b, "sandboxID", hfsb_cstr(box->id));
-    hfsbi_build_str(b, "templateID", hfsb_buf_str(&box->lease.template_id));
-    hfsbi_build_str(b, "alias", hfsb_buf_str(&box->lease.template_id));
+    hfsbi_build_str(b, "sandboxID", hfsb_cstr(box->guest.id));
+    hfsbi_build_str(b, "templateID", hfsb_buf_str(&box->template_id));
+    hfsbi_build_str(b, "alias", hfsb_buf_str(&box->template_id));
     hfsbi_build_str(b, "clientID", HFSB_LIT("hfsb"));
     hfsbi_build_str(b, "envdVersion", HFSB_LIT("0.6.13"));
     if (!secret) return;
-    hfsbi_build_str(b, "envdAccessToken", hfsb_buf_str(&box->token));
+    hfsbi_build_str(b, "envdAccessToken", hfsb_buf_str(&box->guest.token));
     hfsbi_build_null(b, "domain");
 }
 
@@ -151,16 +61,16 @@ static void hfsbi_e2b_put_box(hfsbi_build *b, const hfsbi_e2b_box *box,
     metadata.alloc = box->env.alloc;
     hfsbi_build_object(b, NULL);
     hfsbi_e2b_put_ids(b, box, secret);
-    hfsbi_e2b_put_date(b, "startedAt", box->lease.started);
-    hfsbi_e2b_put_date(b, "endAt", box->lease.ends);
+    hfsbi_e2b_put_date(b, "startedAt", box->guest.since / 1000);
+    hfsbi_e2b_put_date(b, "endAt", box->ends);
     hfsbi_build_str(b, "state", HFSB_LIT("running"));
     hfsbi_build_int(b, "cpuCount", cpus > 0 ? cpus : 1);
     hfsbi_build_int(b, "memoryMB", 0);
     hfsbi_build_int(b, "diskSizeMB", 0);
-    if (box->lease.metadata.len &&
-        hfsb_json_parse(hfsb_buf_str(&box->lease.metadata), NULL, &metadata,
-                        NULL) == HFSB_OK)
-        hfsbi_build_value(b, "metadata", metadata.root);
+    if (box->metadata.len && hfsb_json_parse(hfsb_buf_str(&box->metadata),
+                                             NULL, &metadata, NULL) != HFSB_OK)
+        hfsbi_build_fail(b, HFSB_NOMEM);
+    else if (metadata.root) hfsbi_build_value(b, "metadata", metadata.root);
     hfsbi_build_end(b);
     hfsb_json_free(&metadata);
 }
@@ -178,123 +88,96 @@ static void hfsbi_e2b_reply_box(const hfsbi_e2b_box *box,
 /* The sandbox of the path; NULL after a 404. */
 static hfsbi_e2b_box *hfsbi_e2b_box_of_path(void         *user,
                                             hfsb_request *request) {
-    hfsb_str       id = hfsb_request_part(request, 0);
-    hfsbi_e2b_box *box = ((hfsbi_e2b *)user)->boxes;
-    for (; box; box = box->next)
-        if (!box->dead && hfsb_str_equal(hfsb_cstr(box->id), id)) return box;
-    hfsb_reply_error(request, 404, "There is no such sandbox.");
-    return NULL;
+    hfsbi_guest *guest = hfsbi_host_find(&((hfsbi_e2b *)user)->host,
+                                         hfsb_request_part(request, 0));
+    if (!guest) hfsb_reply_error(request, 404, "There is no such sandbox.");
+    return (hfsbi_e2b_box *)(void *)guest;
 }
 
 /* ---- create ---- */
 
 typedef struct hfsbi_e2b_create {
-    hfsbi_e2b_box *box;
-    hfsb_str       token;
-    long long      timeout, began;
-    hfsb_status    st;
-    hfsb_err       err;
+    hfsbi_order order; /* first */
+    hfsb_alloc  alloc;
+    long long   timeout, began;
 } hfsbi_e2b_create;
 
-/* In a thread: makes the directory and opens it. */
-static void hfsbi_e2b_create_run(void *user) {
-    hfsbi_e2b_create *c = (hfsbi_e2b_create *)user;
-    hfsbi_e2b_box    *box = c->box;
+/* open of a guest: its tools are like those of the server, in another root. */
+static hfsb_status hfsbi_e2b_box_tools(hfsbi_order *order, hfsbi_guest *guest,
+                                       hfsb_err *err) {
+    const hfsb_tools *like = order->host->dialect->tools;
     hfsb_root_opts    opts = HFSB_INIT;
-    c->st = hfsbi_path_make_folder(
-        box->e2b->own.tools->place, hfsb_buf_str(&box->lease.dir), 0700,
-        HFSBI_MAKE_PARENTS | HFSBI_MAKE_NEW, NULL, &c->err);
-    opts.root = opts.work_dir = hfsb_buf_str(&box->lease.dir);
-    opts.alloc = box->env.alloc;
-    if (c->st == HFSB_OK)
-        c->st = hfsb_root_open(&opts, &box->lease.root, &c->err);
+    hfsb_status       st;
+    opts.root = opts.work_dir = hfsb_buf_str(&guest->dir);
+    opts.alloc = guest->dir.alloc;
+    st = hfsb_root_open(&opts, &guest->root, err);
+    if (st == HFSB_OK)
+        st = hfsbi_tools_open_like(like, "e2b", &guest->tools, err);
+    if (st == HFSB_OK) hfsbi_tools_set_place(guest->tools, guest->root);
+    return st;
 }
 
-static void hfsbi_e2b_create_done(void *user, hfsb_request *request) {
-    hfsbi_e2b_create *c = (hfsbi_e2b_create *)user;
-    hfsbi_e2b_box    *box = c->box;
-    hfsbi_e2b        *e2b = box->e2b;
-    hfsb_alloc        alloc = box->env.alloc;
-    if (c->st == HFSB_OK)
-        c->st =
-            hfsbi_tools_open_like(e2b->own.tools, "e2b", &box->tools, &c->err);
-    hfsbi_api_report(e2b->own.tools, "create", hfsb_buf_str(&box->lease.dir),
-                     "", hfsb_cstr(c->st == HFSB_OK ? "" : c->err.msg),
+static void hfsbi_e2b_create_done(hfsbi_order *order, hfsb_request *request) {
+    hfsbi_e2b_create *c = (hfsbi_e2b_create *)(void *)order;
+    hfsbi_e2b_box    *box = (hfsbi_e2b_box *)(void *)order->first;
+    hfsb_alloc        alloc = c->alloc;
+    hfsbi_api_report(order->host->dialect->tools, "create",
+                     hfsb_buf_str(&box->guest.dir), "",
+                     hfsb_cstr(order->st == HFSB_OK ? "" : order->err.msg),
                      c->began, 0);
-    if (c->st == HFSB_OK && !hfsbi_request_is_gone(request)) {
-        hfsbi_tools_set_place(box->tools, box->lease.root);
-        box->next = e2b->boxes;
-        e2b->boxes = box;
-        e2b->controlled = true;
-        box->lease.started = hfsbi_e2b_now();
+    if (order->st == HFSB_OK) {
         hfsbi_e2b_extend(box, c->timeout);
         hfsbi_e2b_reply_box(box, request, 201);
-    } else {
-        if (c->st != HFSB_OK) hfsb_reply_error(request, 500, "%s", c->err.msg);
-        hfsbi_e2b_box_free(box);
-    }
+    } else hfsb_reply_error(request, 500, "%s", order->err.msg);
     hfsbi_array_free(&alloc, c, 1, sizeof *c);
 }
 
-/* A sandbox with a name, a token and variables; NULL without memory. */
-static hfsbi_e2b_box *hfsbi_e2b_box_new(hfsbi_e2b *e2b) {
-    const hfsb_alloc *alloc = &e2b->dialect.alloc;
-    hfsbi_e2b_box *box = (hfsbi_e2b_box *)hfsbi_array(alloc, 1, sizeof *box);
-    if (!box) return NULL;
-    memset(box, 0, sizeof *box);
-    box->e2b = e2b;
-    box->token.alloc = box->env.alloc = box->work_dir.alloc = *alloc;
-    box->lease.dir.alloc = box->lease.template_id.alloc = *alloc;
-    box->lease.metadata.alloc = *alloc;
-    return box;
-}
-
-/* Fills it from the message. HFSB_OK; HFSB_ARG; HFSB_NOMEM; HFSB_IO: there are
-   no secrets. */
+/* Fills a sandbox from the message. HFSB_OK; HFSB_ARG; HFSB_NOMEM. */
 static hfsb_status hfsbi_e2b_box_fill(hfsbi_e2b_box         *box,
                                       const hfsb_json_value *message,
                                       hfsb_err              *err) {
     const hfsb_json_value *metadata = hfsb_json_get(message, "metadata");
     hfsb_str               name = hfsbi_json_get_str(message, "templateID");
-    char                   token[41];
-    hfsb_buf               dir = HFSB_INIT;
-    hfsb_status            st;
-    bool                   ok = true;
-    dir.alloc = box->env.alloc;
-    if (!hfsbi_random_hex(box->id + 1, 19) || !hfsbi_random_hex(token, 40))
-        return hfsbi_fail(err, HFSB_IO, 0, "The system has no random bytes.");
-    box->id[0] = 'i';
-    hfsb_buf_append(&box->lease.template_id,
-                    name.len ? name : HFSB_LIT("base"));
-    box->lease.metadata.max = HFSBI_E2B_META;
-    if (metadata)
-        ok = hfsb_json_write(metadata, NULL, &box->lease.metadata, NULL) ==
-             HFSB_OK;
-    hfsb_buf_printf(&dir, "sandboxes/%s", box->id);
-    ok = ok && dir.status == HFSB_OK &&
-         hfsbi_e2b_path(&box->e2b->own, hfsb_buf_str(&dir), &box->lease.dir) &&
-         hfsbi_e2b_set_token(box, hfsb_cstr(token)) &&
-         box->lease.template_id.status == HFSB_OK;
-    hfsbi_wipe(token, sizeof token);
-    hfsb_buf_free(&dir);
-    if (!ok) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
+    hfsb_buf_append(&box->template_id, name.len ? name : HFSB_LIT("base"));
+    box->metadata.max = HFSBI_E2B_META;
+    if (metadata) (void)hfsb_json_write(metadata, NULL, &box->metadata, NULL);
+    if (box->metadata.status == HFSB_LIMIT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "metadata must have at most %d bytes as JSON.",
+                          (int)HFSBI_E2B_META);
+    if (box->template_id.status != HFSB_OK || box->metadata.status != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
     hfsb_buf_append(&box->env, HFSB_LIT("HOME="));
-    hfsb_buf_append(&box->env, hfsb_buf_str(&box->lease.dir));
+    hfsb_buf_append(&box->env, hfsb_buf_str(&box->guest.dir));
     hfsb_buf_append_byte(&box->env, '\0');
-    st = hfsbi_e2b_set_env(&box->env,
-                           hfsbi_e2b_get(message, "envVars", "env_vars"), err);
-    return st;
+    return hfsbi_e2b_set_env(
+        &box->env, hfsbi_e2b_get(message, "envVars", "env_vars"), err);
+}
+
+/* Takes a number of seconds from a message, if it has one, from 0 to the
+   longest; false after an error reply. */
+static bool hfsbi_e2b_take_seconds(hfsb_request          *request,
+                                   const hfsb_json_value *message,
+                                   const char *key, long long *seconds) {
+    const hfsb_json_value *value = hfsb_json_get(message, key);
+    hfsb_json_type         type = hfsb_json_type_of(value);
+    double                 n = hfsb_json_double(value, 0);
+    if (type == HFSB_JSON_NULL) return true; /* it is absent, too */
+    *seconds = HFSBI_E2B_LONGEST;
+    if (n < (double)HFSBI_E2B_LONGEST) *seconds = n > 0 ? (long long)n : 0;
+    if (type == HFSB_JSON_INT || type == HFSB_JSON_UINT ||
+        type == HFSB_JSON_DOUBLE)
+        return true;
+    hfsb_reply_error(request, 400, "%s must be a number of seconds.", key);
+    return false;
 }
 
 /* True when another sandbox may be made; else replies. */
 static bool hfsbi_e2b_may_create(const hfsbi_e2b *e2b, hfsb_request *request) {
-    const hfsb_root     *root = e2b->own.tools->place;
-    const hfsbi_e2b_box *box = e2b->boxes;
-    size_t               n = 0;
-    for (; box; box = box->next) n++;
-    if (n >= HFSBI_E2B_BOXES)
+    const hfsb_root *root = e2b->own.guest.tools->place;
+    if (e2b->host.count >= e2b->host.max)
         hfsb_reply_error(request, 429, "There are %zu sandboxes: end some.",
-                         n);
+                         e2b->host.count);
     else if (root && root->deny && root->deny->rules)
         hfsb_reply_error(request, 501,
                          "A server with a deny list has no sandboxes but its "
@@ -303,34 +186,46 @@ static bool hfsbi_e2b_may_create(const hfsbi_e2b *e2b, hfsb_request *request) {
     return false;
 }
 
-static void hfsbi_e2b_create_box(void *user, hfsb_request *request) {
-    hfsbi_e2b        *e2b = (hfsbi_e2b *)user;
-    hfsb_json_doc     doc;
+static void hfsbi_e2b_create_start(hfsbi_e2b *e2b, hfsb_request *request,
+                                   const hfsb_json_value *message,
+                                   long long              timeout) {
+    hfsb_alloc       *alloc = &e2b->dialect.alloc;
+    hfsbi_e2b_create *c = (hfsbi_e2b_create *)hfsbi_array(alloc, 1, sizeof *c);
+    hfsbi_e2b_box    *box = NULL;
     hfsb_err          err = HFSB_INIT;
-    hfsbi_e2b_box    *box;
-    hfsbi_e2b_create *c;
     hfsb_status       st = HFSB_NOMEM;
+    if (c) {
+        memset(c, 0, sizeof *c);
+        c->order.host = &e2b->host;
+        c->order.done = hfsbi_e2b_create_done;
+        c->alloc = *alloc;
+        c->began = hfsb_clock_ms();
+        c->timeout = timeout;
+        box = (hfsbi_e2b_box *)(void *)hfsbi_order_add(&c->order);
+    }
+    if (box) {
+        hfsbi_e2b_box_init(box, e2b);
+        st = hfsbi_e2b_box_fill(box, message, &err);
+    }
+    if (st == HFSB_OK) {
+        hfsbi_order_start(&c->order, request);
+        return;
+    }
+    if (c) hfsbi_order_drop(&c->order);
+    hfsbi_array_free(alloc, c, 1, sizeof *c);
+    hfsb_reply_error(request, st == HFSB_ARG ? 400 : 503, "%s",
+                     err.msg[0] ? err.msg : "Out of memory.");
+}
+
+static void hfsbi_e2b_create_box(void *user, hfsb_request *request) {
+    hfsbi_e2b    *e2b = (hfsbi_e2b *)user;
+    hfsb_json_doc doc;
+    long long     timeout = HFSBI_E2B_TIMEOUT;
     if (!hfsbi_e2b_may_create(e2b, request) ||
         !hfsbi_dialect_parse(request, &doc))
         return;
-    box = hfsbi_e2b_box_new(e2b);
-    c = (hfsbi_e2b_create *)hfsbi_array(&e2b->dialect.alloc, 1, sizeof *c);
-    if (box && c) st = hfsbi_e2b_box_fill(box, doc.root, &err);
-    if (st == HFSB_OK) {
-        memset(c, 0, sizeof *c);
-        c->box = box;
-        c->began = hfsb_clock_ms();
-        c->timeout = hfsb_json_int(hfsb_json_get(doc.root, "timeout"),
-                                   HFSBI_E2B_TIMEOUT);
-        hfsbi_request_work(request, e2b->own.tools->walled,
-                           hfsbi_e2b_create_run, hfsbi_e2b_create_done, c);
-    } else {
-        if (box) hfsb_buf_free(&box->lease.dir); /* it was not made */
-        if (box) hfsbi_e2b_box_free(box);
-        hfsbi_array_free(&e2b->dialect.alloc, c, 1, sizeof *c);
-        hfsb_reply_error(request, st == HFSB_ARG ? 400 : 503, "%s",
-                         err.msg[0] ? err.msg : "Out of memory.");
-    }
+    if (hfsbi_e2b_take_seconds(request, doc.root, "timeout", &timeout))
+        hfsbi_e2b_create_start(e2b, request, doc.root, timeout);
     hfsb_json_free(&doc);
 }
 
@@ -340,19 +235,19 @@ static void hfsbi_e2b_create_box(void *user, hfsb_request *request) {
 static bool hfsbi_e2b_read_timeout(hfsb_request *request, const char *key,
                                    long long *seconds) {
     hfsb_json_doc doc = HFSB_INIT;
+    bool          ok;
     if (!hfsb_request_body(request).len) return true;
     if (!hfsbi_dialect_parse(request, &doc)) return false;
-    *seconds = hfsb_json_int(hfsb_json_get(doc.root, key), *seconds);
+    ok = hfsbi_e2b_take_seconds(request, doc.root, key, seconds);
     hfsb_json_free(&doc);
-    return true;
+    return ok;
 }
 
 static void hfsbi_e2b_connect_box(void *user, hfsb_request *request) {
     hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
     long long      seconds = -1;
     if (!box || !hfsbi_e2b_read_timeout(request, "timeout", &seconds)) return;
-    if (hfsbi_e2b_now() + seconds > box->lease.ends)
-        hfsbi_e2b_extend(box, seconds);
+    if (hfsbi_e2b_now() + seconds > box->ends) hfsbi_e2b_extend(box, seconds);
     hfsbi_e2b_reply_box(box, request, 200);
 }
 
@@ -368,8 +263,7 @@ static void hfsbi_e2b_refresh(void *user, hfsb_request *request) {
     hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
     long long      seconds = HFSBI_E2B_TIMEOUT;
     if (!box || !hfsbi_e2b_read_timeout(request, "duration", &seconds)) return;
-    if (hfsbi_e2b_now() + seconds > box->lease.ends)
-        hfsbi_e2b_extend(box, seconds);
+    if (hfsbi_e2b_now() + seconds > box->ends) hfsbi_e2b_extend(box, seconds);
     hfsb_reply(request, 204, "", HFSB_LIT(""));
 }
 
@@ -383,7 +277,7 @@ static void hfsbi_e2b_pause(void *user, hfsb_request *request) {
 static void hfsbi_e2b_kill_box(void *user, hfsb_request *request) {
     hfsbi_e2b_box *box = hfsbi_e2b_box_of_path(user, request);
     if (!box) return;
-    hfsbi_e2b_box_kill(box);
+    hfsbi_guest_end(&box->guest);
     hfsb_reply(request, 204, "", HFSB_LIT(""));
 }
 
@@ -396,16 +290,20 @@ static void hfsbi_e2b_get_box(void *user, hfsb_request *request) {
     hfsbi_dialect_reply(request, 200, &b);
 }
 
-/* True if the sandbox has all pairs of "k=v&k=v" in its metadata. */
-static bool hfsbi_e2b_box_has(const hfsbi_e2b_box *box, hfsb_str pairs) {
+/* True if the sandbox has all pairs of "k=v&k=v" in its metadata. Without
+   memory the list fails. */
+static bool hfsbi_e2b_box_has(const hfsbi_e2b_box *box, hfsb_str pairs,
+                              hfsbi_build *list) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_str      pair;
     bool          ok = true;
     doc.alloc = box->env.alloc;
     if (!pairs.len) return true;
-    if (box->lease.metadata.len)
-        ok = hfsb_json_parse(hfsb_buf_str(&box->lease.metadata), NULL, &doc,
-                             NULL) == HFSB_OK;
+    if (box->metadata.len && hfsb_json_parse(hfsb_buf_str(&box->metadata),
+                                             NULL, &doc, NULL) != HFSB_OK) {
+        hfsbi_build_fail(list, HFSB_NOMEM);
+        ok = false;
+    }
     while (ok && hfsbi_list_next(&pairs, '&', &pair)) {
         hfsb_buf key = HFSB_INIT, value = HFSB_INIT;
         size_t   at = hfsb_str_find_byte(pair, '=');
@@ -418,6 +316,8 @@ static bool hfsbi_e2b_box_has(const hfsbi_e2b_box *box, hfsb_str pairs) {
              key.len &&
              hfsb_str_equal(hfsbi_json_get_str(doc.root, key.ptr),
                             hfsb_buf_str(&value));
+        if (key.status == HFSB_NOMEM || value.status == HFSB_NOMEM)
+            hfsbi_build_fail(list, HFSB_NOMEM);
         hfsb_buf_free(&key);
         hfsb_buf_free(&value);
     }
@@ -425,25 +325,179 @@ static bool hfsbi_e2b_box_has(const hfsbi_e2b_box *box, hfsb_str pairs) {
     return ok;
 }
 
+/* What a list shows. */
+typedef struct hfsbi_e2b_page {
+    hfsb_buf           pairs, state, name; /* of metadata; of the template */
+    double             after;              /* started then or later, seconds */
+    unsigned long long cursor;             /* the serial of the last one shown
+                                              before; 0: none */
+    unsigned long long limit;
+    bool               ascending;
+} hfsbi_e2b_page;
+
+/* Appends the value of a key of the query, or nothing; false after an error
+   reply. */
+static bool hfsbi_e2b_list_text(hfsb_request *request, const char *key,
+                                hfsb_buf *out) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    out->alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    st = hfsb_request_query(request, key, out, &err);
+    if (st == HFSB_OK || st == HFSB_NOT_FOUND) return true;
+    hfsb_reply_error(request, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
+    return false;
+}
+
+/* The same for a number from 1 on; without one *out stays. */
+static bool hfsbi_e2b_list_number(hfsb_request *request, const char *key,
+                                  unsigned long long  max,
+                                  unsigned long long *out) {
+    hfsb_buf           text = HFSB_INIT;
+    unsigned long long n = 0;
+    bool               ok = hfsbi_e2b_list_text(request, key, &text);
+    if (ok && text.len) {
+        ok = hfsbi_read_decimal(hfsb_buf_str(&text), max, &n) == text.len && n;
+        if (ok) *out = n;
+        else
+            hfsb_reply_error(request, 400,
+                             "%s must be a number from 1 to %llu.", key, max);
+    }
+    hfsb_buf_free(&text);
+    return ok;
+}
+
+/* Reads the query; false after an error reply. */
+static bool hfsbi_e2b_page_read(hfsbi_e2b_page *p, hfsb_request *request) {
+    hfsb_str path = hfsb_request_head(request)->path;
+    hfsb_buf after = HFSB_INIT, order = HFSB_INIT;
+    bool     ok;
+    /* the older route has no pages */
+    p->limit = hfsb_str_starts(path, HFSB_LIT("/v2/")) ? HFSBI_E2B_PAGE
+                                                       : HFSBI_E2B_BOXES;
+    ok = hfsbi_e2b_list_text(request, "metadata", &p->pairs) &&
+         hfsbi_e2b_list_text(request, "state", &p->state) &&
+         hfsbi_e2b_list_text(request, "template", &p->name) &&
+         hfsbi_e2b_list_text(request, "startedAfter", &after) &&
+         hfsbi_e2b_list_text(request, "order", &order) &&
+         hfsbi_e2b_list_number(request, "limit", HFSBI_E2B_PAGE, &p->limit) &&
+         hfsbi_e2b_list_number(request, "nextToken", ~0ull >> 1, &p->cursor);
+    p->ascending = hfsb_str_equal(hfsb_buf_str(&order), HFSB_LIT("asc"));
+    if (ok && after.len &&
+        !hfsbi_date_parse(hfsb_buf_str(&after), &p->after)) {
+        ok = false;
+        hfsb_reply_error(request, 400,
+                         "startedAfter must be a date such as "
+                         "2026-01-31T23:59:59Z.");
+    }
+    hfsb_buf_free(&after);
+    hfsb_buf_free(&order);
+    return ok;
+}
+
+/* True if a sandbox is asked for, whatever the page. */
+static bool hfsbi_e2b_page_has(const hfsbi_e2b_page *p,
+                               const hfsbi_e2b_box *box, hfsbi_build *list) {
+    hfsb_str state = hfsb_buf_str(&p->state);
+    return box->guest.state == HFSBI_GUEST_LIVE &&
+           (!state.len ||
+            hfsb_str_find(state, HFSB_LIT("running")) != HFSB_NPOS) &&
+           (!p->name.len || hfsb_str_equal(hfsb_buf_str(&p->name),
+                                           hfsb_buf_str(&box->template_id))) &&
+           (double)box->guest.since / 1000 + 1 > p->after &&
+           hfsbi_e2b_box_has(box, hfsb_buf_str(&p->pairs), list);
+}
+
+/* The sandbox that follows the cursor in the order asked for; NULL: none. */
+static const hfsbi_e2b_box *hfsbi_e2b_page_next(const hfsbi_e2b_page *p,
+                                                const hfsbi_e2b      *e2b,
+                                                hfsbi_build          *list) {
+    const hfsbi_guest   *g = e2b->host.guests;
+    const hfsbi_e2b_box *found = NULL;
+    for (; g; g = g->next) { /* oldest first */
+        const hfsbi_e2b_box *box = (const hfsbi_e2b_box *)(const void *)g;
+        unsigned long long   n = g->serial;
+        if (p->cursor && (p->ascending ? n <= p->cursor : n >= p->cursor))
+            continue;
+        if (found &&
+            (p->ascending ? n > found->guest.serial : n < found->guest.serial))
+            continue;
+        if (hfsbi_e2b_page_has(p, box, list)) found = box;
+    }
+    return found;
+}
+
 static void hfsbi_e2b_list_boxes(void *user, hfsb_request *request) {
-    hfsbi_e2b     *e2b = (hfsbi_e2b *)user;
-    hfsbi_e2b_box *box;
-    hfsb_buf       pairs = HFSB_INIT, state = HFSB_INIT;
-    hfsbi_build    b;
-    pairs.alloc = state.alloc = e2b->dialect.alloc;
-    (void)hfsb_request_query(request, "metadata", &pairs, NULL);
-    (void)hfsb_request_query(request, "state", &state, NULL);
-    hfsbi_build_init(&b, &e2b->dialect.alloc);
-    hfsbi_build_array(&b, NULL);
-    for (box = e2b->boxes; box; box = box->next)
-        if (!box->dead && hfsbi_e2b_box_has(box, hfsb_buf_str(&pairs)) &&
-            (!state.len || hfsb_str_find(hfsb_buf_str(&state),
-                                         HFSB_LIT("running")) != HFSB_NPOS))
+    hfsbi_e2b           *e2b = (hfsbi_e2b *)user;
+    hfsbi_e2b_page       page = HFSB_INIT;
+    const hfsbi_e2b_box *box = NULL;
+    hfsbi_build          b;
+    char                 token[24];
+    if (hfsbi_e2b_page_read(&page, request)) {
+        hfsbi_build_init(&b, &e2b->dialect.alloc);
+        hfsbi_build_array(&b, NULL);
+        while ((box = hfsbi_e2b_page_next(&page, e2b, &b)) != NULL) {
+            if (page.limit-- == 0) break;
+            page.cursor = box->guest.serial;
             hfsbi_e2b_put_box(&b, box, false);
-    hfsbi_build_end(&b);
-    hfsbi_dialect_reply(request, 200, &b);
-    hfsb_buf_free(&pairs);
-    hfsb_buf_free(&state);
+        }
+        hfsbi_build_end(&b);
+        (void)snprintf(token, sizeof token, "%llu", page.cursor);
+        if (box && hfsb_reply_field(request, "X-Next-Token",
+                                    hfsb_cstr(token)) != HFSB_OK)
+            hfsbi_build_fail(&b, HFSB_NOMEM);
+        hfsbi_dialect_reply(request, 200, &b);
+    }
+    hfsb_buf_free(&page.pairs);
+    hfsb_buf_free(&page.state);
+    hfsb_buf_free(&page.name);
+}
+
+/* ---- the host ---- */
+
+static void hfsbi_e2b_guest_end(hfsbi_guest *guest) {
+    hfsbi_e2b_end_watchers((hfsbi_e2b_box *)(void *)guest);
+}
+
+static void hfsbi_e2b_guest_free(hfsbi_guest *guest) {
+    hfsbi_e2b_box_free((hfsbi_e2b_box *)(void *)guest);
+}
+
+/* Sandboxes cannot have uids where commands are confined by a user namespace,
+   which has none but that of the server. */
+HFSBI_FN hfsb_status hfsbi_e2b_open_host(hfsbi_e2b               *e2b,
+                                         const hfsb_dialect_opts *opts,
+                                         hfsb_err                *err) {
+    static const hfsbi_host_kind kind = {sizeof(hfsbi_e2b_box),
+                                         "i",
+                                         19,
+                                         40,
+                                         NULL,
+                                         hfsbi_e2b_box_tools,
+                                         hfsbi_e2b_guest_end,
+                                         NULL,
+                                         hfsbi_e2b_guest_free};
+    const hfsb_tools            *tools = e2b->own.guest.tools;
+    hfsb_str    uids = hfsbi_dialect_setting(opts, "HFSB_SANDBOX_UIDS");
+    hfsb_buf    dir = HFSB_INIT;
+    hfsb_status st;
+    dir.alloc = e2b->dialect.alloc;
+    if (tools->confine->spaces.user >= 0) {
+        if (hfsb_str_equal(uids, HFSB_LIT("1")))
+            return hfsbi_fail(err, HFSB_REFUSED, 0,
+                              "Sandboxes cannot have a uid of their own: "
+                              "commands are confined by a user namespace.");
+        uids = HFSB_LIT("0");
+    }
+    e2b->host.kind = &kind;
+    e2b->host.root = tools->place;
+    e2b->host.rights = tools->rights;
+    e2b->host.max = HFSBI_E2B_BOXES;
+    st = hfsbi_e2b_path(&e2b->own, HFSB_LIT("sandboxes"), &dir)
+             ? hfsbi_host_open(&e2b->host, &e2b->dialect, hfsb_buf_str(&dir),
+                               uids, err)
+             : hfsbi_fail_status(err, HFSB_NOMEM, "Adding e2b");
+    hfsb_buf_free(&dir);
+    return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_e2b_add_control(hfsbi_e2b *e2b, hfsb_err *err) {

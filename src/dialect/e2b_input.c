@@ -1,13 +1,12 @@
 /* e2b_input.c - E2B's process.Process: input of programs.
 
    Input that a program does not read yet is kept in the request, and offered
-   again a moment later: so the client waits for its reply, or its stream is
-   paused, and one request keeps one message at most. */
+   again when the program has read some: so the client waits for its reply, or
+   its stream is paused, and one request keeps one message at most. */
 #include "dialect_private.h"
 
 enum {
     HFSBI_E2B_GIVE = 256 << 10, /* bytes offered at once */
-    HFSBI_E2B_AGAIN_MS = 20,    /* until they are offered again */
     HFSBI_E2B_MESSAGE = 4 << 20 /* bytes of a message of StreamInput */
 };
 
@@ -15,29 +14,33 @@ enum {
    answered once the program has got it, or of StreamInput:
 
        READING --message complete--> GIVING --given--> READING ... --> answered
-                                       | not yet: paused, again later
+                                       | not yet: paused until there is room
 
-   What had arrived behind the message waits in `held`. */
+   What had arrived after the message waits in `held`. */
 typedef struct hfsbi_e2b_input {
     hfsbi_e2b_box       *box;
     hfsb_request        *request;
     hfsbi_job           *job; /* of StreamInput NULL until its start */
-    hfsbi_timer          timer;
+    hfsbi_job_writer     writer;
     hfsb_buf             bytes; /* for the program */
     size_t               given; /* of them */
     bool                 end;   /* then the input ends */
     bool                 stream;
-    bool                 waits; /* for the timer */
     hfsbi_connect_reader reader;
     hfsb_buf             message; /* so far */
     hfsb_buf             held;
 } hfsbi_e2b_input;
 
-static void hfsbi_e2b_input_again(hfsbi_timer *timer);
+static void hfsbi_e2b_input_again(void *user);
+
+/* True while the program does not take input. */
+static bool hfsbi_e2b_input_waits(const hfsbi_e2b_input *in) {
+    return in->writer.job != NULL;
+}
 
 static hfsbi_e2b_input *hfsbi_e2b_input_new(hfsbi_e2b_box *box,
                                             hfsb_request  *request) {
-    const hfsb_alloc *alloc = &box->tools->alloc;
+    const hfsb_alloc *alloc = &box->guest.tools->alloc;
     hfsbi_e2b_input *in = (hfsbi_e2b_input *)hfsbi_array(alloc, 1, sizeof *in);
     if (!in) {
         hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
@@ -48,16 +51,17 @@ static hfsbi_e2b_input *hfsbi_e2b_input_new(hfsbi_e2b_box *box,
     in->request = request;
     in->bytes.alloc = in->message.alloc = in->held.alloc = *alloc;
     in->message.max = HFSBI_E2B_MESSAGE + 1;
-    in->timer.fn = hfsbi_e2b_input_again;
-    box->users++;
+    in->writer.on_room = hfsbi_e2b_input_again;
+    in->writer.user = in;
+    hfsbi_guest_hold(&box->guest);
     return in;
 }
 
 static void hfsbi_e2b_input_free(hfsbi_e2b_input *in) {
     hfsb_alloc alloc = in->bytes.alloc;
-    hfsbi_loop_timer_clear(in->box->tools->loop, &in->timer);
+    hfsbi_program_forget_room(&in->writer);
     hfsbi_program_release(in->job);
-    in->box->users--;
+    hfsbi_guest_release(&in->box->guest);
     hfsb_buf_free(&in->bytes);
     hfsb_buf_free(&in->message);
     hfsb_buf_free(&in->held);
@@ -133,9 +137,7 @@ static hfsb_status hfsbi_e2b_input_give(hfsbi_e2b_input *in, hfsb_err *err) {
         if (last) in->end = false;
     }
     if (st != HFSB_LIMIT) return st;
-    in->waits = true;
-    hfsbi_loop_timer(in->box->tools->loop, &in->timer,
-                     hfsb_clock_ms() + HFSBI_E2B_AGAIN_MS);
+    hfsbi_program_await_room(in->job, &in->writer);
     return HFSB_BUSY;
 }
 
@@ -223,7 +225,8 @@ static bool hfsbi_e2b_input_message(hfsbi_e2b_input *in) {
     hfsb_json_free(&doc);
     if (st == HFSB_OK && in->job) st = hfsbi_e2b_input_give(in, &err);
     if (st == HFSB_OK || st == HFSB_BUSY) return true;
-    hfsbi_e2b_input_fail(in, hfsbi_e2b_code(st), err.msg);
+    hfsbi_e2b_input_fail(in, hfsbi_e2b_code(st),
+                         err.msg[0] ? err.msg : "Out of memory.");
     return false;
 }
 
@@ -234,7 +237,7 @@ static bool hfsbi_e2b_input_take(hfsbi_e2b_input *in, hfsb_str bytes,
     hfsbi_connect_event event;
     hfsb_err            err = HFSB_INIT;
     size_t              used;
-    while (!in->waits) {
+    while (!hfsbi_e2b_input_waits(in)) {
         event =
             hfsbi_connect_next(&in->reader, bytes, last, &piece, &used, &err);
         bytes = hfsb_str_slice(bytes, used, bytes.len);
@@ -260,15 +263,12 @@ static bool hfsbi_e2b_input_take(hfsbi_e2b_input *in, hfsb_str bytes,
     return true;
 }
 
-static void hfsbi_e2b_input_again(hfsbi_timer *timer) {
-    hfsbi_e2b_input *in =
-        (hfsbi_e2b_input *)(void *)((char *)timer -
-                                    offsetof(hfsbi_e2b_input, timer));
-    hfsb_err    err = HFSB_INIT;
-    hfsb_buf    held;
-    hfsb_status st;
-    bool        ok;
-    in->waits = false;
+static void hfsbi_e2b_input_again(void *user) {
+    hfsbi_e2b_input *in = (hfsbi_e2b_input *)user;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_buf         held;
+    hfsb_status      st;
+    bool             ok;
     if (!in->stream) {
         hfsbi_e2b_input_step(in);
         return;
@@ -284,7 +284,7 @@ static void hfsbi_e2b_input_again(hfsbi_timer *timer) {
     in->held.alloc = held.alloc;
     ok = hfsbi_e2b_input_take(in, hfsb_buf_str(&held), false);
     hfsb_buf_free(&held);
-    if (ok && !in->waits) hfsb_request_resume(in->request);
+    if (ok && !hfsbi_e2b_input_waits(in)) hfsb_request_resume(in->request);
 }
 
 static void hfsbi_e2b_stream_input_begin(void *user, hfsb_request *request) {
@@ -301,7 +301,8 @@ static void hfsbi_e2b_stream_input_body(void *user, hfsb_request *request,
                                         hfsb_str piece) {
     hfsbi_e2b_input *in = (hfsbi_e2b_input *)hfsb_request_get(request);
     (void)user;
-    if (in && hfsbi_e2b_input_take(in, piece, false) && in->waits)
+    if (in && hfsbi_e2b_input_take(in, piece, false) &&
+        hfsbi_e2b_input_waits(in))
         hfsb_request_pause(request);
 }
 

@@ -33,7 +33,7 @@ static hfsbi_job *hfsbi_e2b_select(hfsbi_e2b_box *box, hfsb_request *request,
                        "process must have a pid or a tag.");
         return NULL;
     }
-    job = hfsbi_program_find(box->tools, HFSB_LIT(""), (long)pid, tag);
+    job = hfsbi_program_find(box->guest.tools, HFSB_LIT(""), (long)pid, tag);
     if (job) return job;
     if (pid)
         hfsbi_e2b_fail(request, HFSBI_CONNECT_NOT_FOUND,
@@ -74,8 +74,8 @@ typedef struct hfsbi_e2b_stream {
 } hfsbi_e2b_stream;
 
 static void hfsbi_e2b_stream_free(hfsbi_e2b_stream *s) {
-    hfsbi_loop *loop = s->box->tools->loop;
-    hfsb_alloc  alloc = s->box->tools->alloc;
+    hfsbi_loop *loop = s->box->guest.tools->loop;
+    hfsb_alloc  alloc = s->box->guest.tools->alloc;
     hfsbi_loop_timer_clear(loop, &s->beat);
     hfsbi_loop_timer_clear(loop, &s->deadline);
     hfsbi_feed_detach(&s->reader);
@@ -83,7 +83,7 @@ static void hfsbi_e2b_stream_free(hfsbi_e2b_stream *s) {
         (void)hfsbi_program_on_start(s->job, NULL, s);
         hfsbi_program_release(s->job);
     }
-    s->box->users--;
+    hfsbi_guest_release(&s->box->guest);
     hfsbi_array_free(&alloc, s, 1, sizeof *s);
 }
 
@@ -121,7 +121,7 @@ static void hfsbi_e2b_stream_beat(hfsbi_timer *timer) {
         (void)hfsbi_e2b_send(s->request,
                              HFSB_LIT("{\"event\":{\"keepalive\":{}}}"));
     }
-    hfsbi_loop_timer(s->box->tools->loop, timer, s->sent + s->every);
+    hfsbi_loop_timer(s->box->guest.tools->loop, timer, s->sent + s->every);
 }
 
 /* The words of a shell for a signal. */
@@ -183,11 +183,20 @@ static bool hfsbi_e2b_send_data(hfsb_request           *request,
 /* Sends what there is, as long as the client takes it. */
 static void hfsbi_e2b_stream_pump(hfsbi_e2b_stream *s) {
     hfsbi_feed_event event;
-    char             bytes[HFSBI_E2B_TAKE];
+    char             bytes[HFSBI_E2B_TAKE], note[80];
     while (hfsb_reply_waiting(s->request) < HFSBI_E2B_FULL &&
            hfsbi_feed_take(&s->reader, bytes, sizeof bytes, &event)) {
         s->sent = hfsb_clock_ms();
-        if (event.kind == HFSBI_FEED_GAP) continue;
+        if (event.kind == HFSBI_FEED_GAP) {
+            if (!event.gone_bytes) continue;
+            (void)snprintf(note, sizeof note,
+                           "\n[%llu bytes of output were lost]\n",
+                           event.gone_bytes);
+            /* the client of a terminal reads nothing else */
+            event.kind =
+                s->job->spec.raw.cols ? HFSBI_FEED_PTY : HFSBI_FEED_STDERR;
+            event.bytes = hfsb_cstr(note);
+        }
         if (event.kind != HFSBI_FEED_EXITED) {
             if (!hfsbi_e2b_send_data(s->request, &event)) return;
             continue;
@@ -215,7 +224,7 @@ static void hfsbi_e2b_stream_drained(void *user, hfsb_request *request) {
 /* The program runs, or could not be started. */
 static void hfsbi_e2b_stream_begin(void *user, hfsbi_job *job) {
     hfsbi_e2b_stream *s = (hfsbi_e2b_stream *)user;
-    hfsbi_loop       *loop = s->box->tools->loop;
+    hfsbi_loop       *loop = s->box->guest.tools->loop;
     const char       *failure = hfsbi_program_failure(job);
     char              text[80];
     if (failure) {
@@ -246,8 +255,8 @@ static void hfsbi_e2b_stream_begin(void *user, hfsbi_job *job) {
 static hfsbi_e2b_stream *hfsbi_e2b_stream_new(hfsbi_e2b_box *box,
                                               hfsb_request  *request) {
     long long         ms = hfsbi_e2b_field(request, "connect-timeout-ms", 0);
-    hfsbi_e2b_stream *s =
-        (hfsbi_e2b_stream *)hfsbi_array(&box->tools->alloc, 1, sizeof *s);
+    hfsbi_e2b_stream *s = (hfsbi_e2b_stream *)hfsbi_array(
+        &box->guest.tools->alloc, 1, sizeof *s);
     if (!s) {
         hfsbi_e2b_fail(request, HFSBI_CONNECT_UNAVAILABLE, "Out of memory.");
         return NULL;
@@ -261,7 +270,7 @@ static hfsbi_e2b_stream *hfsbi_e2b_stream_new(hfsbi_e2b_box *box,
     s->deadline.fn = hfsbi_e2b_stream_late;
     s->reader.on_news = hfsbi_e2b_stream_news;
     s->reader.user = s;
-    box->users++;
+    hfsbi_guest_hold(&box->guest);
     return s;
 }
 
@@ -336,14 +345,14 @@ static void hfsbi_e2b_start(void *user, hfsb_request *request) {
         hfsb_json_free(&ask.doc);
         return;
     }
-    hfsbi_job_spec_init(&spec, &ask.box->tools->alloc);
+    hfsbi_job_spec_init(&spec, &ask.box->guest.tools->alloc);
     st = hfsbi_e2b_spec_fill(ask.box, ask.doc.root, &spec, &err);
     s->starts = true;
     if (s->until) /* the same deadline ends the program */
         spec.timeout = (double)(s->until - hfsb_clock_ms()) / 1000.0;
     if (s->until && spec.timeout <= 0) spec.timeout = 0.001;
     if (st == HFSB_OK)
-        st = hfsbi_program_start(ask.box->tools, &spec, 0, &job, &err);
+        st = hfsbi_program_start(ask.box->guest.tools, &spec, 0, &job, &err);
     hfsb_json_free(&ask.doc);
     hfsbi_job_spec_free(&spec);
     if (st == HFSB_OK) hfsbi_e2b_stream_follow(s, job, 0);
@@ -375,7 +384,7 @@ static void hfsbi_e2b_put_program(hfsb_json_writer *w, const hfsbi_job *job) {
     hfsb_json_put_object(w);
     hfsb_json_put_key(w, HFSB_LIT("config"));
     hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "cmd", hfsb_cstr(argv->ptr));
+    hfsb_json_put_member_str(w, "cmd", hfsb_cstr(argv->ptr));
     hfsb_json_put_key(w, HFSB_LIT("args"));
     hfsb_json_put_array(w);
     for (; at < argv->len; at += strlen(argv->ptr + at) + 1)
@@ -385,11 +394,11 @@ static void hfsbi_e2b_put_program(hfsb_json_writer *w, const hfsbi_job *job) {
     hfsb_json_put_object(w);
     hfsbi_e2b_put_env(w, &job->spec.env);
     hfsb_json_put_end(w);
-    hfsbi_put_member_str(w, "cwd", hfsb_buf_str(&job->spec.work_dir));
+    hfsb_json_put_member_str(w, "cwd", hfsb_buf_str(&job->spec.work_dir));
     hfsb_json_put_end(w);
-    hfsbi_put_member_int(w, "pid", job->pid);
+    hfsb_json_put_member_int(w, "pid", job->pid);
     if (job->spec.raw.tag.len)
-        hfsbi_put_member_str(w, "tag", hfsb_buf_str(&job->spec.raw.tag));
+        hfsb_json_put_member_str(w, "tag", hfsb_buf_str(&job->spec.raw.tag));
     hfsb_json_put_end(w);
 }
 
@@ -405,7 +414,7 @@ static void hfsbi_e2b_list(void *user, hfsb_request *request) {
     hfsb_json_put_object(&w);
     hfsb_json_put_key(&w, HFSB_LIT("processes"));
     hfsb_json_put_array(&w);
-    for (job = ask.box->tools->jobs; job; job = job->next)
+    for (job = ask.box->guest.tools->jobs; job; job = job->next)
         if (job->feed && job->state == HFSBI_JOB_RUNNING &&
             job->spec.raw.argv.len)
             hfsbi_e2b_put_program(&w, job);

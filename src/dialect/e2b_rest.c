@@ -2,17 +2,20 @@
 
        GET  /health          204 while the sandbox lives
        GET  /metrics, /envs  figures of the machine; variables of the sandbox
-       POST /init            sets token, variables and work directory, late:
-                             the first caller sets the token, later ones need it
-       GET  /files           a file, by fetch.c
-       POST /files           a body, or the parts of one, by upload.c
-       POST /files/compose   joins files, in a pool thread */
+       POST /init            sets token, variables, work directory and the name
+                             of the user, late: the first caller sets the
+                             token, later ones need it; of two that were
+                             delayed the one with the newer timestamp counts
+
+   The calls of files are in e2b_transfer.c. */
 #include "dialect_private.h"
 
 /* ---- health, variables, init ---- */
 
 static void hfsbi_e2b_health(void *user, hfsb_request *request) {
-    if (hfsbi_e2b_box_named((hfsbi_e2b *)user, request))
+    if (hfsbi_server_is_stopping(hfsb_request_server(request)))
+        hfsb_reply_error(request, 503, "The server is stopping.");
+    else if (hfsbi_e2b_box_named((hfsbi_e2b *)user, request))
         hfsb_reply(request, 204, "", HFSB_LIT(""));
     else hfsb_reply_error(request, 502, "The sandbox was not found");
 }
@@ -33,34 +36,79 @@ static void hfsbi_e2b_envs(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
+/* The text of a member of the message; "" without one. */
+static hfsb_str hfsbi_e2b_init_text(const hfsb_json_value *message,
+                                    const char *name, const char *other) {
+    return hfsb_json_str(hfsbi_e2b_get(message, name, other), HFSB_LIT(""));
+}
+
+/* Gives *to what *from has. */
+static void hfsbi_e2b_init_set(hfsb_buf *to, hfsb_buf *from) {
+    hfsb_buf old = *to;
+    *to = *from;
+    *from = old;
+}
+
 /* Applies the message of /init, all of it or nothing. */
 static hfsb_status hfsbi_e2b_init_apply(hfsbi_e2b_box         *box,
                                         const hfsb_json_value *message,
                                         hfsb_err              *err) {
-    hfsb_str token = hfsb_json_str(
-        hfsbi_e2b_get(message, "accessToken", "access_token"), HFSB_LIT(""));
-    hfsb_str work = hfsb_json_str(
-        hfsbi_e2b_get(message, "defaultWorkdir", "default_workdir"),
-        HFSB_LIT(""));
-    hfsb_buf    env = HFSB_INIT, dir = HFSB_INIT;
+    hfsb_str token =
+        hfsbi_e2b_init_text(message, "accessToken", "access_token");
+    hfsb_str work =
+        hfsbi_e2b_init_text(message, "defaultWorkdir", "default_workdir");
+    hfsb_str user =
+        hfsbi_e2b_init_text(message, "defaultUser", "default_user");
+    hfsb_buf    env = HFSB_INIT, dir = HFSB_INIT, name = HFSB_INIT;
     hfsb_status st;
-    env.alloc = dir.alloc = box->env.alloc;
+    env.alloc = dir.alloc = name.alloc = box->env.alloc;
     hfsb_buf_append(&env, hfsb_buf_str(&box->env));
+    hfsb_buf_append(&name, user.len ? user : hfsb_buf_str(&box->user));
     st = hfsbi_e2b_set_env(&env, hfsbi_e2b_get(message, "envVars", "env_vars"),
                            err);
-    if (st == HFSB_OK && (!hfsbi_e2b_path(box, work, &dir) ||
-                          (token.len && !hfsbi_e2b_set_token(box, token))))
+    if (st == HFSB_OK &&
+        (name.status != HFSB_OK || !hfsbi_e2b_path(box, work, &dir) ||
+         (token.len && !hfsbi_guest_set_token(&box->guest, token))))
         st = hfsbi_fail_status(err, HFSB_NOMEM, "Init");
     if (st == HFSB_OK) {
-        hfsb_buf_free(&box->env);
-        hfsb_buf_free(&box->work_dir);
-        box->env = env;
-        box->work_dir = dir;
-        return HFSB_OK;
+        hfsbi_e2b_init_set(&box->env, &env);
+        hfsbi_e2b_init_set(&box->work_dir, &dir);
+        hfsbi_e2b_init_set(&box->user, &name);
     }
     hfsb_buf_free(&env);
     hfsb_buf_free(&dir);
+    hfsb_buf_free(&name);
     return st;
+}
+
+/* Applies it unless one with a later timestamp, or the same, has come. */
+static hfsb_status hfsbi_e2b_init_once(hfsbi_e2b_box         *box,
+                                       const hfsb_json_value *message,
+                                       hfsb_err              *err) {
+    hfsb_str    text = hfsbi_e2b_init_text(message, "timestamp", "timestamp");
+    double      at = 0;
+    hfsb_status st;
+    if (text.len && !hfsbi_date_parse(text, &at))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "timestamp must be a date such as "
+                          "2026-01-31T23:59:59.123Z.");
+    if (text.len && at <= box->set_at) return HFSB_OK;
+    st = hfsbi_e2b_init_apply(box, message, err);
+    if (st == HFSB_OK && text.len) box->set_at = at;
+    return st;
+}
+
+/* The message of /init, which no web page may send. E2B's own caller declares
+   no type. False when it was refused. */
+static bool hfsbi_e2b_init_read(hfsb_request *request, hfsb_json_doc *doc) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    if (!hfsbi_request_is_direct(request)) return false;
+    if (!hfsb_request_body(request).len) return true;
+    if (!hfsb_http_field_count(head, "Content-Type") ||
+        hfsbi_request_is_json(request))
+        return hfsbi_dialect_parse(request, doc);
+    hfsb_reply_error(request, 415, "Content-Type must be application/json.");
+    return false;
 }
 
 static void hfsbi_e2b_init(void *user, hfsb_request *request) {
@@ -68,110 +116,60 @@ static void hfsbi_e2b_init(void *user, hfsb_request *request) {
     hfsb_json_doc  doc = HFSB_INIT;
     hfsb_err       err = HFSB_INIT;
     hfsb_status    st = HFSB_OK;
-    if (!box) return;
-    if (hfsb_request_body(request).len) {
-        if (!hfsbi_dialect_parse(request, &doc)) return;
-        st = hfsbi_e2b_init_apply(box, doc.root, &err);
+    if (!box || !hfsbi_e2b_init_read(request, &doc)) return;
+    if (!hfsbi_e2b_may_init(
+            box, request,
+            hfsbi_e2b_init_text(doc.root, "accessToken", "access_token")))
+        hfsb_reply_error(request, 401,
+                         "The sandbox has a token already: send it.");
+    else {
+        st = hfsbi_e2b_init_once(box, doc.root, &err);
+        if (st == HFSB_OK) hfsb_reply(request, 204, "", HFSB_LIT(""));
+        else
+            hfsb_reply_error(request, hfsbi_connect_status(hfsbi_e2b_code(st)),
+                             "%s", err.msg);
     }
     hfsb_json_free(&doc);
-    if (st == HFSB_OK) hfsb_reply(request, 204, "", HFSB_LIT(""));
-    else
-        hfsb_reply_error(request, hfsbi_connect_status(hfsbi_e2b_code(st)),
-                         "%s", err.msg);
 }
 
 /* ---- metrics ---- */
 
-/* What /proc tells; in a thread that is not walled. */
 typedef struct hfsbi_e2b_figures {
-    hfsbi_e2b_box     *box;
-    hfsb_buf           dir;
-    unsigned long long cpu_all, cpu_idle;              /* ticks */
-    unsigned long long mem_total, mem_free, mem_cache; /* bytes */
-    unsigned long long disk_total, disk_used;
+    hfsbi_e2b_box *box;
+    hfsb_buf       dir;
+    hfsbi_figures  now;
 } hfsbi_e2b_figures;
-
-/* The number after a key of a text, such as "MemTotal:". */
-static unsigned long long hfsbi_e2b_number(hfsb_str text, const char *key) {
-    size_t             at = hfsb_str_find(text, hfsb_cstr(key));
-    unsigned long long n = 0;
-    if (at == HFSB_NPOS) return 0;
-    text = hfsbi_trim(hfsb_str_slice(text, at + strlen(key), text.len));
-    (void)hfsbi_read_decimal(text, ~0ull >> 12, &n);
-    return n;
-}
-
-static void hfsbi_e2b_read_cpu(hfsbi_e2b_figures *f, hfsb_str text) {
-    unsigned long long n;
-    size_t             digits, i;
-    if (!hfsb_str_starts(text, HFSB_LIT("cpu "))) return;
-    text = hfsb_str_slice(text, 4, text.len);
-    for (i = 0; i < 8; i++) { /* user nice system idle iowait irq ... */
-        while (text.len && text.ptr[0] == ' ')
-            text = hfsb_str_slice(text, 1, text.len);
-        digits = hfsbi_read_decimal(text, ~0ull >> 8, &n);
-        if (!digits) return;
-        f->cpu_all += n;
-        if (i == 3 || i == 4) f->cpu_idle += n;
-        text = hfsb_str_slice(text, digits, text.len);
-    }
-}
 
 static void hfsbi_e2b_figures_run(void *user) {
     hfsbi_e2b_figures *f = (hfsbi_e2b_figures *)user;
-    hfsb_buf           text = HFSB_INIT;
-    hfsb_str           all;
-#ifdef __linux__
-    struct statfs fs;
-    int           dir = -1;
-    if (f->dir.ptr)
-        dir = hfsbi_openat(AT_FDCWD, f->dir.ptr, O_RDONLY | O_DIRECTORY, 0);
-    if (dir >= 0 && fstatfs(dir, &fs) == 0) {
-        unsigned long long block = (unsigned long long)fs.f_bsize;
-        f->disk_total = (unsigned long long)fs.f_blocks * block;
-        f->disk_used = (unsigned long long)(fs.f_blocks - fs.f_bfree) * block;
-    }
-    hfsbi_close(&dir);
-#endif
-    text.alloc = f->dir.alloc;
-    (void)hfsb_file_read(NULL, HFSB_LIT("/proc/meminfo"), 65536, &text, NULL,
-                         NULL);
-    all = hfsb_buf_str(&text);
-    f->mem_total = hfsbi_e2b_number(all, "MemTotal:") * 1024;
-    f->mem_free = hfsbi_e2b_number(all, "MemAvailable:") * 1024;
-    f->mem_cache = hfsbi_e2b_number(all, "\nCached:") * 1024;
-    hfsb_buf_truncate(&text, 0);
-    (void)hfsb_file_read(NULL, HFSB_LIT("/proc/stat"), 1 << 20, &text, NULL,
-                         NULL);
-    hfsbi_e2b_read_cpu(f, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
+    hfsbi_figures_read(&f->now, f->dir.ptr, &f->dir.alloc);
 }
 
 static void hfsbi_e2b_figures_done(void *user, hfsb_request *request) {
     hfsbi_e2b_figures *f = (hfsbi_e2b_figures *)user;
     hfsbi_e2b         *e2b = f->box->e2b;
     hfsb_alloc         alloc = f->dir.alloc;
-    unsigned long long all = f->cpu_all - e2b->cpu_all;
-    unsigned long long idle = f->cpu_idle - e2b->cpu_idle;
-    unsigned long long used = f->mem_total - f->mem_free;
+    unsigned long long all = f->now.cpu_all - e2b->cpu_all;
+    unsigned long long idle = f->now.cpu_idle - e2b->cpu_idle;
+    unsigned long long used = f->now.mem_total - f->now.mem_free;
     char               text[512];
     long               cpus = sysconf(_SC_NPROCESSORS_ONLN);
     double             busy =
         all ? 100.0 * (double)(all - (idle < all ? idle : all)) / (double)all
                         : 0.0;
-    e2b->cpu_all = f->cpu_all; /* the next one is about the time since then */
-    e2b->cpu_idle = f->cpu_idle;
+    e2b->cpu_all = f->now.cpu_all; /* the next one is about the time since then */
+    e2b->cpu_idle = f->now.cpu_idle;
     (void)snprintf(text, sizeof text,
                    "{\"ts\":%lld,\"cpu_count\":%ld,\"cpu_used_pct\":%d.%02d,"
                    "\"mem_total\":%llu,\"mem_used\":%llu,\"mem_cache\":%llu,"
                    "\"mem_total_mib\":%llu,\"mem_used_mib\":%llu,"
                    "\"disk_used\":%llu,\"disk_total\":%llu}",
                    hfsbi_time_ns() / 1000000000, cpus > 0 ? cpus : 1,
-                   (int)busy, (int)((busy - (int)busy) * 100), f->mem_total,
-                   used, f->mem_cache, f->mem_total >> 20, used >> 20,
-                   f->disk_used, f->disk_total);
+                   (int)busy, (int)((busy - (int)busy) * 100), f->now.mem_total,
+                   used, f->now.mem_cache, f->now.mem_total >> 20, used >> 20,
+                   f->now.disk_used, f->now.disk_total);
     hfsb_reply(request, 200, "application/json", hfsb_cstr(text));
-    f->box->users--;
+    hfsbi_guest_release(&f->box->guest);
     hfsb_buf_free(&f->dir);
     hfsbi_array_free(&alloc, f, 1, sizeof *f);
 }
@@ -188,355 +186,10 @@ static void hfsbi_e2b_metrics(void *user, hfsb_request *request) {
     memset(f, 0, sizeof *f);
     f->box = box;
     f->dir.alloc = box->env.alloc;
-    box->users++;
+    hfsbi_guest_hold(&box->guest);
     (void)hfsbi_e2b_path(box, HFSB_LIT(""), &f->dir);
-    hfsbi_request_work(request, false, hfsbi_e2b_figures_run,
+    hfsbi_request_work(request, NULL, hfsbi_e2b_figures_run,
                        hfsbi_e2b_figures_done, f);
-}
-
-/* ---- GET /files ---- */
-
-/* Appends the absolute path of the query; false after an error reply. */
-static bool hfsbi_e2b_query_path(const hfsbi_e2b_box *box,
-                                 hfsb_request *request, bool required,
-                                 hfsb_buf *path) {
-    hfsb_buf    given = HFSB_INIT;
-    hfsb_err    err = HFSB_INIT;
-    hfsb_status st;
-    given.alloc = path->alloc = box->env.alloc;
-    st = hfsb_request_query(request, "path", &given, &err);
-    if (st == HFSB_NOT_FOUND && !required) st = HFSB_OK;
-    else if (st == HFSB_NOT_FOUND || (st == HFSB_OK && !given.len && required))
-        st =
-            hfsbi_fail(&err, HFSB_ARG, 0, "path is required: /files?path=...");
-    if (st == HFSB_OK && given.len &&
-        !hfsbi_e2b_path(box, hfsb_buf_str(&given), path))
-        st = hfsbi_fail_status(&err, HFSB_NOMEM, "Path");
-    hfsb_buf_free(&given);
-    if (st == HFSB_OK) return true;
-    hfsb_reply_error(request, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
-    hfsb_buf_free(path);
-    return false;
-}
-
-static void hfsbi_e2b_box_release(void *user) {
-    ((hfsbi_e2b_box *)user)->users--;
-}
-
-static void hfsbi_e2b_files_get(void *user, hfsb_request *request) {
-    hfsbi_e2b_box   *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
-    hfsbi_fetch_opts opts = HFSB_INIT;
-    hfsb_buf         path = HFSB_INIT;
-    if (!box || !hfsbi_e2b_query_path(box, request, true, &path)) return;
-    opts.tools = box->tools;
-    opts.path = hfsb_buf_str(&path);
-    opts.release = hfsbi_e2b_box_release;
-    opts.user = box;
-    box->users++;
-    hfsbi_fetch_start(request, &opts);
-    hfsb_buf_free(&path);
-}
-
-/* ---- POST /files ---- */
-
-typedef struct hfsbi_e2b_put {
-    hfsbi_e2b_box *box;
-    hfsb_buf       base;     /* where the names of parts begin */
-    hfsb_buf       path;     /* of the query; or empty */
-    hfsb_buf       metadata; /* as of hfsbi_path_marks() */
-    hfsb_buf       written;  /* paths, each ended by NUL */
-    hfsb_status    st;       /* of setting the metadata */
-    hfsb_err       err;
-} hfsbi_e2b_put;
-
-/* A part becomes the file that the query names, or else the part itself. In a
-   thread. */
-static hfsb_status hfsbi_e2b_put_part(void *user, const hfsbi_multipart *part,
-                                      hfsb_buf *path, int *status,
-                                      hfsb_err *err) {
-    const hfsbi_e2b_put *put = (const hfsbi_e2b_put *)user;
-    if (!hfsb_str_equal(part->name, HFSB_LIT("file"))) return HFSB_OK;
-    if (put->path.len) return hfsb_buf_append(path, hfsb_buf_str(&put->path));
-    if (!part->filename.len) {
-        *status = 400;
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A part without a filename needs the path in the "
-                          "query.");
-    }
-    return hfsbi_e2b_join(hfsb_buf_str(&put->base), part->filename, path)
-               ? HFSB_OK
-               : HFSB_NOMEM;
-}
-
-static void hfsbi_e2b_put_reply(const hfsbi_e2b_put *put,
-                                hfsb_request        *request) {
-    hfsb_json_writer w;
-    hfsb_buf         out = HFSB_INIT;
-    hfsb_str         rest = hfsb_buf_str(&put->written), path;
-    out.alloc = put->base.alloc;
-    hfsb_json_writer_init(&w, &out, NULL);
-    hfsb_json_put_array(&w);
-    while (hfsbi_list_next(&rest, '\0', &path) && path.len) {
-        hfsb_json_put_object(&w);
-        hfsbi_put_member_str(&w, "path", path);
-        hfsbi_put_member_str(&w, "name", hfsb_path_base(path));
-        hfsbi_put_member_str(&w, "type", HFSB_LIT("file"));
-        if (put->metadata.len)
-            hfsbi_e2b_put_metadata(&w, hfsb_buf_str(&put->metadata));
-        hfsb_json_put_end(&w);
-    }
-    hfsb_json_put_end(&w);
-    if (put->written.status == HFSB_OK &&
-        hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
-        hfsbi_reply_take(request, 200, "application/json", &out);
-    else
-        hfsb_reply_error(request, 503,
-                         "Out of memory. The files are written.");
-    hfsb_buf_free(&out);
-}
-
-static void hfsbi_e2b_put_free(hfsbi_e2b_put *put) {
-    hfsb_alloc alloc = put->base.alloc;
-    put->box->users--;
-    hfsb_buf_free(&put->base);
-    hfsb_buf_free(&put->path);
-    hfsb_buf_free(&put->metadata);
-    hfsb_buf_free(&put->written);
-    hfsbi_array_free(&alloc, put, 1, sizeof *put);
-}
-
-/* Sets the metadata of all files, in a thread. */
-static void hfsbi_e2b_put_mark(void *user) {
-    hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
-    hfsb_str       rest = hfsb_buf_str(&put->written), path;
-    while (put->st == HFSB_OK && hfsbi_list_next(&rest, '\0', &path) &&
-           path.len)
-        put->st =
-            hfsbi_path_set_marks(put->box->tools->place, path, HFSBI_E2B_MARK,
-                                 hfsb_buf_str(&put->metadata), &put->err);
-}
-
-static void hfsbi_e2b_put_marked(void *user, hfsb_request *request) {
-    hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
-    if (put->st == HFSB_OK) hfsbi_e2b_put_reply(put, request);
-    else
-        hfsb_reply_error(request, hfsbi_file_http_status(put->st),
-                         "The files are written, but not their metadata. %s",
-                         put->err.msg);
-    hfsbi_e2b_put_free(put);
-}
-
-static void hfsbi_e2b_put_done(void *user, hfsb_request *request,
-                               const hfsbi_upload_end *end) {
-    hfsbi_e2b_put *put = (hfsbi_e2b_put *)user;
-    size_t         i;
-    for (i = 0; i < end->file_count; i++) {
-        hfsb_buf_append(&put->written, hfsb_buf_str(&end->files[i].path));
-        hfsb_buf_append_byte(&put->written, '\0');
-    }
-    if (end->status && end->status < 400 && put->metadata.len) {
-        hfsb_request_on_gone(request, NULL, NULL);
-        hfsbi_request_work(request, put->box->tools->walled,
-                           hfsbi_e2b_put_mark, hfsbi_e2b_put_marked, put);
-        return;
-    }
-    if (end->status >= 400)
-        hfsb_reply_error(request, end->status, "%s", end->err->msg);
-    else if (end->status) hfsbi_e2b_put_reply(put, request);
-    hfsbi_e2b_put_free(put);
-}
-
-/* Collects the fields X-Metadata-NAME; false without memory. */
-static bool hfsbi_e2b_put_fields(hfsbi_e2b_put        *put,
-                                 const hfsb_http_head *head) {
-    const hfsb_str prefix = HFSB_LIT("x-metadata-");
-    size_t         i;
-    for (i = 0; i < head->field_count; i++) {
-        hfsb_str name = head->fields[i].name;
-        if (name.len <= prefix.len ||
-            !hfsb_http_same(hfsb_str_slice(name, 0, prefix.len), prefix))
-            continue;
-        for (name = hfsb_str_slice(name, prefix.len, name.len); name.len;
-             name = hfsb_str_slice(name, 1, name.len))
-            hfsb_buf_append_byte(&put->metadata, hfsbi_lower(name.ptr[0]));
-        hfsb_buf_append_byte(&put->metadata, '\0');
-        hfsb_buf_append(&put->metadata, head->fields[i].value);
-        hfsb_buf_append_byte(&put->metadata, '\0');
-    }
-    return put->metadata.status == HFSB_OK;
-}
-
-/* What a request to write has; NULL after an error reply. */
-static hfsbi_e2b_put *hfsbi_e2b_put_new(hfsbi_e2b_box *box,
-                                        hfsb_request *request, bool parts) {
-    hfsbi_e2b_put *put =
-        (hfsbi_e2b_put *)hfsbi_array(&box->env.alloc, 1, sizeof *put);
-    if (!put) {
-        hfsb_reply_error(request, 503, "Out of memory.");
-        return NULL;
-    }
-    memset(put, 0, sizeof *put);
-    put->box = box;
-    put->base.alloc = put->path.alloc = box->env.alloc;
-    put->metadata.alloc = put->written.alloc = box->env.alloc;
-    box->users++;
-    if (!hfsbi_e2b_path(box, HFSB_LIT(""), &put->base) ||
-        !hfsbi_e2b_put_fields(put, hfsb_request_head(request)))
-        hfsb_reply_error(request, 503, "Out of memory.");
-    else if (hfsbi_e2b_query_path(box, request, !parts, &put->path))
-        return put;
-    hfsbi_e2b_put_free(put);
-    return NULL;
-}
-
-static void hfsbi_e2b_files_post(void *user, hfsb_request *request) {
-    const hfsb_http_head *head = hfsb_request_head(request);
-    hfsb_str              type = hfsb_http_field_find(head, "content-type");
-    hfsb_str          coding = hfsb_http_field_find(head, "content-encoding");
-    bool              parts = hfsb_str_starts(type, HFSB_LIT("multipart/"));
-    hfsbi_upload_opts opts = HFSB_INIT;
-    hfsbi_e2b_box    *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
-    hfsbi_e2b_put    *put;
-    if (!box) return;
-    if (coding.len && !hfsb_http_same(coding, HFSB_LIT("identity"))) {
-        hfsb_reply_error(request, 415,
-                         "The body is compressed, which is not supported: "
-                         "send it without Content-Encoding.");
-        return;
-    }
-    put = hfsbi_e2b_put_new(box, request, parts);
-    if (!put) return;
-    opts.tools = box->tools;
-    opts.path = hfsb_buf_str(&put->path);
-    opts.no_sha256 = true;
-    if (parts) opts.part = hfsbi_e2b_put_part;
-    opts.done = hfsbi_e2b_put_done;
-    opts.user = put;
-    hfsbi_upload_start(request, &opts);
-}
-
-/* ---- POST /files/compose ---- */
-
-typedef struct hfsbi_e2b_compose {
-    hfsbi_e2b_box     *box;
-    hfsb_buf           sources; /* each ends in NUL */
-    hfsb_buf           path;
-    unsigned long long bytes;
-    hfsb_status        st;
-    hfsb_err           err;
-    long long          began;
-} hfsbi_e2b_compose;
-
-static hfsb_status hfsbi_e2b_compose_add(hfsbi_e2b_compose *c,
-                                         hfsb_file_writer *to, hfsb_str path) {
-    hfsbi_file_range range = HFSB_INIT;
-    char             block[32768];
-    size_t           got = 0;
-    hfsb_status      st = hfsbi_file_range_open(c->box->tools->place, path, 0,
-                                                ~0ull, &range, &c->err);
-    if (st != HFSB_OK) return st;
-    do {
-        st = hfsbi_file_range_read(&range, block, sizeof block, &got, &c->err);
-        if (st == HFSB_OK && got)
-            st = hfsb_file_writer_append(to, hfsb_str_make(block, got),
-                                         &c->err);
-    } while (st == HFSB_OK && got);
-    hfsbi_file_range_close(&range);
-    return st;
-}
-
-static void hfsbi_e2b_compose_run(void *user) {
-    hfsbi_e2b_compose *c = (hfsbi_e2b_compose *)user;
-    const hfsb_root   *root = c->box->tools->place;
-    hfsb_str           rest = hfsb_buf_str(&c->sources), one;
-    hfsb_file_writer  *to = NULL;
-    hfsb_file_written  written = HFSB_INIT;
-    c->st = hfsb_file_writer_open(root, hfsb_buf_str(&c->path), NULL, &to,
-                                  &c->err);
-    while (c->st == HFSB_OK && hfsbi_list_next(&rest, '\0', &one))
-        if (one.len) c->st = hfsbi_e2b_compose_add(c, to, one);
-    if (c->st == HFSB_OK)
-        c->st = hfsb_file_writer_commit(to, &written, &c->err);
-    if (to) hfsb_file_writer_close(to);
-    c->bytes = written.bytes;
-    rest = hfsb_buf_str(&c->sources);
-    while (c->st == HFSB_OK && hfsbi_list_next(&rest, '\0', &one))
-        if (one.len && !hfsb_str_equal(one, hfsb_buf_str(&c->path)))
-            (void)hfsb_file_remove(root, one, NULL); /* may be named twice */
-}
-
-static void hfsbi_e2b_compose_free(hfsbi_e2b_compose *c) {
-    hfsb_alloc alloc = c->path.alloc;
-    c->box->users--;
-    hfsb_buf_free(&c->sources);
-    hfsb_buf_free(&c->path);
-    hfsbi_array_free(&alloc, c, 1, sizeof *c);
-}
-
-static void hfsbi_e2b_compose_done(void *user, hfsb_request *request) {
-    hfsbi_e2b_compose *c = (hfsbi_e2b_compose *)user;
-    hfsb_str           path = hfsb_buf_str(&c->path);
-    hfsbi_build        b;
-    hfsbi_api_report(c->box->tools, "compose", path, "",
-                     hfsb_cstr(c->st == HFSB_OK ? "" : c->err.msg), c->began,
-                     c->bytes);
-    if (c->st == HFSB_OK) {
-        hfsbi_build_init(&b, &c->path.alloc);
-        hfsbi_build_object(&b, NULL);
-        hfsbi_build_str(&b, "path", path);
-        hfsbi_build_str(&b, "name", hfsb_path_base(path));
-        hfsbi_build_str(&b, "type", HFSB_LIT("file"));
-        hfsbi_build_end(&b);
-        hfsbi_dialect_reply(request, 200, &b);
-    } else
-        hfsb_reply_error(request, hfsbi_file_http_status(c->st), "%s",
-                         c->err.msg);
-    hfsbi_e2b_compose_free(c);
-}
-
-/* Reads the paths; false if one is missing or there is no memory. */
-static bool hfsbi_e2b_compose_read(hfsbi_e2b_compose     *c,
-                                   const hfsb_json_value *message) {
-    hfsb_str       to = hfsbi_json_get_str(message, "destination");
-    hfsb_json_iter it =
-        hfsb_json_begin(hfsbi_e2b_get(message, "source_paths", "sourcePaths"));
-    bool ok = to.len && hfsbi_e2b_path(c->box, to, &c->path);
-    while (ok && hfsb_json_next(&it)) {
-        hfsb_str path = hfsb_json_str(it.value, HFSB_LIT(""));
-        ok = path.len && hfsb_str_find_byte(path, '\0') == HFSB_NPOS &&
-             hfsbi_e2b_path(c->box, path, &c->sources) &&
-             hfsb_buf_append_byte(&c->sources, '\0') == HFSB_OK;
-    }
-    return ok && c->sources.len;
-}
-
-static void hfsbi_e2b_files_compose(void *user, hfsb_request *request) {
-    hfsbi_e2b_box     *box = hfsbi_e2b_box_open((hfsbi_e2b *)user, request);
-    hfsb_json_doc      doc;
-    hfsbi_e2b_compose *c;
-    bool               ok;
-    if (!box || !hfsbi_dialect_parse(request, &doc)) return;
-    c = (hfsbi_e2b_compose *)hfsbi_array(&box->env.alloc, 1, sizeof *c);
-    if (!c) {
-        hfsb_json_free(&doc);
-        hfsb_reply_error(request, 503, "Out of memory.");
-        return;
-    }
-    memset(c, 0, sizeof *c);
-    c->box = box;
-    c->sources.alloc = c->path.alloc = box->env.alloc;
-    c->began = hfsb_clock_ms();
-    box->users++;
-    ok = hfsbi_e2b_compose_read(c, doc.root);
-    hfsb_json_free(&doc);
-    if (ok) {
-        hfsbi_request_work(request, box->tools->walled, hfsbi_e2b_compose_run,
-                           hfsbi_e2b_compose_done, c);
-        return;
-    }
-    hfsbi_e2b_compose_free(c);
-    hfsb_reply_error(request, 400,
-                     "source_paths and destination must be paths.");
 }
 
 HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err) {
@@ -544,11 +197,13 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err) {
         {"GET", "/health", hfsbi_e2b_health, true, NULL, NULL},
         {"GET", "/metrics", hfsbi_e2b_metrics, false, NULL, NULL},
         {"GET", "/envs", hfsbi_e2b_envs, false, NULL, NULL},
-        {"POST", "/init", hfsbi_e2b_init, false, NULL, NULL},
-        {"GET", "/files", hfsbi_e2b_files_get, false, NULL, NULL},
-        {"POST", "/files", hfsbi_upload_finish, false, hfsbi_e2b_files_post,
-         hfsbi_upload_body},
-        {"POST", "/files/compose", hfsbi_e2b_files_compose, false, NULL, NULL},
         {NULL, NULL, NULL, false, NULL, NULL}};
-    return hfsbi_dialect_add(&e2b->dialect, routes, err);
+    static const hfsbi_dialect_route init[] = {
+        {"POST", "/init", hfsbi_e2b_init, true, NULL, NULL}, /* it checks */
+        {NULL, NULL, NULL, false, NULL, NULL}};
+    hfsb_status st = hfsbi_dialect_add(&e2b->dialect, routes, err);
+    /* a server that waits for its own /init has one first caller */
+    if (st == HFSB_OK && !hfsbi_server_takes_token(e2b->dialect.server))
+        st = hfsbi_dialect_add(&e2b->dialect, init, err);
+    return st;
 }

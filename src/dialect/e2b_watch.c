@@ -13,7 +13,10 @@
 #include "dialect_private.h"
 
 enum {
-    HFSBI_E2B_WATCHERS = 64,      /* of a sandbox, asked by id */
+    HFSBI_E2B_WATCHERS = 64,   /* of a sandbox that streams have, and as many
+                                that are asked by id */
+    HFSBI_E2B_PROBE_MS = 1000, /* between keepalives to a client that may
+                                     be gone */
     HFSBI_E2B_EVENTS = 128 << 10, /* bytes of messages made at once */
     HFSBI_E2B_POLLED = 1 << 20    /* bytes of one reply */
 };
@@ -50,7 +53,7 @@ struct hfsbi_e2b_watcher {
 static void hfsbi_e2b_watcher_drop(void *user) {
     hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
     hfsb_alloc         alloc = w->path.alloc;
-    w->box->users--;
+    hfsbi_guest_release(&w->box->guest);
     hfsb_buf_free(&w->path);
     hfsb_buf_free(&w->out);
     hfsbi_array_free(&alloc, w, 1, sizeof *w);
@@ -58,7 +61,7 @@ static void hfsbi_e2b_watcher_drop(void *user) {
 
 static void hfsbi_e2b_watcher_free(hfsbi_e2b_watcher *w) {
     hfsbi_e2b_watcher **link = &w->box->watchers;
-    hfsbi_loop         *loop = w->box->tools->loop;
+    hfsbi_loop         *loop = w->box->guest.tools->loop;
     while (*link != w) link = &(*link)->next;
     *link = w->next;
     hfsbi_loop_timer_clear(loop, &w->beat);
@@ -76,23 +79,24 @@ static void hfsbi_e2b_watcher_end(hfsbi_e2b_watcher *w,
         w->request = NULL;
         hfsb_request_on_gone(request, NULL, NULL);
         hfsb_reply_on_drained(request, NULL, NULL);
+        hfsbi_request_on_eof(request, NULL, NULL);
         hfsbi_e2b_end(request, code, message);
     }
-    hfsbi_loop_timer_clear(w->box->tools->loop, &w->beat);
-    hfsbi_loop_timer_clear(w->box->tools->loop, &w->deadline);
+    hfsbi_loop_timer_clear(w->box->guest.tools->loop, &w->beat);
+    hfsbi_loop_timer_clear(w->box->guest.tools->loop, &w->deadline);
     w->ended = true;
     if (w->state == HFSBI_E2B_READY) hfsbi_e2b_watcher_free(w);
 }
 
 HFSBI_FN void hfsbi_e2b_end_watchers(hfsbi_e2b_box *box) {
     hfsbi_e2b_watcher *w, *next;
-    hfsbi_loop_lock(box->tools->loop);
+    hfsbi_loop_lock(box->guest.tools->loop);
     for (w = box->watchers; w; w = next) {
         next = w->next;
         hfsbi_e2b_watcher_end(w, HFSBI_CONNECT_UNAVAILABLE,
                               "The sandbox has ended.");
     }
-    hfsbi_loop_unlock(box->tools->loop);
+    hfsbi_loop_unlock(box->guest.tools->loop);
 }
 
 static void hfsbi_e2b_watcher_gone(void *user, hfsb_request *request) {
@@ -119,7 +123,17 @@ static void hfsbi_e2b_watcher_beat(hfsbi_timer *timer) {
         w->sent = now;
         (void)hfsbi_e2b_send(w->request, HFSB_LIT("{\"keepalive\":{}}"));
     }
-    hfsbi_loop_timer(w->box->tools->loop, timer, w->sent + w->every);
+    hfsbi_loop_timer(w->box->guest.tools->loop, timer, w->sent + w->every);
+}
+
+/* The client of a stream sends no more: bytes find out whether it still reads,
+   so that its stream does not count for long. */
+static void hfsbi_e2b_watcher_eof(void *user, hfsb_request *request) {
+    hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
+    (void)request;
+    if (w->every > HFSBI_E2B_PROBE_MS) w->every = HFSBI_E2B_PROBE_MS;
+    w->sent = hfsb_clock_ms() - w->every;
+    hfsbi_loop_timer(w->box->guest.tools->loop, &w->beat, w->sent);
 }
 
 /* ---- events, in a thread ---- */
@@ -132,15 +146,14 @@ static void hfsbi_e2b_put_event(hfsbi_e2b_watcher *w, hfsb_json_writer *j,
     hfsb_json_doc    doc = HFSB_INIT;
     path.alloc = entry.alloc = doc.alloc = w->path.alloc;
     hfsb_json_put_object(j);
-    hfsbi_put_member_str(j, "name", name);
-    hfsbi_put_member_str(j, "type", hfsb_cstr(type));
+    hfsb_json_put_member_str(j, "name", name);
+    hfsb_json_put_member_str(j, "type", hfsb_cstr(type));
     if (w->entries && there &&
         hfsb_path_join(hfsb_buf_str(&w->path), name, &path) == HFSB_OK) {
         /* what has changed may be gone: then there is no entry */
         hfsb_json_writer_init_doc(&test, &doc);
-        if (hfsbi_e2b_put_entry(&test, w->box->tools->place,
-                                hfsb_buf_str(&path), w->box->e2b->user,
-                                NULL) == HFSB_OK &&
+        if (hfsbi_e2b_put_entry(&test, w->box, hfsb_buf_str(&path), NULL) ==
+                HFSB_OK &&
             hfsb_json_writer_finish(&test, NULL) == HFSB_OK) {
             hfsb_json_put_key(j, HFSB_LIT("entry"));
             hfsb_json_put_value(j, doc.root);
@@ -246,7 +259,7 @@ static void hfsbi_e2b_watcher_pump(hfsbi_e2b_watcher *w) {
         return;
     w->more = false;
     w->state = HFSBI_E2B_READING;
-    hfsbi_request_work(w->request, w->box->tools->walled,
+    hfsbi_request_work(w->request, &w->box->guest.tools->rights,
                        hfsbi_e2b_watcher_read, hfsbi_e2b_watcher_sent, w);
 }
 
@@ -266,10 +279,11 @@ static void hfsbi_e2b_watcher_news(void *user) {
 }
 
 static void hfsbi_e2b_watcher_begin(hfsbi_e2b_watcher *w) {
-    hfsbi_loop *loop = w->box->tools->loop;
+    hfsbi_loop *loop = w->box->guest.tools->loop;
     hfsb_request_on_gone(w->request, hfsbi_e2b_watcher_gone, w);
     hfsb_reply_begin(w->request, 200, "application/connect+json");
     hfsb_reply_on_drained(w->request, hfsbi_e2b_watcher_drained, w);
+    hfsbi_request_on_eof(w->request, hfsbi_e2b_watcher_eof, w);
     (void)hfsbi_e2b_send(w->request, HFSB_LIT("{\"start\":{}}"));
     w->sent = hfsb_clock_ms();
     hfsbi_loop_timer(loop, &w->beat, w->sent + w->every);
@@ -284,24 +298,24 @@ static void hfsbi_e2b_watcher_open(void *user) {
     hfsbi_e2b_watcher      *w = (hfsbi_e2b_watcher *)user;
     hfsbi_folder_watch_opts opts = HFSB_INIT;
     opts.recursive = w->recursive;
-    opts.walled = w->box->tools->walled;
+    opts.rights = w->box->guest.tools->rights;
     opts.fn = hfsbi_e2b_watcher_news;
     opts.gone = hfsbi_e2b_watcher_drop;
     opts.user = w;
-    w->st =
-        hfsbi_folder_watch_open(w->box->tools->place, hfsb_buf_str(&w->path),
-                                &opts, &w->watch, &w->err);
+    w->st = hfsbi_folder_watch_open(w->box->guest.tools->place,
+                                    hfsb_buf_str(&w->path), &opts, &w->watch,
+                                    &w->err);
 }
 
 static void hfsbi_e2b_watcher_opened(void *user, hfsb_request *request) {
     hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
     char               text[64];
     if (w->st == HFSB_OK &&
-        !hfsbi_folder_watch_start(w->watch, w->box->tools->loop))
+        !hfsbi_folder_watch_start(w->watch, w->box->guest.tools->loop))
         w->st = hfsbi_fail_status(&w->err, HFSB_NOMEM, "Watching");
     if (w->st == HFSB_OK && w->ended)
         w->st = hfsbi_fail(&w->err, HFSB_BUSY, 0, "The sandbox has ended.");
-    hfsbi_api_report(w->box->tools, "watch", hfsb_buf_str(&w->path), "",
+    hfsbi_api_report(w->box->guest.tools, "watch", hfsb_buf_str(&w->path), "",
                      hfsb_cstr(w->st == HFSB_OK ? "" : w->err.msg), w->began,
                      0);
     w->state = HFSBI_E2B_READY;
@@ -320,8 +334,8 @@ static void hfsbi_e2b_watcher_opened(void *user, hfsb_request *request) {
 static bool hfsbi_e2b_may_watch(const hfsbi_e2b_box *box, bool stream) {
     const hfsbi_e2b_watcher *w = box->watchers;
     size_t                   n = 0;
-    for (; w; w = w->next) n += !w->stream;
-    return stream || n < HFSBI_E2B_WATCHERS;
+    for (; w; w = w->next) n += w->stream == stream;
+    return n < HFSBI_E2B_WATCHERS;
 }
 
 /* Makes a watcher from a message; NULL without memory. */
@@ -349,7 +363,7 @@ static hfsbi_e2b_watcher *hfsbi_e2b_watcher_new(const hfsbi_e2b_ask *ask,
     (void)hfsbi_random_hex(w->id, 16);
     w->next = w->box->watchers;
     w->box->watchers = w;
-    w->box->users++;
+    hfsbi_guest_hold(&w->box->guest);
     if (hfsbi_e2b_path(w->box, hfsbi_json_get_str(ask->doc.root, "path"),
                        &w->path))
         return w;
@@ -364,8 +378,10 @@ static void hfsbi_e2b_watcher_start(void *user, hfsb_request *request,
     hfsbi_e2b_watcher *w = NULL;
     if (!hfsbi_e2b_ask_open((hfsbi_e2b *)user, request, stream, &ask)) return;
     if (!hfsbi_e2b_may_watch(ask.box, stream))
-        hfsbi_e2b_fail(request, HFSBI_CONNECT_RESOURCE_EXHAUSTED,
-                       "There are too many watchers: remove some.");
+        hfsbi_e2b_fail(request, HFSBI_CONNECT_RESOURCE_EXHAUSTED, "%s",
+                       stream
+                           ? "There are too many streams of changes: end some."
+                           : "There are too many watchers: remove some.");
     else {
         w = hfsbi_e2b_watcher_new(&ask, request, stream);
         if (!w)
@@ -374,7 +390,7 @@ static void hfsbi_e2b_watcher_start(void *user, hfsb_request *request,
     }
     hfsb_json_free(&ask.doc);
     if (w)
-        hfsbi_request_work(request, w->box->tools->walled,
+        hfsbi_request_work(request, &w->box->guest.tools->rights,
                            hfsbi_e2b_watcher_open, hfsbi_e2b_watcher_opened,
                            w);
 }
@@ -425,7 +441,7 @@ static void hfsbi_e2b_watcher_told(void *user, hfsb_request *request) {
                        "There were too many changes, and some were lost: list "
                        "the directory.");
     else hfsbi_reply_take(request, 200, "application/json", &out);
-    if (lost && !w->out.len) w->lost = false; /* it was told */
+    if (lost && !w->out.len) w->lost = false; /* it was reported */
     hfsb_buf_free(&out);
     hfsb_buf_free(&w->out);
     w->state = HFSBI_E2B_READY;
@@ -441,8 +457,8 @@ static void hfsbi_e2b_get_events(void *user, hfsb_request *request) {
         return;
     }
     w->state = HFSBI_E2B_READING;
-    hfsbi_request_work(request, w->box->tools->walled, hfsbi_e2b_watcher_read,
-                       hfsbi_e2b_watcher_told, w);
+    hfsbi_request_work(request, &w->box->guest.tools->rights,
+                       hfsbi_e2b_watcher_read, hfsbi_e2b_watcher_told, w);
 }
 
 static void hfsbi_e2b_remove_watcher(void *user, hfsb_request *request) {

@@ -2,15 +2,12 @@
 
    What huggingface_hub.Sandbox and its kin call. The routes of commands are in
    hf_exec.c, those of files in hf_files.c; here are the tokens, the errors,
-   the arguments of commands, the proxy to a port, and the clock of a server
-   that nobody uses.
+   the arguments of commands, and the proxy to a port.
 
    A request works in a place: the tools of the dialect, or in host mode those
    of one sandbox (hf_host.c), for which the same routes exist beneath its id.
-   Whoever answers later, or works in a thread, is a user of the place. */
+   A request that is answered later, or works in a thread, holds the place. */
 #include "dialect_private.h"
-
-enum { HFSBI_HF_LOOK_MS = 5000 }; /* between looks for an idle server */
 
 HFSBI_FN bool hfsbi_hf_number(hfsb_str s, unsigned long long max,
                               long long *out) {
@@ -22,26 +19,15 @@ HFSBI_FN bool hfsbi_hf_number(hfsb_str s, unsigned long long max,
 
 /* ---- places ---- */
 
-HFSBI_FN void hfsbi_hf_place_hold(hfsbi_hf_place *place) {
-    place->users++;
-    place->used = hfsb_clock_ms();
-}
-
-HFSBI_FN void hfsbi_hf_place_release(hfsbi_hf_place *place) {
-    HFSB_ASSERT(place->users > 0);
-    place->users--;
-    place->used = hfsb_clock_ms();
-    if (place->users == 0 && place->unused) place->unused(place);
-}
-
 HFSBI_FN hfsbi_hf_place *hfsbi_hf_place_of(hfsbi_hf     *hf,
                                            hfsb_request *request) {
-    hfsbi_hf_place *place = &hf->own;
+    hfsbi_guest *guest = &hf->own.guest;
     if (hf->host)
-        place = hfsbi_hf_host_find(hf->host, hfsb_request_part(request, 0));
-    if (place) hfsbi_hf_place_hold(place);
+        guest =
+            hfsbi_host_find(&hf->host->host, hfsb_request_part(request, 0));
+    if (guest) hfsbi_guest_hold(guest);
     else hfsb_reply_error(request, 404, "no such sandbox");
-    return place;
+    return (hfsbi_hf_place *)(void *)guest;
 }
 
 HFSBI_FN hfsb_str hfsbi_hf_part(const hfsbi_hf *hf, hfsb_request *request) {
@@ -115,6 +101,10 @@ static bool hfsbi_hf_read_cmd(hfsb_request *request, const hfsb_json_value *o,
         hfsb_buf_append(&spec->raw.argv, arg);
         hfsb_buf_append_byte(&spec->raw.argv, '\0');
     }
+    if (spec->raw.argv.status != HFSB_OK) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return false;
+    }
     return spec->raw.argv.ptr[0] ||
            hfsbi_hf_refuse(request, "failed to spawn '': no such program");
 }
@@ -147,15 +137,13 @@ HFSBI_FN bool hfsbi_hf_read_spec(hfsb_request          *request,
 
 /* ---- the proxy ---- */
 
-/* Bytes of the path up to the end of the port. */
-static size_t hfsbi_hf_proxy_prefix(const hfsbi_hf *hf, hfsb_str path) {
-    size_t at = 0, slashes = hf->host ? 6 : 4;
-    while (at < path.len && (path.ptr[at] != '/' || --slashes)) at++;
-    return at;
+static void hfsbi_hf_proxy_done(void *user) {
+    hfsbi_guest_release(&((hfsbi_hf_place *)user)->guest);
 }
 
-static void hfsbi_hf_proxy_done(void *user) {
-    hfsbi_hf_place_release((hfsbi_hf_place *)user);
+/* A sandbox of a host has no ports but sockets in its home. */
+static int hfsbi_hf_proxy_dial(void *user, unsigned port) {
+    return hfsbi_hf_host_connect((hfsbi_hf_place *)user, port);
 }
 
 static void hfsbi_hf_proxy(void *user, hfsb_request *request) {
@@ -167,21 +155,13 @@ static void hfsbi_hf_proxy(void *user, hfsb_request *request) {
     if (!place) return;
     if (!hfsbi_hf_number(hfsbi_hf_part(hf, request), 65535, &port) || !port) {
         hfsb_reply_error(request, 404, "invalid port");
-        hfsbi_hf_place_release(place);
+        hfsbi_guest_release(&place->guest);
         return;
     }
     opts.port = (unsigned)port;
-    if (hf->host) {
-        opts.fd = hfsbi_hf_host_connect(place, opts.port);
-        if (opts.fd < 0) {
-            hfsb_reply_error(request, 502, "nothing listens on port %u: %s",
-                             opts.port, hfsbi_os_text(errno));
-            hfsbi_hf_place_release(place);
-            return;
-        }
-        opts.port = 0;
-    }
-    opts.prefix = hfsbi_hf_proxy_prefix(hf, hfsb_request_head(request)->path);
+    opts.dial = hf->host ? hfsbi_hf_proxy_dial : NULL;
+    opts.prefix =
+        hfsbi_relay_prefix(hfsb_request_head(request)->path, hf->host ? 5 : 3);
     opts.hide = hide;
     opts.done = hfsbi_hf_proxy_done;
     opts.user = place;
@@ -194,6 +174,10 @@ static void hfsbi_hf_proxy(void *user, hfsb_request *request) {
 static void hfsbi_hf_health(void *user, hfsb_request *request) {
     hfsbi_hf   *hf = (hfsbi_hf *)user;
     hfsbi_build b;
+    if (hfsbi_server_is_stopping(hf->base.server)) {
+        hfsb_reply_error(request, 503, "The server is stopping.");
+        return;
+    }
     hfsbi_build_init(&b, &hf->base.alloc);
     hfsbi_build_object(&b, NULL);
     hfsbi_build_str(&b, "status", HFSB_LIT("ok"));
@@ -202,10 +186,11 @@ static void hfsbi_hf_health(void *user, hfsb_request *request) {
         hfsbi_build_str(&b, "version", HFSB_LIT("hfsb " HFSB_VERSION));
         hfsbi_build_int(&b, "uptime_ms", hfsb_clock_ms() - hf->began);
         hfsbi_build_int(&b, "sandboxes",
-                        hf->host ? (long long)hfsbi_hf_host_count(hf->host)
+                        hf->host ? (long long)hfsbi_host_live(&hf->host->host)
                                  : 0);
         hfsbi_build_str(&b, "mode",
                         hf->host ? HFSB_LIT("host") : HFSB_LIT("dedicated"));
+        if (hf->host) hfsbi_build_bool(&b, "uids", hf->host->host.uids.on);
         hfsbi_build_bool(&b, "auth", !hfsbi_server_is_open(hf->base.server));
         hfsbi_build_object(&b, "landlock");
         hfsbi_build_int(&b, "abi", hfsbi_landlock_abi());
@@ -221,18 +206,22 @@ static void hfsbi_hf_health(void *user, hfsb_request *request) {
 
 static bool hfsbi_hf_trusts(hfsbi_face *face, hfsb_request *request) {
     hfsbi_hf *hf = (hfsbi_hf *)(void *)hfsbi_dialect_of(face);
-    bool      ok = hf->host ? hfsbi_hf_host_trusts(hf, request)
-                            : hfsbi_dialect_trusts(&hf->base, request,
-                                                   "X-Sandbox-Token", NULL);
-    if (ok) hf->own.used = hfsb_clock_ms();
-    return ok;
+    if (hf->host) return hfsbi_hf_host_trusts(hf, request);
+    return hfsbi_dialect_trusts(&hf->base, request, "X-Sandbox-Token", NULL);
 }
 
-/* {"error":...}. A path with another method is no route. */
+/* {"error":...}. A path with another method is no route. Whoever sends a token
+   for a sandbox that does not exist, or no longer, hears that: 404. */
 static void hfsbi_hf_refuse_as(hfsbi_face *face, hfsb_request *request,
                                int status, hfsb_str message) {
+    const hfsbi_hf *hf =
+        (const hfsbi_hf *)(const void *)hfsbi_dialect_of(face);
     hfsb_buf body = HFSB_INIT;
-    body.alloc = hfsbi_dialect_of(face)->alloc;
+    body.alloc = hf->base.alloc;
+    if (status == face->denied && hf->host && hfsbi_hf_host_lacks(hf->host)) {
+        status = 404;
+        message = HFSB_LIT("no such sandbox");
+    }
     if (status == 405) {
         status = 404;
         message = HFSB_LIT("no such route");
@@ -247,22 +236,6 @@ static void hfsbi_hf_refuse_as(hfsbi_face *face, hfsb_request *request,
 }
 
 /* ---- the dialect ---- */
-
-/* Stops a server that nobody uses. In host mode only requests for sandboxes
-   and the sandboxes themselves count. */
-static void hfsbi_hf_look(hfsbi_timer *timer) {
-    hfsbi_hf *hf =
-        (hfsbi_hf *)(void *)((char *)timer - offsetof(hfsbi_hf, idle));
-    long long now = hfsb_clock_ms(), wait = HFSBI_HF_LOOK_MS;
-    bool      busy = hf->own.users > 0;
-    if (hf->host) hfsbi_hf_host_look(hf->host, now);
-    if (hf->host && hfsbi_hf_host_count(hf->host)) busy = true;
-    if (busy) hf->own.used = now;
-    if (hf->idle_ms && hf->idle_ms < wait) wait = hf->idle_ms;
-    if (hf->idle_ms && now - hf->own.used >= hf->idle_ms)
-        hfsb_server_stop(hf->base.server);
-    else hfsbi_loop_timer(hf->base.loop, timer, now + wait);
-}
 
 HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
                                   const hfsbi_dialect_route *routes,
@@ -281,23 +254,14 @@ HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
     return st;
 }
 
-/* The same proxy for every method. */
 static hfsb_status hfsbi_hf_add_proxy(hfsbi_hf *hf, hfsb_err *err) {
-    static const char *const methods[] = {"GET",     "POST",  "PUT", "DELETE",
-                                          "OPTIONS", "PATCH", NULL};
-    hfsb_status              st = HFSB_OK;
-    size_t                   i;
-    for (i = 0; st == HFSB_OK && methods[i]; i++) {
-        hfsbi_dialect_route list[2];
-        memset(list, 0, sizeof list);
-        list[0].method = methods[i];
-        list[0].path = "/proxy/*/**";
-        list[0].begin = hfsbi_hf_proxy;
-        list[0].body = hfsbi_relay_body;
-        list[0].fn = hfsbi_relay_finish;
-        st = hfsbi_hf_add(hf, list, err);
-    }
-    return st;
+    return hfsbi_relay_add(hf->base.server, &hf->base.face,
+                           hf->host ? "/v1/sandboxes/*"
+                                      "/proxy/*"
+                                      "/**"
+                                    : "/v1/proxy/*"
+                                      "/**",
+                           hfsbi_hf_proxy, hf, err);
 }
 
 static const hfsbi_dialect_route hfsbi_hf_open_routes[] = {
@@ -307,34 +271,69 @@ static const hfsbi_dialect_route hfsbi_hf_open_routes[] = {
 static void hfsbi_hf_end(hfsbi_server_part *part) {
     hfsbi_hf *hf = (hfsbi_hf *)(void *)part;
     hfsbi_jobs_end(hf->base.tools, HFSB_LIT(""));
-    if (hf->host) hfsbi_hf_host_end(hf->host);
+    if (hf->host) hfsbi_host_end(&hf->host->host);
 }
 
 static bool hfsbi_hf_busy(hfsbi_server_part *part) {
     hfsbi_hf *hf = (hfsbi_hf *)(void *)part;
     return hfsbi_tools_in_use(hf->base.tools) ||
-           (hf->host && hfsbi_hf_host_busy(hf->host));
+           (hf->host && hfsbi_host_busy(&hf->host->host));
+}
+
+/* A host stops only when it is empty. */
+static bool hfsbi_hf_needs(hfsbi_server_part *part) {
+    hfsbi_hf *hf = (hfsbi_hf *)(void *)part;
+    return hf->host && hf->host->host.count > 0;
+}
+
+/* Checks all settings, also those that do not matter without host mode: a
+   value that is ignored would be believed to be in force. */
+static hfsb_status hfsbi_hf_check_settings(const hfsb_dialect_opts *opts,
+                                           hfsb_err                *err) {
+    static const struct {
+        const char *name, *is;
+        long long   least, most;
+    } list[] = {
+        {"SBX_PORT", "a port from 0 to 65535", 0, 65535},
+        {"SBX_IDLE_TIMEOUT", "a number of seconds", 0, 100000000},
+        {"SBX_CAPACITY", "a number of sandboxes from 1 to 100000", 1, 100000},
+        {"SBX_HOST_MODE", "0 or 1", 0, 1},
+        {"SBX_COMPAT_HOST_TOKEN", "0 or 1", 0, 1},
+        {"SBX_ALLOW_UNCONFINED", "0 or 1", 0, 1},
+        {"HFSB_SANDBOX_UIDS", "0 or 1", 0, 1}};
+    size_t i;
+    for (i = 0; i < sizeof list / sizeof *list; i++) {
+        hfsb_str  value = hfsbi_dialect_setting(opts, list[i].name);
+        long long n;
+        if (value.len &&
+            (!hfsbi_hf_number(value, (unsigned long long)list[i].most, &n) ||
+             n < list[i].least))
+            return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s.", list[i].name,
+                              list[i].is);
+    }
+    return HFSB_OK;
 }
 
 static hfsb_status
 hfsbi_hf_open(hfsbi_dialect *d, const hfsb_dialect_opts *opts, hfsb_err *err) {
     hfsbi_hf   *hf = (hfsbi_hf *)(void *)d;
     hfsb_str    idle = hfsbi_dialect_setting(opts, "SBX_IDLE_TIMEOUT");
-    hfsb_status st = HFSB_OK;
+    hfsb_status st = hfsbi_hf_check_settings(opts, err);
     long long   seconds = 0;
-    d->face.any_host = true;
+    d->face.guard = hfsbi_dialect_guard(d);
+    d->face.trims = true;
     d->face.denied = 403;
     d->face.trusts = hfsbi_hf_trusts;
     d->face.refuse = hfsbi_hf_refuse_as;
     d->part.end = hfsbi_hf_end;
     d->part.busy = hfsbi_hf_busy;
-    hf->own.tools = d->tools;
-    hf->began = hf->own.used = hfsb_clock_ms();
-    hf->idle.fn = hfsbi_hf_look;
-    if (idle.len && (!hfsbi_hf_number(idle, 100000000, &seconds)))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "SBX_IDLE_TIMEOUT must be a number of seconds.");
-    hf->idle_ms = seconds * 1000;
+    d->part.needs = hfsbi_hf_needs;
+    hf->own.guest.state = HFSBI_GUEST_LIVE;
+    hf->own.guest.tools = d->tools;
+    hf->began = hfsb_clock_ms();
+    if (st != HFSB_OK) return st;
+    if (idle.len) (void)hfsbi_hf_number(idle, 100000000, &seconds);
+    hfsbi_server_set_idle(d->server, seconds * 1000);
     if (hfsb_str_equal(hfsbi_dialect_setting(opts, "SBX_HOST_MODE"),
                        HFSB_LIT("1")))
         st = hfsbi_hf_host_open(hf, opts, err);
@@ -342,16 +341,13 @@ hfsbi_hf_open(hfsbi_dialect *d, const hfsb_dialect_opts *opts, hfsb_err *err) {
     if (st == HFSB_OK) st = hfsbi_hf_add(hf, hfsbi_hf_commands(), err);
     if (st == HFSB_OK) st = hfsbi_hf_add(hf, hfsbi_hf_files(), err);
     if (st == HFSB_OK) st = hfsbi_hf_add_proxy(hf, err);
-    if (st == HFSB_OK && (hf->idle_ms || hf->host))
-        hfsbi_loop_timer(d->loop, &hf->idle, hf->began + 1);
     return st;
 }
 
 static void hfsbi_hf_close(hfsbi_dialect *d) {
     hfsbi_hf *hf = (hfsbi_hf *)(void *)d;
-    hfsbi_loop_timer_clear(d->loop, &hf->idle);
     hfsbi_hf_place_clear(&hf->own);
-    if (hf->host) hfsbi_hf_host_close(hf->host);
+    if (hf->host) hfsbi_hf_host_close(hf);
 }
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void) {

@@ -72,7 +72,7 @@ static void hfsbi_hf_process_free(hfsbi_hf_process *p) {
     hfsb_buf_free(&p->cmd);
     hfsb_buf_free(&p->tag);
     hfsbi_array_free(&alloc, p, 1, sizeof *p);
-    if (held) hfsbi_hf_place_release(place);
+    if (held) hfsbi_guest_release(&place->guest);
 }
 
 HFSBI_FN void hfsbi_hf_place_clear(hfsbi_hf_place *place) {
@@ -239,7 +239,7 @@ static void hfsbi_hf_process_end(hfsbi_hf_process *p) {
         hfsbi_feed_detach(&p->reader);
         p->job = NULL;
         hfsbi_program_release(job);
-        hfsbi_hf_place_release(p->place);
+        hfsbi_guest_release(&p->place->guest);
         hfsbi_hf_trim(p->place);
         return;
     }
@@ -307,7 +307,8 @@ static void hfsbi_hf_put_process(hfsbi_build *b, const hfsbi_hf_process *p) {
 static void hfsbi_hf_put_cmd(hfsbi_build *b, const hfsbi_hf_process *p) {
     hfsb_json_doc doc = HFSB_INIT;
     doc.alloc = p->hf->base.alloc;
-    (void)hfsb_json_parse(hfsb_buf_str(&p->cmd), NULL, &doc, NULL);
+    if (hfsb_json_parse(hfsb_buf_str(&p->cmd), NULL, &doc, NULL) == HFSB_NOMEM)
+        hfsbi_build_fail(b, HFSB_NOMEM);
     hfsbi_build_value(b, "cmd", doc.root);
     hfsb_json_free(&doc);
 }
@@ -390,7 +391,7 @@ static void hfsbi_hf_gone(void *user, hfsb_request *request) {
     (void)request;
     p->request = NULL;
     hfsbi_loop_timer_clear(p->hf->base.loop, &p->timer);
-    if (!hfsbi_job_kill(p->place->tools, job)) hfsbi_hf_pump(p);
+    if (!hfsbi_job_kill(p->place->guest.tools, job)) hfsbi_hf_pump(p);
     else if (job->state == HFSBI_JOB_RUNNING) hfsbi_hf_pump(p);
 }
 
@@ -430,13 +431,13 @@ static void hfsbi_hf_launch(hfsbi_hf_process *p, hfsbi_job_spec *spec) {
     hfsbi_hf_process **link = &p->place->processes;
     hfsb_err           err = HFSB_INIT;
     unsigned long long owner = hfsbi_request_serial(request);
-    if (hfsbi_program_start(p->place->tools, spec, owner, &p->job, &err) !=
-        HFSB_OK) {
+    if (hfsbi_program_start(p->place->guest.tools, spec, owner, &p->job,
+                            &err) != HFSB_OK) {
         hfsb_reply_error(request, 503, "%s", err.msg);
         hfsbi_hf_process_free(p);
         return;
     }
-    hfsbi_hf_place_hold(p->place);
+    hfsbi_guest_hold(&p->place->guest);
     while (*link) link = &(*link)->next;
     *link = p;
     hfsbi_feed_attach(p->job->feed, &p->reader, 0);
@@ -461,7 +462,8 @@ static void hfsbi_hf_start(hfsbi_hf *hf, hfsb_request *request,
     if (!place) return;
     hfsbi_job_spec_init(&spec, &hf->base.alloc);
     ok = hfsbi_dialect_parse(request, &doc);
-    if (ok && hfsbi_hf_read_spec(request, doc.root, place->tools, &spec)) {
+    if (ok &&
+        hfsbi_hf_read_spec(request, doc.root, place->guest.tools, &spec)) {
         p = hfsbi_hf_process_new(hf, place, request, doc.root);
         if (!p) hfsb_reply_error(request, 503, "Out of memory.");
     }
@@ -478,7 +480,7 @@ static void hfsbi_hf_start(hfsbi_hf *hf, hfsb_request *request,
     if (ok) hfsb_json_free(&doc);
     if (p) hfsbi_hf_launch(p, &spec);
     hfsbi_job_spec_free(&spec);
-    hfsbi_hf_place_release(place);
+    hfsbi_guest_release(&place->guest);
 }
 
 static void hfsbi_hf_exec(void *user, hfsb_request *request) {
@@ -512,7 +514,7 @@ static void hfsbi_hf_processes_get(void *user, hfsb_request *request) {
     }
     hfsbi_build_end(&b);
     hfsbi_dialect_reply(request, 200, &b);
-    hfsbi_hf_place_release(place);
+    hfsbi_guest_release(&place->guest);
 }
 
 /* Reads "p-7", or a pid. */
@@ -541,7 +543,7 @@ static bool hfsbi_hf_remove(hfsbi_hf_place *place, unsigned long number,
     }
     p->number = 0; /* freed at the end of its command */
     (void)hfsbi_program_signal(job, SIGKILL, HFSB_PROC_TREE, NULL);
-    return hfsbi_job_kill(place->tools, job);
+    return hfsbi_job_kill(place->guest.tools, job);
 }
 
 static void hfsbi_hf_processes_delete(void *user, hfsb_request *request) {
@@ -563,7 +565,7 @@ static void hfsbi_hf_processes_delete(void *user, hfsb_request *request) {
     } else {
         hfsb_reply_error(request, 400, "a process id is p-N, or a pid");
     }
-    hfsbi_hf_place_release(place);
+    hfsbi_guest_release(&place->guest);
 }
 
 /* ---- the routes ---- */

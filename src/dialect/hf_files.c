@@ -74,8 +74,8 @@ static void hfsbi_hf_clip(hfsb_str path, hfsb_buf *out) {
    commands see as the path of a sandbox's home is accepted as well. */
 static void hfsbi_hf_put_path(const hfsbi_hf_place *place, hfsb_str path,
                               hfsb_buf *out) {
-    hfsb_str home = hfsb_root_path(place->tools->place);
-    if (!place->rooted) {
+    hfsb_str home = hfsb_root_path(place->guest.tools->place);
+    if (!place->guest.host) {
         hfsb_buf_append(out, path);
         return;
     }
@@ -139,7 +139,7 @@ static void hfsbi_hf_file_free(hfsbi_hf_file *f) {
     hfsb_buf_free(&f->out);
     hfsb_buf_free(&f->last);
     hfsbi_array_free(&alloc, f, 1, sizeof *f);
-    hfsbi_hf_place_release(place);
+    hfsbi_guest_release(&place->guest);
 }
 
 /* Opens an operation on the path of the query; NULL after an error reply. */
@@ -150,7 +150,7 @@ static hfsbi_hf_file *hfsbi_hf_file_open(hfsbi_hf *hf, hfsb_request *request) {
     f = (hfsbi_hf_file *)hfsbi_array(&hf->base.alloc, 1, sizeof *f);
     if (!f) {
         hfsb_reply_error(request, 503, "Out of memory.");
-        hfsbi_hf_place_release(place);
+        hfsbi_guest_release(&place->guest);
         return NULL;
     }
     memset(f, 0, sizeof *f);
@@ -184,8 +184,8 @@ static hfsb_status hfsbi_hf_mkdir(hfsbi_hf_file *f);
 static void hfsbi_hf_file_done(void *user, hfsb_request *request) {
     hfsbi_hf_file *f = (hfsbi_hf_file *)user;
     bool           failed = f->err.code != HFSB_OK;
-    hfsbi_api_report(f->place->tools, f->tool, hfsb_buf_str(&f->path), "",
-                     hfsb_cstr(failed ? f->err.msg : ""), f->began, 0);
+    hfsbi_api_report(f->place->guest.tools, f->tool, hfsb_buf_str(&f->path),
+                     "", hfsb_cstr(failed ? f->err.msg : ""), f->began, 0);
     if (failed)
         hfsb_reply_error(request,
                          hfsbi_hf_status(f->err.code, f->fn == hfsbi_hf_mkdir),
@@ -198,8 +198,8 @@ static void hfsbi_hf_file_start(hfsbi_hf_file *f, hfsb_request *request,
                                 const char *tool, hfsbi_hf_file_fn fn) {
     f->tool = tool;
     f->fn = fn;
-    hfsbi_request_work(request, f->place->tools->walled, hfsbi_hf_file_run,
-                       hfsbi_hf_file_done, f);
+    hfsbi_request_work(request, &f->place->guest.tools->rights,
+                       hfsbi_hf_file_run, hfsbi_hf_file_done, f);
 }
 
 /* ---- stat and list ---- */
@@ -235,8 +235,8 @@ static hfsb_status hfsbi_hf_stat(hfsbi_hf_file *f) {
     hfsbi_path_info info;
     size_t          at = asked.len;
     hfsb_status     st =
-        hfsbi_path_stat(f->place->tools->place, hfsb_buf_str(&f->path), false,
-                        &info, NULL, &f->err);
+        hfsbi_path_stat(f->place->guest.tools->place, hfsb_buf_str(&f->path),
+                        false, &info, NULL, &f->err);
     if (st != HFSB_OK) return st;
     while (at > 0 && asked.ptr[at - 1] != '/') at--;
     name = hfsb_str_slice(asked, at, asked.len);
@@ -254,6 +254,37 @@ static hfsb_status hfsbi_hf_list_entry(void *user, const hfsbi_list_entry *e) {
     return hfsbi_fail_status(&f->err, HFSB_NOMEM, "List");
 }
 
+/* A cursor is the last name; one that is not UTF-8, which JSON would change, in
+   hexadecimal digits after a slash, which no name has. */
+static void hfsbi_hf_put_cursor(hfsb_buf *out, hfsb_str name) {
+    hfsb_buf text = HFSB_INIT;
+    size_t   i;
+    text.alloc = out->alloc;
+    if (hfsb_utf8_validate(name) < name.len) {
+        hfsb_buf_append_byte(&text, '/');
+        for (i = 0; i < name.len; i++)
+            hfsb_buf_printf(&text, "%02x",
+                            (unsigned)(unsigned char)name.ptr[i]);
+        name = hfsb_buf_str(&text);
+    }
+    if (text.status != HFSB_OK) out->status = text.status;
+    hfsbi_json_put_quoted(out, name);
+    hfsb_buf_free(&text);
+}
+
+/* Turns a cursor back into the name. */
+static void hfsbi_hf_read_cursor(hfsb_buf *text) {
+    size_t i, n = 0;
+    if (!text->len || text->ptr[0] != '/') return;
+    for (i = 1; i + 1 < text->len; i += 2) {
+        int high = hfsbi_hex_digit(text->ptr[i]);
+        int low = hfsbi_hex_digit(text->ptr[i + 1]);
+        if (high < 0 || low < 0) break;
+        text->ptr[n++] = (char)(high * 16 + low);
+    }
+    hfsb_buf_truncate(text, n);
+}
+
 static hfsb_status hfsbi_hf_list(hfsbi_hf_file *f) {
     hfsbi_list_opts opts = HFSB_INIT;
     hfsbi_listed    listed = HFSB_INIT;
@@ -264,13 +295,13 @@ static hfsb_status hfsbi_hf_list(hfsbi_hf_file *f) {
     opts.fn = hfsbi_hf_list_entry;
     opts.user = f;
     hfsb_buf_append(&f->out, HFSB_LIT("{\"entries\":["));
-    st = hfsbi_path_list(f->place->tools->place, hfsb_buf_str(&f->path), &opts,
-                         &listed, &f->err);
+    st = hfsbi_path_list(f->place->guest.tools->place, hfsb_buf_str(&f->path),
+                         &opts, &listed, &f->err);
     if (st != HFSB_OK) return st;
     hfsb_buf_printf(&f->out, "],\"truncated\":%s,\"next\":",
                     listed.more ? "true" : "false");
     if (listed.more && f->last.len)
-        hfsbi_json_put_quoted(&f->out, hfsb_buf_str(&f->last));
+        hfsbi_hf_put_cursor(&f->out, hfsb_buf_str(&f->last));
     else hfsb_buf_append(&f->out, HFSB_LIT("null"));
     hfsb_buf_append_byte(&f->out, '}');
     return HFSB_OK;
@@ -291,6 +322,7 @@ static void hfsbi_hf_files_list(void *user, hfsb_request *request) {
         hfsbi_hf_file_free(f);
         return;
     }
+    hfsbi_hf_read_cursor(&f->after);
     if (limit == 0) limit = HFSBI_HF_PAGE;
     f->limit =
         limit < HFSBI_HF_PAGE_MAX ? (size_t)limit : (size_t)HFSBI_HF_PAGE_MAX;
@@ -308,7 +340,7 @@ static void hfsbi_hf_put_path_reply(hfsbi_hf_file *f, const char *key) {
 
 static hfsb_status hfsbi_hf_mkdir(hfsbi_hf_file *f) {
     hfsbi_hf_put_path_reply(f, "created");
-    return hfsbi_path_make_folder(f->place->tools->place,
+    return hfsbi_path_make_folder(f->place->guest.tools->place,
                                   hfsb_buf_str(&f->path), 0,
                                   HFSBI_MAKE_PARENTS, NULL, &f->err);
 }
@@ -317,7 +349,7 @@ static hfsb_status hfsbi_hf_delete(hfsbi_hf_file *f) {
     hfsbi_remove_opts opts = HFSB_INIT;
     opts.tree = opts.force = f->recursive;
     hfsbi_hf_put_path_reply(f, "deleted");
-    return hfsbi_path_remove_all(f->place->tools->place,
+    return hfsbi_path_remove_all(f->place->guest.tools->place,
                                  hfsb_buf_str(&f->path), &opts, NULL, &f->err);
 }
 
@@ -361,7 +393,7 @@ static void hfsbi_hf_files_read(void *user, hfsb_request *request) {
         hfsbi_hf_file_free(f);
         return;
     }
-    opts.tools = f->place->tools;
+    opts.tools = f->place->guest.tools;
     opts.path = hfsb_buf_str(&f->path);
     opts.part = true;
     opts.refuse = hfsbi_hf_read_refuse;
@@ -374,7 +406,7 @@ static void hfsbi_hf_files_read(void *user, hfsb_request *request) {
 
 /* Appends the absolute path of the file. */
 static void hfsbi_hf_put_absolute(const hfsbi_hf_file *f, hfsb_buf *out) {
-    hfsb_str base = hfsb_root_work_dir(f->place->tools->place);
+    hfsb_str base = hfsb_root_work_dir(f->place->guest.tools->place);
     char     here[PATH_MAX];
     if (f->path.ptr[0] != '/') {
         if (!base.len && getcwd(here, sizeof here)) base = hfsb_cstr(here);
@@ -398,7 +430,7 @@ static void hfsbi_hf_write_done(void *user, hfsb_request *request,
         hfsbi_hf_put_absolute(f, &path);
         hfsbi_build_init(&b, &f->alloc);
         hfsbi_build_object(&b, NULL);
-        hfsbi_build_str(&b, "path", hfsb_buf_str(&path));
+        hfsbi_build_str(&b, "path", hfsb_buf_str(path.len ? &path : &f->path));
         hfsbi_build_int(&b, "size", (long long)end->files[0].written.bytes);
         hfsbi_build_end(&b);
         hfsbi_dialect_reply(request, 200, &b);
@@ -434,7 +466,7 @@ static void hfsbi_hf_files_write(void *user, hfsb_request *request) {
     }
     range.mode = hfsbi_hf_parse_mode(hfsb_buf_str(&f->after));
     range.no_parents = !parents;
-    opts.tools = f->place->tools;
+    opts.tools = f->place->guest.tools;
     opts.path = hfsb_buf_str(&f->path);
     opts.write.mode = range.mode;
     opts.write.no_parents = range.no_parents;

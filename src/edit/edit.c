@@ -88,6 +88,14 @@ static hfsb_status hfsbi_refuse(const hfsbi_edit_item *item, hfsb_status code,
     return code;
 }
 
+static hfsb_edit_names hfsbi_plan_names(const hfsbi_edit_plan *plan) {
+    return plan->opts ? plan->opts->names : HFSB_EDIT_NAMES_KEYS;
+}
+
+static const hfsbi_edit_words *hfsbi_item_words(const hfsbi_edit_item *item) {
+    return hfsbi_edit_words_of(hfsbi_plan_names(item->plan));
+}
+
 static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     hfsbi_hint hint;
     hint.alloc = &item->plan->alloc;
@@ -96,6 +104,7 @@ static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     hint.new_text = item->texts.new_text;
     hint.err = item->plan->err;
     hint.hunk = false;
+    hint.names = hfsbi_plan_names(item->plan);
     return hint;
 }
 
@@ -106,45 +115,50 @@ HFSBI_FN bool hfsbi_is_prose(hfsb_str path) {
 }
 
 static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {
-    const hfsb_edit_opts *opts = item->plan->opts;
-    hfsb_err             *err = item->plan->err;
-    hfsb_str              line;
-    hfsb_status           st;
+    const hfsb_edit_opts   *opts = item->plan->opts;
+    const hfsbi_edit_words *words = hfsbi_item_words(item);
+    hfsb_err               *err = item->plan->err;
+    hfsb_str                line;
+    hfsb_status             st;
     if (item->edit->exact || (opts && hfsbi_is_prose(opts->path)))
         return HFSB_OK;
     line = hfsbi_find_omission(item->texts.new_text, item->texts.old_text,
                                item->file.text);
     if (!line.len) return HFSB_OK;
     st = hfsbi_refuse(item, HFSB_REFUSED,
-                      "new_str has a line that stands for code left out: \"");
+                      "%s has a line that stands for code left out: \"",
+                      words->new_text);
     hfsbi_err_quote(err, line, 120);
     hfsbi_err_add(err,
                   "\". It would be written into the file as it is. Send the "
-                  "code itself, or a smaller old_str and new_str; exact=true "
-                  "writes the line. Nothing was changed.");
+                  "code itself, or a smaller %s and %s; %s writes the line. "
+                  "Nothing was changed.",
+                  words->old_text, words->new_text, words->exact);
     return st;
 }
 
 static hfsb_status hfsbi_check_diff(const hfsbi_edit_item *item) {
+    const hfsbi_edit_words *words = hfsbi_item_words(item);
     if (item->edit->exact ||
         !hfsbi_is_diff(item->texts.new_text, item->texts.old_text))
         return HFSB_OK;
     return hfsbi_refuse(item, HFSB_REFUSED,
-                        "new_str looks like a diff: its lines begin with a "
-                        "blank, + or -, and these would be written into the "
-                        "file. Send the new lines without the marks, or use "
-                        "apply_patch; exact=true writes them as they are. "
-                        "Nothing was changed.");
+                        "%s looks like a diff: its lines begin with a blank, "
+                        "+ or -, and these would be written into the file. "
+                        "Send the new lines without the marks, or use %s; %s "
+                        "writes them as they are. Nothing was changed.",
+                        words->new_text, words->patch, words->exact);
 }
 
 /* Refuses what needs no search. */
 static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
-    const hfsb_edit *edit = item->edit;
+    const hfsb_edit        *edit = item->edit;
+    const hfsbi_edit_words *words = hfsbi_item_words(item);
     if (edit->mode == HFSB_EDIT_REPLACE &&
         hfsb_str_equal(item->texts.old_text, item->texts.new_text))
         return hfsbi_refuse(item, HFSB_REFUSED,
-                            "old_str and new_str must differ.%s Nothing was "
-                            "changed.",
+                            "%s and %s must differ.%s Nothing was changed.",
+                            words->old_text, words->new_text,
                             hfsb_str_equal(edit->old_str, edit->new_str)
                                 ? ""
                                 : " They differ in line endings only, and "
@@ -152,9 +166,10 @@ static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
     if (!item->texts.old_text.len && item->file.text.len)
         return hfsbi_refuse(
             item, HFSB_REFUSED,
-            "old_str is empty but the file is not. To replace the whole file "
-            "use write; to insert text give the text before it as old_str "
-            "and mode append_after. Nothing was changed.");
+            "%s is empty but the file is not. To replace the whole file "
+            "use %s; to insert text give the text before it as %s and %s. "
+            "Nothing was changed.",
+            words->old_text, words->write, words->old_text, words->after);
     if (hfsbi_check_diff(item) != HFSB_OK) return HFSB_REFUSED;
     return hfsbi_check_omission(item);
 }
@@ -164,15 +179,16 @@ static hfsb_status hfsbi_refuse_not_found(const hfsbi_edit_item *item) {
     hfsbi_hint             hint = hfsbi_item_hint(item);
     size_t                 i;
     hfsbi_refuse(item, HFSB_NOT_FOUND,
-                 "old_str not found in file. Nothing was changed.");
+                 "%s not found in file. Nothing was changed.",
+                 hfsbi_item_words(item)->old_text);
     for (i = 0; i < item->index; i++)
         if (hfsb_str_find(plan->edits[i].new_str, item->edit->old_str) !=
             HFSB_NPOS) {
             hfsbi_err_add(plan->err,
-                          " It is in new_str of edit %zu, but every edit is "
+                          " It is in %s of edit %zu, but every edit is "
                           "looked for in the file as it was before: join the "
                           "two edits into one.",
-                          i + 1);
+                          hfsbi_item_words(item)->new_text, i + 1);
             return HFSB_NOT_FOUND;
         }
     hfsbi_hint_not_found(&hint);
@@ -183,9 +199,17 @@ static hfsb_status hfsbi_refuse_ambiguous(const hfsbi_edit_item *item) {
     hfsbi_hint hint = hfsbi_item_hint(item);
     size_t     n = item->matches.count;
     hfsbi_refuse(item, HFSB_AMBIGUOUS,
-                 "old_str appears %zu times. Use replace_all=true or provide "
-                 "more context. Nothing was changed.",
-                 n > 1 ? n : 2);
+                 "%s appears %zu times. Use %s or provide more context. "
+                 "Nothing was changed.",
+                 hfsbi_item_words(item)->old_text, n > 1 ? n : 2,
+                 hfsbi_item_words(item)->all);
+    if (item->edit->line)
+        hfsbi_err_add(item->plan->err, " Line %zu does not tell which: %s.",
+                      item->edit->line,
+                      item->matches.rung <= HFSBI_RUNG_EOF
+                          ? "one must start there, or only one within 3 "
+                            "lines of it"
+                          : "only exact matches can be picked so");
     hfsbi_hint_ambiguous(&hint, &item->matches);
     return HFSB_AMBIGUOUS;
 }
@@ -198,15 +222,16 @@ static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
     hfsb_str           text = item->file.text;
     size_t             last = m->end > m->start ? m->end - 1 : m->end;
     hfsbi_refuse(item, HFSB_REFUSED,
-                 "old_str not found in file. Lines %zu-%zu are the same but "
-                 "for %s line %zu of new_str.",
+                 "%s not found in file. Lines %zu-%zu are the same but for "
+                 "%s line %zu of %s.",
+                 hfsbi_item_words(item)->old_text,
                  hfsb_text_line_number(text, m->start),
                  hfsb_text_line_number(text, last),
                  result->blank_lines
                      ? "blank lines, and the change touches one of those: it "
                        "is not clear how many belong before"
                      : "their indentation, and it is not clear where to put",
-                 result->line + 1);
+                 result->line + 1, hfsbi_item_words(item)->new_text);
     hfsbi_hint_indent(&hint, m->start, m->end);
     return HFSB_REFUSED;
 }
@@ -272,9 +297,10 @@ static hfsb_status hfsbi_check_applied(const hfsbi_edit_item *item) {
     if (at == HFSB_NPOS) return st;
     return hfsbi_refuse(
         item, HFSB_REFUSED,
-        "The change is already applied at line %zu: the file reads new_str "
+        "The change is already applied at line %zu: the file reads %s "
         "there. Nothing was changed.",
-        hfsb_text_line_number(item->file.text, at));
+        hfsb_text_line_number(item->file.text, at),
+        hfsbi_item_words(item)->new_text);
 }
 
 /* ---- finding one edit ---- */
@@ -685,12 +711,13 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
-    static const char *const meant[] = {
-        "(kept the line end after new_str)",
-        "(kept the rest of the last line, once)",
-        "(kept the indentation of the first line)"};
-    const char *parts[HFSBI_RUNGS + 6];
-    size_t      count = 0, i, n = 0;
+    const hfsbi_edit_words *words =
+        hfsbi_edit_words_of(hfsbi_plan_names(plan));
+    const char *const meant[] = {words->kept_line_end,
+                                 "(kept the rest of the last line, once)",
+                                 "(kept the indentation of the first line)"};
+    const char       *parts[HFSBI_RUNGS + 6];
+    size_t            count = 0, i, n = 0;
     for (i = 0; i < HFSBI_RUNGS; i++) {
         const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
         if ((plan->rungs >> i & 1u) && note &&
@@ -702,7 +729,7 @@ static void hfsbi_write_note(const hfsbi_edit_plan *plan,
     for (i = 0; i < sizeof meant / sizeof *meant; i++)
         if (plan->meant >> i & 1u) parts[count++] = meant[i];
     if (plan->reindented || (plan->meant & HFSBI_MEANT_REINDENT))
-        parts[count++] = "(new_str re-indented as the file is)";
+        parts[count++] = words->indented;
     for (i = 0; i < count && n < sizeof r->note; i++)
         n += (size_t)snprintf(r->note + n, sizeof r->note - n, "%s%s",
                               i ? " " : "", parts[i]);

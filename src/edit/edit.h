@@ -42,11 +42,19 @@ HFSB_API hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
 HFSB_API hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
                                          hfsb_edit *edit, hfsb_err *err);
 
+/* How messages name the arguments of an edit: as the keys of a tool, or as the
+   options of `hfsb edit`. hfsb_call_opts has it for other tools, too. */
+typedef enum hfsb_edit_names {
+    HFSB_EDIT_NAMES_KEYS, /* old_str, replace_all=true, read with offset=3 */
+    HFSB_EDIT_NAMES_FLAGS /* --old, --replace-all, hfsb read --offset 3 */
+} hfsb_edit_names;
+
 typedef struct hfsb_edit_opts {
     hfsb_str path;     /* of the file, for the diff; in .md and .txt files an
                           omission line is ordinary text */
     size_t   max_diff; /* bytes of diff (0: 64 KiB) */
     bool     no_diff;
+    hfsb_edit_names names; /* in messages and in the note (0: keys) */
 } hfsb_edit_opts;
 
 /* The changes an edit made. */

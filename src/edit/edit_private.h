@@ -530,6 +530,16 @@ HFSBI_FN bool hfsbi_is_elision(hfsb_str line);
 
 /* ---- explain.c: reasons to refuse ---- */
 
+/* The arguments of an edit, as their sender knows them. */
+typedef struct hfsbi_edit_words {
+    const char *old_text, *new_text, *all, *exact, *line, *after;
+    const char *patch, *write;            /* the ways to do something else */
+    const char *see, *see_lines;          /* "{see} 3{see_lines} 5" */
+    const char *kept_line_end, *indented; /* notes */
+} hfsbi_edit_words;
+
+HFSBI_FN const hfsbi_edit_words *hfsbi_edit_words_of(hfsb_edit_names names);
+
 /* A text that was looked for, LF only, and the file. */
 typedef struct hfsbi_hint {
     const hfsb_alloc      *alloc;
@@ -537,6 +547,7 @@ typedef struct hfsbi_hint {
     hfsb_str               old_text, new_text;
     hfsb_err              *err;  /* may be NULL */
     bool                   hunk; /* of a patch: there is no old_str */
+    hfsb_edit_names        names;
 } hfsbi_hint;
 
 /* Append to the message why old_text was not found, or where it was found.

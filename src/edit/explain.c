@@ -13,6 +13,7 @@
 #define HFSBI_HINT_WIDTH 999  /* characters shown of a line */
 #define HFSBI_HINT_CUT   70   /* the same where there is little room */
 #define HFSBI_HINT_ITEMS 3    /* differences named */
+#define HFSBI_HINT_PROBE 8192 /* a NUL in these bytes means binary */
 #define HFSBI_HINT_LINES 16   /* old lines looked for one by one */
 
 /* ---- showing text ---- */
@@ -101,17 +102,35 @@ static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
     }
 }
 
-/* ---- names of the texts ---- */
+/* ---- names of the arguments ---- */
+
+HFSBI_FN const hfsbi_edit_words *hfsbi_edit_words_of(hfsb_edit_names names) {
+    static const hfsbi_edit_words list[] = {
+        {"old_str", "new_str", "replace_all=true", "exact=true", "line=N",
+         "mode append_after", "apply_patch", "write", "call read with offset=",
+         ", limit=", "(kept the line end after new_str)",
+         "(new_str re-indented as the file is)"},
+        {"--old", "--new", "--replace-all", "--exact", "--line N",
+         "--mode append_after", "`hfsb patch`", "`hfsb write`",
+         "run hfsb read --offset ", " --limit ",
+         "(kept the line end after --new)",
+         "(--new re-indented as the file is)"}};
+    return &list[names == HFSB_EDIT_NAMES_FLAGS ? 1 : 0];
+}
+
+static const hfsbi_edit_words *hfsbi_hint_words(const hfsbi_hint *h) {
+    return hfsbi_edit_words_of(h->names);
+}
 
 /* The old text, as the sender calls it, at the start of a sentence or not. */
 static const char *hfsbi_old_name(const hfsbi_hint *h, bool starts) {
-    if (!h->hunk) return "old_str";
+    if (!h->hunk) return hfsbi_hint_words(h)->old_text;
     return starts ? "The hunk" : "the hunk";
 }
 
 /* The same where its lines are counted, which added lines are not. */
 static const char *hfsbi_old_lines(const hfsbi_hint *h) {
-    return h->hunk ? "the hunk's old lines" : "old_str";
+    return h->hunk ? "the hunk's old lines" : hfsbi_hint_words(h)->old_text;
 }
 
 /* ---- lines of the file ---- */
@@ -217,10 +236,10 @@ static void hfsbi_show_place(hfsbi_explain *x) {
     all = hfsbi_list_lines(x, used + room, all, width);
     hfsbi_err_add(x->err, "%s", x->items.msg);
     if (!all)
-        hfsbi_err_add(x->err,
-                      "\nTo see the place call read with offset=%zu, "
-                      "limit=%zu.",
-                      from > 2 ? from - 2 : 1, x->last - x->first + 5);
+        hfsbi_err_add(x->err, "\nTo see the place %s%zu%s%zu.",
+                      hfsbi_hint_words(x->hint)->see, from > 2 ? from - 2 : 1,
+                      hfsbi_hint_words(x->hint)->see_lines,
+                      x->last - x->first + 5);
 }
 
 /* ---- what differs ---- */
@@ -314,8 +333,10 @@ static void hfsbi_item_pair(hfsbi_explain *x, const hfsbi_row *row) {
     hfsbi_show_around(&x->items, "sent", o, o_pos);
     hfsbi_show_around(&x->items, "file", f, f_pos);
     if (hfsbi_hidden_at(f, f_pos) && !x->hint->hunk)
-        hfsbi_err_add(&x->items, "\nold_str need not be whole lines: send "
-                                 "only text before or after that character.");
+        hfsbi_err_add(&x->items,
+                      "\n%s need not be whole lines: send only text before "
+                      "or after that character.",
+                      hfsbi_hint_words(x->hint)->old_text);
     if (at && at != hfsbi_file_number(x, row->file_line))
         hfsbi_err_add(&x->items, "\nLine %zu of %s is at line %zu.",
                       hfsbi_old_number(x, row->old_line),
@@ -515,7 +536,8 @@ static void hfsbi_hint_numbers(const hfsbi_hint *h) {
         hfsbi_err_add(h->err,
                       "\nSome lines of %s begin with a line number as read "
                       "shows it: leave the numbers out.",
-                      h->hunk ? "the new text" : "new_str");
+                      h->hunk ? "the new text"
+                              : hfsbi_hint_words(h)->new_text);
 }
 
 /* Puts old_str without such marks into *copy and reports them, if fewer of its
@@ -536,17 +558,20 @@ static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
         if (i == 1)
             hfsbi_err_add(h->err,
                           "\n%s is in a code fence (```): leave the "
-                          "fence out%s.",
-                          hfsbi_old_name(h, true),
-                          h->hunk ? "" : " of old_str and new_str");
+                          "fence out%s%s%s%s.",
+                          hfsbi_old_name(h, true), h->hunk ? "" : " of ",
+                          h->hunk ? "" : hfsbi_hint_words(h)->old_text,
+                          h->hunk ? "" : " and ",
+                          h->hunk ? "" : hfsbi_hint_words(h)->new_text);
         if (i == 2)
             hfsbi_err_add(h->err,
                           "\nThe lines of %s begin with the marks of a "
                           "diff (+, -, blank): send the file's lines without "
-                          "them%s.",
-                          hfsbi_old_lines(h),
-                          h->hunk ? ""
-                                  : ", in new_str too, or use apply_patch");
+                          "them%s%s%s%s.",
+                          hfsbi_old_lines(h), h->hunk ? "" : ", in ",
+                          h->hunk ? "" : hfsbi_hint_words(h)->new_text,
+                          h->hunk ? "" : " too, or use ",
+                          h->hunk ? "" : hfsbi_hint_words(h)->patch);
         return hfsb_buf_str(copy);
     }
     return h->old_text;
@@ -610,8 +635,10 @@ static bool hfsbi_hint_applied(const hfsbi_explain *x, bool found) {
     size_t at = hfsbi_find_new_text(x->hint);
     size_t to = at + hfsb_str_count_byte(x->hint->new_text, '\n');
     if (!at || hfsbi_is_cut(x)) return false;
-    hfsbi_err_add(x->err, "\n%s already at line %zu: was this %s before?",
-                  x->hint->hunk ? "Its new lines are" : "new_str is", at,
+    hfsbi_err_add(x->err, "\n%s %s already at line %zu: was this %s before?",
+                  x->hint->hunk ? "Its new lines"
+                                : hfsbi_hint_words(x->hint)->new_text,
+                  x->hint->hunk ? "are" : "is", at,
                   x->hint->hunk ? "hunk applied" : "edit made");
     return !found || (at <= hfsbi_file_number(x, x->last) &&
                       to >= hfsbi_file_number(x, x->first));
@@ -625,7 +652,8 @@ static void hfsbi_show_misread(const hfsbi_explain *x, const hfsbi_misread *m,
                   m->after ? m->after : "", from);
     if (m->of == HFSBI_READ_OLD)
         hfsbi_err_add(x->err, " Check %s, too.",
-                      x->hint->hunk ? "the new lines" : "new_str");
+                      x->hint->hunk ? "the new lines"
+                                    : hfsbi_hint_words(x->hint)->new_text);
 }
 
 /* Adds the closest place: what differs, its lines. */
@@ -667,17 +695,30 @@ static void hfsbi_hint_explain(hfsbi_explain *x) {
             hfsbi_err_add(x->err,
                           "\nNo line of the file looks like it. Read the "
                           "file and copy %s from it.",
-                          x->hint->hunk ? "the old lines" : "old_str");
+                          x->hint->hunk ? "the old lines"
+                                        : hfsbi_hint_words(x->hint)->old_text);
     }
     hfsbi_closest_free(&x->closest);
     hfsb_buf_free(&copy);
 }
 
+/* In a binary file no line is like another: it is named, as by read, and not
+   searched. */
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
+    hfsb_str      text = hint->file->text;
     hfsbi_explain x;
     if (!hint->err) return;
-    if (!hint->file->text.len) {
+    if (!text.len) {
         hfsbi_err_add(hint->err, " The file is empty.");
+        return;
+    }
+    if (hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_HINT_PROBE), '\0') !=
+        HFSB_NPOS) {
+        hfsbi_err_add(hint->err,
+                      "\nThe file is binary (%zu bytes, a NUL byte near the "
+                      "start). To see its bytes use a command such as xxd, od "
+                      "-c or base64.",
+                      text.len);
         return;
     }
     memset(&x, 0, sizeof x);
@@ -734,13 +775,14 @@ HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
     to = hfsbi_show_lines(hint, from, end, number, HFSBI_HINT_WIDTH,
                           HFSBI_HINT_SIZE - 150);
     if (to < end)
-        hfsbi_err_add(hint->err,
-                      "\n... To see the place call read with offset=%zu.",
-                      number);
+        hfsbi_err_add(hint->err, "\n... To see the place %s%zu.",
+                      hfsbi_hint_words(hint)->see, number);
     hfsbi_err_add(hint->err,
-                  "\nSend %s with the indentation and the blank lines of "
+                  "\nSend %s%s%s with the indentation and the blank lines of "
                   "these. Nothing was changed.",
-                  hint->hunk ? "the hunk" : "old_str and new_str");
+                  hint->hunk ? "the hunk" : hfsbi_hint_words(hint)->old_text,
+                  hint->hunk ? "" : " and ",
+                  hint->hunk ? "" : hfsbi_hint_words(hint)->new_text);
 }
 
 /* ---- several places ---- */
@@ -855,6 +897,7 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
     hfsbi_place_lines list[HFSBI_HINT_PLACES];
     size_t            i, count, shown = 0;
     int               away;
+    bool              one = matches->rung <= HFSBI_RUNG_EOF;
     if (!hint->err) return;
     count = hfsbi_list_places(hint, matches, list);
     away = hfsbi_telling_line(hint->file, list, count);
@@ -878,9 +921,10 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
         return;
     }
     hfsbi_err_add(hint->err,
-                  "\nAdd a neighbouring line to old_str%s, or set "
-                  "replace_all=true to change all of them.",
-                  matches->rung <= HFSBI_RUNG_EOF
-                      ? ", or give line=N for the one that starts there"
-                      : "");
+                  "\nAdd a neighbouring line to %s%s%s%s, or set %s to "
+                  "change all of them.",
+                  hfsbi_hint_words(hint)->old_text, one ? ", or give " : "",
+                  one ? hfsbi_hint_words(hint)->line : "",
+                  one ? " for the one that starts there" : "",
+                  hfsbi_hint_words(hint)->all);
 }

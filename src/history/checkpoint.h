@@ -10,6 +10,8 @@ typedef struct hfsb_checkpoint_opts {
                             hfsb/undo in $XDG_STATE_HOME or ~/.local/state;
                             NULL: no checkpoints) */
     bool        ignored;   /* also of what .gitignore names, and .git */
+    bool        no_create; /* use those that exist; without any, as if dir
+                              were NULL */
     size_t      max_files; /* paths beneath the root: there are no checkpoints
                               of more (0: 50,000) */
     unsigned long long max_bytes; /* of the store: the oldest checkpoints are

@@ -67,8 +67,21 @@ HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes) {
 
 /* ---- open and close ---- */
 
+/* Puts the store on the deny list of the root: the tools neither see nor
+   change it, and it is no part of a checkpoint. In the folder for all roots,
+   those of the others too. */
+static int hfsbi_history_hide(const hfsbi_history *h, hfsb_root *place,
+                              bool all) {
+    char     real[PATH_MAX];
+    hfsb_str path;
+    if (!realpath(h->store.path.ptr, real)) return errno;
+    path = hfsb_cstr(real);
+    if (all) path.len -= hfsb_path_base(path).len + 1;
+    return hfsbi_root_hide(place, path) == HFSB_OK ? 0 : ENOMEM;
+}
+
 HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
-                                        const hfsb_root            *place,
+                                        hfsb_root                  *place,
                                         const hfsb_alloc           *alloc,
                                         hfsbi_history **out, hfsb_err *err) {
     const char    *dir = opts->dir;
@@ -85,6 +98,7 @@ HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
     h->place = place;
     h->alloc = *alloc;
     h->ignored = opts->ignored;
+    h->no_create = opts->no_create;
     h->max_files =
         opts->max_files ? opts->max_files : (size_t)HFSBI_HISTORY_FILES;
     h->max_bytes = opts->max_bytes ? opts->max_bytes : HFSBI_HISTORY_BYTES;
@@ -93,8 +107,14 @@ HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
     (void)pthread_mutex_init(&h->brief, NULL);
     hfsbi_scan_init(&h->last, alloc);
     code = hfsbi_store_open(&h->store, dir, hfsb_buf_str(&place->real_root),
-                            alloc);
+                            !opts->no_create, alloc);
+    if (code == 0) code = hfsbi_history_hide(h, place, !*dir);
     if (code == 0) return HFSB_OK;
+    if (code == ENOENT && opts->no_create) {
+        hfsbi_history_close(h);
+        *out = NULL;
+        return HFSB_OK;
+    }
     hfsbi_fail_os(&why, code, "Checkpoints cannot be stored in %s",
                   h->store.path.len ? h->store.path.ptr : dir);
     if (*dir && err) *err = why;
@@ -198,15 +218,15 @@ static void hfsbi_history_head(const hfsbi_history *h, uint64_t number,
     if (head->parent >= number) head->parent = 0;
 }
 
-HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history *h) {
-    uint64_t        *list, at = h->state.at;
-    size_t           count, cap;
-    hfsbi_checkpoint head;
+HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history    *h,
+                                     hfsbi_checkpoint *step) {
+    uint64_t *list, at = h->state.at;
+    size_t    count, cap;
     if (hfsbi_store_list(&h->store, &list, &count, &cap) != 0) at = 0;
-    for (head.author = HFSBI_AUTHOR_OTHER;
-         at && head.author != HFSBI_AUTHOR_TOOL;) {
-        hfsbi_history_head(h, at, &head);
-        at = hfsbi_numbers_floor(list, count, head.parent);
+    for (step->author = HFSBI_AUTHOR_OTHER;
+         at && step->author != HFSBI_AUTHOR_TOOL;) {
+        hfsbi_history_head(h, at, step);
+        at = hfsbi_numbers_floor(list, count, step->parent);
     }
     hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
     return at;
@@ -236,7 +256,7 @@ HFSBI_FN int hfsbi_history_trace(hfsbi_history *h, uint64_t to,
     uint64_t        *list, at = h->state.at, next;
     size_t           count, cap;
     hfsbi_checkpoint head;
-    int code = hfsbi_store_list(&h->store, &list, &count, &cap);
+    int              code = hfsbi_store_list(&h->store, &list, &count, &cap);
     while (code == 0 && at != to) {
         hfsbi_history_head(h, at > to ? at : to, &head);
         next = hfsbi_numbers_floor(list, count, head.parent);
@@ -339,8 +359,8 @@ static int hfsbi_prune_open(hfsbi_prune *p, hfsbi_history *h) {
         (hfsbi_checkpoint *)hfsbi_array(&h->alloc, p->count, sizeof *p->heads);
     if (!p->heads) return ENOMEM;
     for (i = 0; code == 0 && i < p->count; i++) {
-        code = hfsbi_checkpoint_read(&h->store, p->list[i], &p->heads[i],
-                                     NULL);
+        code =
+            hfsbi_checkpoint_read(&h->store, p->list[i], &p->heads[i], NULL);
         if (code != EINVAL) continue;
         memset(&p->heads[i], 0, sizeof p->heads[i]); /* damaged */
         code = 0;

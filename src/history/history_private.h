@@ -33,10 +33,11 @@ typedef struct hfsbi_store {
 } hfsbi_store;
 
 /* Opens, or makes, the store of a root: a folder in `base`, or if that is
-   empty in $XDG_STATE_HOME/hfsb/undo or ~/.local/state/hfsb/undo. Close it in
-   either case. */
+   empty in $XDG_STATE_HOME/hfsb/undo or ~/.local/state/hfsb/undo. Without
+   `create` ENOENT when there is none. Close it in any case. */
 HFSBI_FN int  hfsbi_store_open(hfsbi_store *store, const char *base,
-                               hfsb_str root, const hfsb_alloc *alloc);
+                               hfsb_str root, bool create,
+                               const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_store_close(hfsbi_store *store);
 
 /* One process or object works in the store at a time. EWOULDBLOCK when
@@ -281,6 +282,7 @@ HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r);
 typedef struct hfsbi_history {
     const hfsb_root   *place;
     bool               ignored; /* include what .gitignore names, and .git */
+    bool               no_create; /* take no first checkpoint */
     size_t             max_files;
     unsigned long long max_bytes;
     hfsb_alloc         alloc;
@@ -306,11 +308,12 @@ typedef struct hfsbi_history {
     char            stopped[256]; /* why no more are taken; "": they are */
 } hfsbi_history;
 
-/* Opens the checkpoints of the first root, as opts say. A failure that is not
-   the caller's leaves them stopped. HFSB_OK; HFSB_ARG, HFSB_IO, HFSB_NOMEM
-   with *err. */
+/* Opens the checkpoints of the first root, as opts say, and hides their store
+   from it. A failure that is not the caller's leaves them stopped. HFSB_OK,
+   where *out is NULL if there are none and opts->no_create; HFSB_ARG, HFSB_IO,
+   HFSB_NOMEM with *err. */
 HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
-                                        const hfsb_root            *place,
+                                        hfsb_root                  *place,
                                         const hfsb_alloc           *alloc,
                                         hfsbi_history **out, hfsb_err *err);
 HFSBI_FN void        hfsbi_history_close(hfsbi_history *history);
@@ -365,8 +368,10 @@ HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
 /* The largest number of a checkpoint that is kept and at most `number`, or
    0. */
 HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number);
-/* The state before the last step that a tool made, or 0. */
-HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history *h);
+/* The state before the last step that a tool made, or 0; *step is then what
+   that step made. */
+HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history    *h,
+                                     hfsbi_checkpoint *step);
 /* Calls fn for each step from `at` back to the checkpoint, or to where both
    branch off, that a tool did not make, the newest first. 0 or an errno. */
 typedef void (*hfsbi_trace_fn)(void *user, const hfsbi_root_scan *before,

@@ -173,7 +173,6 @@ typedef struct hfsbi_root_scanner {
     unsigned long long    bytes;  /* of files that are to be stored */
     bool                  dry;    /* store nothing */
     bool                  missed; /* a path is there, but not in the scan */
-    hfsb_str              store;  /* path of the store in the root, or "" */
     hfsb_str         from, to; /* from <= path < to: its part; "": no limit */
     pthread_mutex_t *lock;     /* of the store (NULL: no other thread) */
     hfsb_err        *err;
@@ -359,7 +358,6 @@ static hfsb_status hfsbi_root_scanner_visit(void              *user,
     hfsbi_root_scanner_look(s);
     if (!s->how->ignored && strcmp(entry->name, ".git") == 0) left_out = true;
     if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
-    if (hfsb_str_equal(entry->path, s->store)) left_out = true;
     if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
         return errno == ENOENT ? HFSB_OK
                                : hfsbi_root_scanner_miss(s, entry->path);
@@ -382,30 +380,12 @@ static bool hfsbi_root_scanner_covers(const hfsbi_root_scanner *s,
             hfsb_str_starts(s->from, path));
 }
 
-/* Leaves out other parts, the temporaries of writes, and what is in the
-   store. */
+/* Leaves out other parts and the temporaries of writes. */
 static bool hfsbi_root_scanner_wants(void *user, const hfsbi_entry *entry) {
     const hfsbi_root_scanner *s = (const hfsbi_root_scanner *)user;
-    size_t                    n = s->store.len;
     if (entry->name[0] == '.' && hfsbi_temp_pid(hfsb_cstr(entry->name)))
         return false;
-    if (n && entry->path.len > n && entry->path.ptr[n] == '/' &&
-        hfsb_str_starts(entry->path, s->store))
-        return false;
     return hfsbi_root_scanner_covers(s, entry->path);
-}
-
-/* Sets s->store if the store is in the root. */
-static void hfsbi_root_scanner_find_store(hfsbi_root_scanner *s,
-                                          char                real[PATH_MAX]) {
-    hfsb_str root = hfsb_buf_str(&s->how->place->real_root), path;
-    s->store = hfsb_str_make("", 0);
-    if (!realpath(s->how->store->path.ptr, real)) return;
-    path = hfsb_cstr(real);
-    if (root.len == 1) root.len = 0; /* "/" */
-    if (hfsb_str_starts(path, root) && path.len > root.len &&
-        path.ptr[root.len] == '/')
-        s->store = hfsb_str_slice(path, root.len + 1, path.len);
 }
 
 /* Makes room for `count` items of the last scan. Without memory the scan makes
@@ -577,13 +557,11 @@ static size_t hfsbi_scan_count_parts(const hfsbi_root_scanner *s) {
 HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
                                     hfsbi_root_scan *out, hfsb_err *err) {
     hfsbi_root_scanner s;
-    char               real[PATH_MAX];
     hfsb_status        st = HFSB_OK;
     memset(&s, 0, sizeof s);
     s.how = how;
     s.out = out;
     s.err = err;
-    hfsbi_root_scanner_find_store(&s, real);
     if (how->last->count == 0) st = hfsbi_root_scanner_run_all(&s, true);
     if (st == HFSB_OK) {
         size_t n = hfsbi_scan_count_parts(&s);

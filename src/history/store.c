@@ -2,6 +2,7 @@
 
        lock                  locked by whoever works in the store
        root                  the path of the root, for people
+       .gitignore            so that searches leave the store out
        state                 hfsbi_store_state
        checkpoints/00000007  a state of the root: its paths, and which object
                              has the content of each file
@@ -17,8 +18,9 @@
    this process, not always a crash of the machine. An object that such a crash
    has damaged is noticed by its digest before it is used.
 
-   The store is outside the root, or else left out of its checkpoints, and only
-   its owner can read it. Functions that return int return 0 or an errno. */
+   Only its owner can read the store. Where it is in the root, the deny list
+   has it (history.c), and confined commands cannot write it where the kernel
+   can see to that. Functions that return int return 0 or an errno. */
 #include "history_private.h"
 
 enum {
@@ -79,8 +81,16 @@ static int hfsbi_store_mkdir(const hfsbi_store *store, const char *name) {
     return mkdirat(store->dir, name, 0700) == 0 || errno == EEXIST ? 0 : errno;
 }
 
+/* Writes a file of the store unless there is one. */
+static int hfsbi_store_begin(hfsbi_store *store, const char *name,
+                             hfsb_str text) {
+    if (faccessat(store->dir, name, F_OK, 0) == 0) return 0;
+    return hfsbi_store_write(store, name, &text, 1);
+}
+
 HFSBI_FN int hfsbi_store_open(hfsbi_store *store, const char *base,
-                              hfsb_str root, const hfsb_alloc *alloc) {
+                              hfsb_str root, bool create,
+                              const hfsb_alloc *alloc) {
     char hex[HFSB_SHA256_HEX];
     int  code;
     memset(store, 0, sizeof *store);
@@ -90,6 +100,8 @@ HFSBI_FN int hfsbi_store_open(hfsbi_store *store, const char *base,
     hfsb_sha256_hex(root, hex);
     if (code == 0 && hfsb_buf_printf(&store->path, "/%.24s", hex) != HFSB_OK)
         code = ENOMEM;
+    if (code == 0 && !create && access(store->path.ptr, F_OK) != 0)
+        code = errno;
     if (code == 0) code = hfsbi_store_make(store->path.ptr, &store->dir);
     if (code == 0) code = hfsbi_store_check(store->dir);
     if (code == 0) code = hfsbi_store_mkdir(store, "objects");
@@ -97,8 +109,8 @@ HFSBI_FN int hfsbi_store_open(hfsbi_store *store, const char *base,
     if (code != 0) return code;
     store->lock = hfsbi_openat(store->dir, "lock", O_RDWR | O_CREAT, 0600);
     if (store->lock < 0) return errno;
-    if (faccessat(store->dir, "root", F_OK, 0) == 0) return 0;
-    return hfsbi_store_write(store, "root", &root, 1);
+    code = hfsbi_store_begin(store, ".gitignore", HFSB_LIT("*\n"));
+    return code == 0 ? hfsbi_store_begin(store, "root", root) : code;
 }
 
 HFSBI_FN void hfsbi_store_close(hfsbi_store *store) {

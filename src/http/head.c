@@ -552,7 +552,7 @@ static bool hfsbi_http_request_coding(const hfsbi_http_reader *r,
                              "\"chunked\" is supported.");
 }
 
-static bool hfsbi_http_method_known(hfsb_str method) {
+HFSBI_FN bool hfsbi_http_method_known(hfsb_str method) {
     static const char *const known[] = {"GET",    "HEAD",    "POST",  "PUT",
                                         "DELETE", "OPTIONS", "PATCH", "TRACE"};
     size_t                   i;
@@ -571,7 +571,9 @@ static bool hfsbi_http_request_read(hfsbi_http_reader      *r,
     } else if (f->length) {
         head->body = HFSB_HTTP_LENGTH;
     }
-    if (!hfsbi_http_method_known(head->method))
+    if (!hfsbi_http_method_known(head->method) &&
+        (!r->parser->limits || !r->parser->limits->any_method ||
+         hfsb_str_equal(head->method, HFSB_LIT("CONNECT"))))
         return hfsbi_http_refuse(r, 501, head->method.ptr,
                                  "Unknown request method.");
     if (!head->minor || head->body == HFSB_HTTP_NO_BODY)

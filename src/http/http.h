@@ -50,6 +50,7 @@ typedef struct hfsb_http_limits {
     size_t max_fields; /* (0: 100): 431; trailers have the same limit */
     /* bytes of the size and the extensions of a chunk (0: 256): 400 */
     size_t max_chunk_line;
+    bool   any_method; /* every method but CONNECT: else 501 */
 } hfsb_http_limits;
 
 /* The state of a parser; small, since each connection has one. Private. */
@@ -105,8 +106,8 @@ HFSB_API bool hfsb_http_parser_end(const hfsb_http_parser *parser);
 HFSB_API bool hfsb_http_parser_idle(const hfsb_http_parser *parser);
 
 /* The status of the reply to HFSB_HTTP_BAD: 400, 414, 431, 501 (also for a
-   method other than GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, TRACE) or
-   505. */
+   method other than GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH, TRACE, unless
+   any_method is set) or 505. */
 HFSB_API int hfsb_http_parser_status(const hfsb_http_parser *parser);
 
 /* ---- finding fields; names are compared without regard to case ---- */

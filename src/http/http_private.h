@@ -25,6 +25,8 @@ HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit);
 
 /* ---- head.c: names and lists ---- */
 
+/* True for a method that RFC 9110 defines, except CONNECT, and for PATCH. */
+HFSBI_FN bool hfsbi_http_method_known(hfsb_str method);
 /* True when s is name, but for the case of ASCII letters. */
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name);
 
@@ -113,6 +115,14 @@ typedef struct hfsbi_ws_upgrade {
 HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
                                    const char *const    *protocols,
                                    hfsbi_ws_upgrade *upgrade, hfsb_err *err);
+
+/* Appends the fields of a client's handshake, with their CRLF. key: 16 random
+   bytes in base64. HFSB_OK; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_ws_request_write(hfsb_str key, hfsb_buf *out);
+/* Judges the head of the reply to it. HFSB_OK; HFSB_REMOTE: another status, or
+   a reply that does not fit. */
+HFSBI_FN hfsb_status hfsbi_ws_reply_check(const hfsb_http_head *head,
+                                          hfsb_str key, hfsb_err *err);
 
 typedef enum hfsbi_ws_opcode {
     HFSBI_WS_CONTINUE = 0,
@@ -337,3 +347,53 @@ HFSBI_FN hfsbi_connect_event hfsbi_connect_next(hfsbi_connect_reader *reader,
 #define HFSBI_CONNECT_HEAD 5
 HFSBI_FN bool hfsbi_connect_write_head(unsigned flags, size_t length,
                                        char out[HFSBI_CONNECT_HEAD]);
+
+/* ---- mux.c: several connections in one pipe ---- */
+
+enum {
+    HFSBI_MUX_HEAD = 8,
+    HFSBI_MUX_WINDOW = 262144 /* bytes that may be on their way in a stream */
+};
+
+typedef enum hfsbi_mux_kind {
+    HFSBI_MUX_OPEN = 'O',
+    HFSBI_MUX_DATA = 'D',
+    HFSBI_MUX_CREDIT = 'C',
+    HFSBI_MUX_END = 'E',
+    HFSBI_MUX_BYE = 'B'
+} hfsbi_mux_kind;
+
+typedef struct hfsbi_mux_frame {
+    hfsbi_mux_kind kind;
+    unsigned long  stream; /* from 1 on, below 2^32; 0 for BYE */
+    unsigned long  n;      /* CREDIT: bytes; DATA: length of data */
+    hfsb_str       data;   /* DATA: a piece, not empty, of the bytes given */
+} hfsbi_mux_frame;
+
+/* Reads frames. All-zero is ready to use. */
+typedef struct hfsbi_mux_reader { /* private */
+    unsigned char      state;
+    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head[HFSBI_MUX_HEAD];
+    unsigned long      stream; /* of the data */
+    size_t             left;   /* bytes left of it */
+    unsigned long long at;     /* offset in the pipe */
+} hfsbi_mux_reader;
+
+typedef enum hfsbi_mux_event {
+    HFSBI_MUX_MORE, /* all bytes are used, more are needed */
+    HFSBI_MUX_FRAME,
+    HFSBI_MUX_BAD /* refused; final */
+} hfsbi_mux_event;
+
+/* Returns the next event in `in`, which follows the bytes used by the last
+   call; *used bytes of it are done with. err (may be NULL) is filled by BAD:
+   HFSB_SYNTAX; err->pos is an offset in the pipe. */
+HFSBI_FN hfsbi_mux_event hfsbi_mux_next(hfsbi_mux_reader *r, hfsb_str in,
+                                        hfsbi_mux_frame *frame, size_t *used,
+                                        hfsb_err *err);
+
+/* Writes the head of a frame; n and stream fit their fields. */
+HFSBI_FN void hfsbi_mux_write_head(hfsbi_mux_kind kind, unsigned long n,
+                                   unsigned long stream,
+                                   char          out[HFSBI_MUX_HEAD]);

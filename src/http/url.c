@@ -196,11 +196,12 @@ static hfsb_status hfsbi_url_split_authority(hfsb_str text, hfsb_url *url,
     return hfsbi_ok(err);
 }
 
-hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
+/* Fills *url, which is empty; after a failure in part. */
+static hfsb_status hfsbi_url_fill(hfsb_str text, hfsb_url *url,
+                                  hfsb_err *err) {
     const char *bad = hfsbi_url_bad_byte(text);
     hfsb_str    rest;
     size_t      colon = hfsb_str_find_byte(text, ':'), at;
-    memset(url, 0, sizeof *url);
     if (!text.ptr) text.ptr = "";
     if (bad)
         return hfsbi_url_fail(err, text, bad,
@@ -234,6 +235,14 @@ hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
             hfsb_str_slice(url->authority, at + 1, url->authority.len);
     }
     return hfsbi_url_split_authority(text, url, err);
+}
+
+hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
+    hfsb_status st;
+    memset(url, 0, sizeof *url);
+    st = hfsbi_url_fill(text, url, err);
+    if (st != HFSB_OK) memset(url, 0, sizeof *url);
+    return st;
 }
 
 /* ---- references ---- */

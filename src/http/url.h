@@ -20,7 +20,7 @@ typedef struct hfsb_url {
 
 /* HFSB_OK with views of text in *url; HFSB_ARG for another scheme, a missing or
    invalid host or port, and blanks, control bytes or bytes beyond ASCII
-   anywhere. */
+   anywhere: then *url is empty. */
 HFSB_API hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url,
                                     hfsb_err *err);
 

@@ -106,6 +106,41 @@ HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
     return 101;
 }
 
+/* ---- the handshake of a client ---- */
+
+HFSBI_FN hfsb_status hfsbi_ws_request_write(hfsb_str key, hfsb_buf *out) {
+    hfsb_buf_append(out, HFSB_LIT("Connection: Upgrade\r\n"
+                                  "Upgrade: websocket\r\n"
+                                  "Sec-WebSocket-Version: 13\r\n"));
+    return hfsb_http_put_field(out, HFSB_LIT("Sec-WebSocket-Key"), key);
+}
+
+HFSBI_FN hfsb_status hfsbi_ws_reply_check(const hfsb_http_head *head,
+                                          hfsb_str key, hfsb_err *err) {
+    char        accept[HFSBI_WS_ACCEPT];
+    const char *why = NULL;
+    hfsbi_ws_accept(key, accept);
+    if (head->status != 101)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The server opens no WebSocket: its answer has the "
+                          "status %d.",
+                          head->status);
+    if (!hfsb_http_field_lists(head, "Upgrade", "websocket") ||
+        !hfsb_http_field_lists(head, "Connection", "upgrade"))
+        why = "it switches to another protocol";
+    else if (!hfsb_str_equal(hfsbi_ws_single(head, "Sec-WebSocket-Accept"),
+                             hfsb_cstr(accept)))
+        why = "its Sec-WebSocket-Accept is not for this request";
+    else if (hfsb_http_field_count(head, "Sec-WebSocket-Extensions") ||
+             hfsb_http_field_count(head, "Sec-WebSocket-Protocol"))
+        why = "it uses an extension or a subprotocol that was not asked for";
+    if (!why) return hfsbi_ok(err);
+    return hfsbi_fail(err, HFSB_REMOTE, 0,
+                      "Invalid answer to the WebSocket "
+                      "handshake: %s.",
+                      why);
+}
+
 /* ---- masking ---- */
 
 HFSBI_FN void hfsbi_ws_mask(char *bytes, size_t len,

@@ -158,7 +158,7 @@ static hfsb_status hfsbi_start_failed(hfsbi_start *w, hfsb_err *err) {
     (void)hfsbi_fail(err, HFSB_REMOTE, 0,
                      "Space failed to start: %s. Check %s", r->stage,
                      w->s->page.ptr);
-    if (r->error[0]) hfsbi_err_add(err, "\n%s", r->error);
+    if (r->error[0]) hfsbi_err_add(err, "\nThe Hub's message: %s", r->error);
     if (strstr(r->stage, "_ERROR"))
         hfsbi_log_end_add(w->s, w->spec,
                           strcmp(r->stage, "RUNTIME_ERROR") ? "build" : "run",
@@ -177,6 +177,8 @@ static hfsb_status hfsbi_start_judge(hfsbi_start *w, hfsb_err *err) {
         *hardware && !hfsb_str_equal(hfsb_cstr(hardware), w->hardware);
     bool halted = hfsbi_space_state_of(r->stage) >= HFSBI_SPACE_ASLEEP;
     bool running = !strcmp(r->stage, "RUNNING");
+    if (w->spec->on_stage)
+        w->spec->on_stage(w->spec->user, w->s->id, r->stage);
     if (running && !other && !elsewhere) {
         hfsbi_sandbox_log(w->s, "Space is running (hardware: %s)",
                           r->hardware[0] ? r->hardware : "None");
@@ -266,8 +268,9 @@ typedef struct hfsbi_create {
     hfsb_buf                 owner, token;
     hfsb_sandbox            *box; /* NULL until it has a name */
     hfsbi_made_state         state;
-    bool                     left;    /* the Space could not be deleted */
-    char                     sha[48]; /* of the commit to wait for, or "" */
+    bool                     left;       /* the Space could not be deleted */
+    bool                     names_page; /* err advises to look at it */
+    char                     sha[48];    /* of the commit to wait for, or "" */
     hfsb_err                 err;
 } hfsbi_create;
 
@@ -599,6 +602,20 @@ HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end) {
     hfsbi_err_add(err, "%s", end);
 }
 
+HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
+                                const hfsb_sandbox *s, hfsb_status st,
+                                hfsb_err *err) {
+    char end[400];
+    if (st == HFSB_CANCELLED || !spec->on_failure ||
+        !spec->on_failure(spec->user, s->id))
+        return false;
+    (void)snprintf(end, sizeof end,
+                   "\n%.160s was kept, and may cost money: %.200s", s->id.ptr,
+                   s->page.ptr);
+    hfsbi_create_append(err, end);
+    return true;
+}
+
 /* Deletes the Space, and adds to c->err what became of it. Needs no memory but
    for the request. */
 static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
@@ -607,6 +624,7 @@ static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
     char        end[HFSB_ERR_SIZE / 2];
     const char *id = c->box->id.ptr;
     end[0] = '\0';
+    if (made && hfsbi_create_keep(c->spec, c->box, st, &c->err)) return;
     c->left = !hfsbi_create_delete(c, &why);
     if (c->left) {
         hfsbi_create_scrub(&c->opts, c->spec, why.msg);
@@ -615,8 +633,9 @@ static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
                        "not be deleted (%.160s). Delete it at %.300s/settings",
                        id, made ? "is" : "may be", why.msg, c->box->page.ptr);
         hfsbi_sandbox_log(c->box, "Warning: %s", end + 1);
-    } else if (made && st != HFSB_CANCELLED) {
-        (void)snprintf(end, sizeof end, "\nThe Space %s was deleted.", id);
+    } else if (made) {
+        (void)snprintf(end, sizeof end, "\nThe Space %s was deleted.%s", id,
+                       c->names_page ? " Its page is gone, too." : "");
     }
     hfsbi_create_append(&c->err, end);
 }
@@ -640,6 +659,7 @@ static hfsb_status hfsbi_create_start(hfsbi_create *c) {
     hfsb_status st =
         hfsbi_sandbox_start(c->box, c->spec, c->sha, &seen, &c->err);
     if (seen) c->state = HFSBI_MADE_SEEN;
+    c->names_page = st == HFSB_REMOTE || st == HFSB_TIMEOUT;
     return st;
 }
 

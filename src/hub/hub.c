@@ -330,6 +330,21 @@ hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
     return status;
 }
 
+hfsb_status hfsb_hub_hardware(hfsb_hub *hub, bool jobs,
+                              const hfsb_cancel *cancel, hfsb_json_doc *out,
+                              hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status       status = hfsbi_hub_begin(hub, &request,
+                                         jobs ? HFSBI_HUB_JOB_HARDWARE
+                                                    : HFSBI_HUB_SPACE_HARDWARE,
+                                               none, none, cancel, err);
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
 static hfsb_status
 hfsbi_hub_ask_owner(hfsb_hub *hub, const hfsb_cancel *cancel, hfsb_err *err) {
     hfsb_json_doc doc = HFSB_INIT;

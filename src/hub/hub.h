@@ -94,6 +94,13 @@ HFSB_API hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
 HFSB_API hfsb_status hfsb_hub_user(hfsb_hub *hub, const hfsb_cancel *cancel,
                                    hfsb_buf *out, hfsb_err *err);
 
+/* The hardware that Spaces, or jobs, can have: an array of objects with name,
+   prettyName, cpu, ram, accelerator, unitCostUSD and unitLabel. Needs no
+   token. */
+HFSB_API hfsb_status hfsb_hub_hardware(hfsb_hub *hub, bool jobs,
+                                       const hfsb_cancel *cancel,
+                                       hfsb_json_doc *out, hfsb_err *err);
+
 /* ---- Spaces ---- */
 
 /* A secret, a variable or a label. */

@@ -61,6 +61,10 @@ typedef enum hfsbi_hub_repeat {
 #define HFSBI_HUB_ENDPOINTS(X)                                                \
     X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",     \
       REPEAT)                                                                 \
+    X(SPACE_HARDWARE, "GET", "/api/spaces/hardware",                          \
+      "list the hardware of Spaces", REPEAT)                                  \
+    X(JOB_HARDWARE, "GET", "/api/jobs/hardware", "list the hardware of jobs", \
+      REPEAT)                                                                 \
     X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                     \
       "duplicate {space} as {detail}", ONCE)                                  \
     X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)        \
@@ -306,9 +310,6 @@ HFSBI_FN hfsb_status hfsbi_space_new(const hfsb_sandbox_opts *opts,
                                      hfsb_sandbox **out, hfsb_err *err);
 /* Asks the Hub for the address of a Space whose name does not determine it. */
 HFSBI_FN hfsb_status hfsbi_space_locate(hfsb_sandbox *sandbox, hfsb_err *err);
-/* "2025-03-07T12:24:18.657Z" (up to 9 digits after the point, a zone) as
-   seconds since 1970; false if the text is no such date. */
-HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
 /* ==== create.c ==== */
 
@@ -325,7 +326,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
                                          const char *sha, bool *seen,
                                          hfsb_err *err);
 
-/* What it shares with job_home.c: */
+/* What it shares with job_home.c and job_create.c: */
 
 /* Removes the tokens and the secrets of spec from a text. */
 HFSBI_FN void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
@@ -342,10 +343,18 @@ HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
 HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st);
 /* Appends `end` completely, if need be by cutting the message before it. */
 HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end);
+/* Calls on_failure; true when the sandbox is to be kept, which *err says
+   then. */
+HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
+                                const hfsb_sandbox *s, hfsb_status st,
+                                hfsb_err *err);
 
 /* ==== job_home.c: a sandbox that is a job ==== */
 
-#define HFSBI_HUBJOB_LABEL "hfsb-sandbox" /* = "1": a job that is a sandbox */
+#define HFSBI_HUBJOB_LABEL       "hfsb-sandbox" /* = "1": it is a sandbox */
+#define HFSBI_HUBJOB_NONCE_LABEL "hf-sandbox-nonce" /* of its token */
+
+enum { HFSBI_HUBJOB_PORT = 49983 };
 
 /* True for "jobs/OWNER/ID", which *owner and *job show then. */
 HFSBI_FN bool hfsbi_hubjob_split(hfsb_str id, hfsb_str *owner, hfsb_str *job);
@@ -365,6 +374,20 @@ HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
                                       long long          until,
                                       const hfsb_cancel *cancel,
                                       hfsbi_hub_tried *tried, hfsb_err *err);
+/* Appends the token that belongs to a nonce. */
+HFSBI_FN hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
+                                        hfsb_buf *out);
+/* Takes the address from the job. HFSB_OK; HFSB_BUSY when it has none yet. */
+HFSBI_FN hfsb_status hfsbi_hubjob_take_url(hfsb_sandbox          *sandbox,
+                                           const hfsb_json_value *job,
+                                           hfsb_err              *err);
+/* Waits until the Hub gives the address, which it does at once as a rule. */
+HFSBI_FN hfsb_status hfsbi_hubjob_await_url(hfsb_sandbox            *sandbox,
+                                            const hfsb_sandbox_spec *spec,
+                                            long long deadline, hfsb_err *err);
+
+/* ==== job_create.c ==== */
+
 /* hfsbi_sandbox_make() for a spec with an image. */
 HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
                                        const hfsb_sandbox_opts *opts,
@@ -407,8 +430,10 @@ struct hfsb_session {
     hfsb_buf          texts; /* of opts, spec and secrets */
     hfsb_cancel      *give_up;
     long long         close_ms;
-    hfsb_log_fn       log;
-    void             *user;
+    hfsb_status (*connect)(void *user, const hfsb_cancel *cancel,
+                           hfsb_sandbox **out, hfsb_err *err);
+    hfsb_log_fn log;
+    void       *user;
 
     pthread_mutex_t   lock;    /* guards the rest */
     pthread_cond_t    changed; /* see hfsbi_session_wait() */
@@ -424,6 +449,8 @@ struct hfsb_session {
     hfsb_status       made; /* outcome of the last creation */
     hfsb_err          made_err;
     hfsbi_plan        plan;
+    hfsb_buf jobs; /* of the remote runtime: ids of commands that may run
+                      there, each followed by a NUL */
 };
 
 /* Writes one line to the log, if there is one. Not under the lock. */
@@ -459,10 +486,41 @@ HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
 /* HFSB_OK, or why a retired sandbox could not be deleted. Takes the lock. */
 HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
                                            hfsbi_box *box, hfsb_err *err);
+/* A job that may run in the sandbox from now on: close kills it. HFSB_OK or
+   HFSB_NOMEM. Takes the lock. */
+HFSBI_FN hfsb_status hfsbi_session_note_job(hfsb_session *session,
+                                            const char   *id);
+/* The job has ended, or was never started. Takes the lock. */
+HFSBI_FN void hfsbi_session_forget_job(hfsb_session *session, const char *id);
 /* Ends the creation under way, deletes all sandboxes. Takes the lock. */
 HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
 
-/* ==== hf_jobs.c ==== */
+/* ==== hf_jobs.c, hf_jobs_run.c ==== */
+
+/* command is a string or a list, secrets a list or an object. */
+typedef struct hfsbi_hf_jobs_args {
+    hfsb_str operation, script, python, image, flavor, timeout, id, space;
+    hfsb_str name, stage, schedule;
+    hfsb_str trackio, project; /* trackio: its Space */
+    const hfsb_json_value *with, *args, *env, *labels, *volumes, *ports;
+} hfsbi_hf_jobs_args;
+
+typedef struct hfsbi_hf_jobs_call {
+    hfsb_session             *session;
+    const hfsb_json_value    *arguments;
+    const hfsbi_hf_jobs_args *args;
+    const hfsb_cancel        *cancel;
+    hfsb_tool_result         *result;
+    hfsb_str                  id, space; /* job_id and namespace, or empty */
+    hfsb_str                  flavor;    /* of run */
+    hfsb_scheduled            what;      /* to do with a scheduled job */
+    hfsb_json_doc             job;       /* as the Hub describes it */
+    hfsb_buf                  text;      /* becomes the output, masked */
+} hfsbi_hf_jobs_call;
+
+/* Makes the job that the arguments describe, or a scheduled one, and sends it:
+   c->job is the Hub's answer. */
+HFSBI_FN hfsb_status hfsbi_hf_jobs_start(hfsbi_hf_jobs_call *c, hfsb_err *err);
 
 HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
 /* Executes it; args as its parameters describe. */

@@ -372,6 +372,23 @@ hfsb_status hfsb_job_volume_parse(hfsb_str text, hfsb_job_volume *out,
     return status == HFSB_OK ? hfsbi_ok(err) : status;
 }
 
+/* A name such as "@daily", or the 5 to 7 fields of cron; the Hub knows which
+   of them are valid. */
+static hfsb_status hfsbi_job_check_schedule(hfsb_str text, hfsb_err *err) {
+    size_t i, fields = 0;
+    for (i = 0; i < text.len; i++)
+        fields += text.ptr[i] != ' ' && (!i || text.ptr[i - 1] == ' ');
+    if (!text.len || (text.ptr[0] == '@' && fields == 1) ||
+        (fields >= 5 && fields <= 7))
+        return HFSB_OK;
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
+    hfsbi_err_quote(err, text, 40);
+    hfsbi_err_add(err, "\" is not a valid schedule of a job: expected "
+                       "@hourly, @daily, @weekly, @monthly or @yearly, or "
+                       "the 5 to 7 fields of cron (\"0 9 * * 1\").");
+    return HFSB_ARG;
+}
+
 static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
                                         hfsb_err            *err) {
     hfsb_status status =
@@ -400,6 +417,8 @@ static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
                            "seconds, or a number followed by s, m, h or d "
                            "(\"30m\").");
     }
+    if (status == HFSB_OK)
+        status = hfsbi_job_check_schedule(spec->schedule, err);
     return status;
 }
 

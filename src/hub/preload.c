@@ -14,7 +14,12 @@
    session->box is the READY one, session->boxes has all but MAKING. A Space
    that cannot be deleted stays in the list, for close to try again. The last
    failure is kept and reported to every call, because another creation takes
-   minutes and is for the model to decide. */
+   minutes and is for the model to decide.
+
+   In the remote runtime the maker connects to a sandbox of the caller's, and a
+   call after a failure tries again. Nothing is deleted: close kills the
+   commands that the session left running there, in another thread, because
+   the sandbox may not answer. */
 #include "hub_private.h"
 
 enum {
@@ -179,8 +184,11 @@ static void *hfsbi_session_maker(void *user) {
     hfsb_err          err = HFSB_INIT;
     hfsb_status       st;
     opts.cancel = box->cancel;
-    st = hfsbi_sandbox_make(&session->make, &opts, &box->left, &box->sandbox,
-                            &err);
+    st =
+        session->runtime == HFSB_RUNTIME_REMOTE
+            ? session->connect(session->user, box->cancel, &box->sandbox, &err)
+            : hfsbi_sandbox_make(&session->make, &opts, &box->left,
+                                 &box->sandbox, &err);
     if (box->left.len) box->state = HFSBI_BOX_LEFT;
     if (st != HFSB_OK) hfsbi_session_log(session, "No sandbox: %s", err.msg);
     pthread_mutex_lock(&session->lock);
@@ -232,15 +240,18 @@ HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
 
 static hfsb_status hfsbi_session_failed(const hfsb_session *session,
                                         hfsb_err           *err) {
-    return hfsbi_fail(err, session->made, 0,
-                      "There is no sandbox (sandbox_create tries again): %s",
-                      session->made_err.msg);
+    return hfsbi_fail(
+        err, session->made, 0, "There is no sandbox (%s tries again): %s",
+        session->runtime == HFSB_RUNTIME_REMOTE ? "the next call"
+                                                : "sandbox_create",
+        session->made_err.msg);
 }
 
 HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
                                         const hfsb_cancel *cancel,
                                         hfsbi_box **out, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
+    bool        again = session->runtime == HFSB_RUNTIME_REMOTE;
     *out = NULL;
     pthread_mutex_lock(&session->lock);
     while (st == HFSB_OK && !*out) {
@@ -248,13 +259,15 @@ HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
         if (!busy && session->box) {
             *out = session->box;
             (*out)->users++;
-        } else if (!busy && session->made != HFSB_OK) {
+        } else if (!busy && session->made != HFSB_OK && !again) {
             st = hfsbi_session_failed(session, err);
         } else if (!busy) {
             st = hfsbi_session_start(session, &session->spec, true, err);
         } else if (!hfsbi_session_wait(session, cancel)) {
             st = hfsbi_fail(err, HFSB_CANCELLED, 0,
                             "Cancelled while the sandbox was being created.");
+        } else {
+            again = false; /* its outcome counts for this call */
         }
     }
     pthread_mutex_unlock(&session->lock);
@@ -283,6 +296,81 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
     return st;
 }
 
+/* ---- jobs in a sandbox that outlives the session ---- */
+
+HFSBI_FN hfsb_status hfsbi_session_note_job(hfsb_session *session,
+                                            const char   *id) {
+    hfsb_status st;
+    pthread_mutex_lock(&session->lock);
+    st = hfsb_buf_append(&session->jobs, hfsb_str_make(id, strlen(id) + 1));
+    pthread_mutex_unlock(&session->lock);
+    return st;
+}
+
+HFSBI_FN void hfsbi_session_forget_job(hfsb_session *session, const char *id) {
+    hfsb_buf *jobs = &session->jobs;
+    size_t    at = 0, n, end;
+    pthread_mutex_lock(&session->lock);
+    while (at < jobs->len && strcmp(jobs->ptr + at, id) != 0)
+        at += strlen(jobs->ptr + at) + 1;
+    if (at < jobs->len) {
+        n = strlen(id) + 1;
+        end = jobs->len - n;
+        memmove(jobs->ptr + at, jobs->ptr + at + n, end - at);
+        hfsb_buf_truncate(jobs, end);
+    }
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* Kills one job. HFSB_OK also when it has ended before. */
+static hfsb_status hfsbi_session_kill(hfsb_session *session, const char *id,
+                                      hfsb_err *err) {
+    hfsb_call_opts   opts = HFSB_INIT;
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsbi_build      arguments;
+    hfsb_status      st;
+    opts.cancel = session->give_up;
+    hfsbi_build_init(&arguments, &session->alloc);
+    hfsbi_build_object(&arguments, NULL);
+    hfsbi_build_str(&arguments, "id", hfsb_cstr(id));
+    hfsbi_build_end(&arguments);
+    doc.alloc = session->alloc;
+    st = hfsbi_build_finish(&arguments, &doc);
+    hfsbi_build_free(&arguments);
+    if (st == HFSB_OK)
+        st = hfsb_sandbox_call(session->box->sandbox, HFSB_LIT("kill"),
+                               doc.root, &opts, &result);
+    if (st == HFSB_ARG || st == HFSB_NOT_FOUND) st = HFSB_OK;
+    if (st != HFSB_OK)
+        hfsbi_fail(err, st, 0,
+                   "Commands may still run in the sandbox: they could not be "
+                   "killed. %s",
+                   result.error.len ? result.error.ptr : hfsb_status_text(st));
+    hfsb_tool_result_free(&result);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* Kills the jobs until the sandbox does not answer. No call is under way. */
+static void *hfsbi_session_killer(void *user) {
+    hfsb_session *session = (hfsb_session *)user;
+    hfsb_err      err = HFSB_INIT;
+    hfsb_status   st = HFSB_OK;
+    size_t        at = 0;
+    while (st == HFSB_OK && at < session->jobs.len) {
+        st = hfsbi_session_kill(session, session->jobs.ptr + at, &err);
+        at += strlen(session->jobs.ptr + at) + 1;
+    }
+    pthread_mutex_lock(&session->lock);
+    session->made = st;
+    session->made_err = err;
+    session->making = NULL;
+    hfsbi_session_change(session);
+    pthread_mutex_unlock(&session->lock);
+    return NULL;
+}
+
 /* ---- close ---- */
 
 /* Cancels the creation under way. False when it did not end before the
@@ -303,6 +391,27 @@ static bool hfsbi_session_stop(hfsb_session *session, long long deadline) {
     return ended;
 }
 
+/* Kills the jobs of the remote runtime, in a thread: stopping it, as the maker
+   is stopped, keeps the deadline. */
+static hfsb_status hfsbi_session_leave(hfsb_session *session,
+                                       long long deadline, hfsb_err *err) {
+    int rc;
+    if (!session->box || !session->jobs.len) return HFSB_OK;
+    session->making = session->box;
+    rc = hfsbi_thread_start(&session->thread, HFSBI_MAKER_STACK,
+                            hfsbi_session_killer, session);
+    if (rc != 0) {
+        session->making = NULL;
+        return hfsbi_fail_os(err, rc,
+                             "The thread that kills commands cannot be "
+                             "started");
+    }
+    session->thread_there = true;
+    (void)hfsbi_session_stop(session, deadline);
+    if (session->made != HFSB_OK && err) *err = session->made_err;
+    return session->made;
+}
+
 HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     hfsb_status st = HFSB_OK, one;
     hfsb_err    why;
@@ -312,10 +421,14 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     hfsbi_ok(err);
     if (session->runtime == HFSB_RUNTIME_LOCAL) return HFSB_OK;
     ended = hfsbi_session_stop(session, deadline);
+    if (session->runtime == HFSB_RUNTIME_REMOTE)
+        st = hfsbi_session_leave(session, deadline, err);
     session->box = NULL;
     while ((box = session->boxes) != NULL) {
         session->boxes = box->next;
-        one = hfsbi_box_delete(session, box, deadline, &why);
+        one = session->runtime == HFSB_RUNTIME_REMOTE
+                  ? HFSB_OK
+                  : hfsbi_box_delete(session, box, deadline, &why);
         if (one != HFSB_OK && st == HFSB_OK)
             st = hfsbi_fail(err, ended ? one : HFSB_TIMEOUT, 0, "%s", why.msg);
         else if (one != HFSB_OK) hfsbi_err_add(err, "\n%s", why.msg);

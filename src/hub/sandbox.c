@@ -10,7 +10,8 @@
        starting, running, asleep, unknown    wait
        paused                                HFSB_CONNECT; after a restart wait
        failed, being deleted                 HFSB_REMOTE
-       not shown to this token               HFSB_NOT_FOUND */
+       not shown to this token               HFSB_NOT_FOUND
+       the Hub refuses the token             HFSB_AUTH, key "hub_token" */
 #include "hub_private.h"
 
 /* ---- its address ---- */
@@ -65,8 +66,14 @@ HFSBI_FN hfsb_status hfsbi_space_locate(hfsb_sandbox *s, hfsb_err *err) {
 static hfsb_status hfsbi_space_look(hfsb_sandbox *s, bool fresh,
                                     hfsb_err *err) {
     hfsb_space_runtime runtime;
+    hfsb_err           why = HFSB_INIT;
     hfsbi_space_state  state = hfsbi_hub_look(
-         s->o.hub, s->id, s->o.times.health_ms, s->o.cancel, &runtime, NULL);
+         s->o.hub, s->id, s->o.times.health_ms, s->o.cancel, &runtime, &why);
+    if (why.code == HFSB_AUTH) {
+        hfsbi_err_key(&why, "hub_token"); /* not that of the server */
+        if (err) *err = why;
+        return HFSB_AUTH;
+    }
     if (state == HFSBI_SPACE_GONE && !runtime.stage[0])
         return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
                           "The Hub shows no Space %s: check the name, and "
@@ -164,13 +171,14 @@ HFSBI_FN hfsb_status hfsbi_space_new(const hfsb_sandbox_opts *opts,
                           "a sandbox on a Space needs the option hub");
     o = *opts;
     if (!o.transport) o.transport = hfsbi_hub_transport(o.hub);
-    if (!o.work_dir.len) o.work_dir = HFSB_LIT("/app");
+    if (!o.work_dir.len) o.work_dir = HFSB_LIT("/app"); /* see usual_dir */
     if (!o.space_url.len && instead) o.space_url = hfsb_cstr(instead);
     st = hfsbi_sandbox_new(&o, id, out, err);
     if (st != HFSB_OK) return st;
     (*out)->home = &home;
     (*out)->owned = owned;
     (*out)->at_edge = true;
+    (*out)->usual_dir = !opts->work_dir.len;
     st = hfsbi_space_address(*out, err);
     if (st == HFSB_OK) return st;
     hfsbi_sandbox_free(*out);
@@ -238,77 +246,6 @@ hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
         return hfsbi_hubjob_status(sandbox, out, err);
     return hfsb_hub_runtime(sandbox->o.hub, sandbox->id, sandbox->o.cancel,
                             out, err);
-}
-
-/* ---- dates ---- */
-
-/* Reads n digits at *at of text; false if there are others. */
-static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
-                              long long *out) {
-    long long value = 0;
-    for (; n; n--, ++*at) {
-        if (*at >= text.len || text.ptr[*at] < '0' || text.ptr[*at] > '9')
-            return false;
-        value = value * 10 + (text.ptr[*at] - '0');
-    }
-    *out = value;
-    return true;
-}
-
-static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
-    if (*at >= text.len || text.ptr[*at] != c) return false;
-    ++*at;
-    return true;
-}
-
-/* Days from 1970-01-01 to a Gregorian date. The year is counted from March, so
-   that the leap day is its last. */
-static long long hfsbi_date_days(long long y, long long m, long long d) {
-    long long in_year;
-    y -= m <= 2;
-    in_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-    return y * 365 + y / 4 - y / 100 + y / 400 + in_year - 719468;
-}
-
-/* "Z", "+02:00" or "-0530" in seconds; false for anything else. */
-static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
-    bool      west;
-    long long h, m;
-    *out = 0;
-    if (hfsbi_date_byte(text, &at, 'Z')) return at == text.len;
-    west = hfsbi_date_byte(text, &at, '-');
-    if (!west && !hfsbi_date_byte(text, &at, '+')) return false;
-    if (!hfsbi_date_digits(text, &at, 2, &h)) return false;
-    (void)hfsbi_date_byte(text, &at, ':');
-    if (!hfsbi_date_digits(text, &at, 2, &m) || h > 23 || m > 59) return false;
-    *out = (h * 60 + m) * (west ? -60 : 60);
-    return at == text.len;
-}
-
-HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
-    static const char marks[] = "--T::";
-    long long         part[6], zone;
-    size_t            at = 0, i;
-    double            fraction = 0, scale = 0.1;
-    for (i = 0; i < 6; i++) {
-        if (!hfsbi_date_digits(text, &at, i ? 2 : 4, &part[i])) return false;
-        if (i < 5 && !hfsbi_date_byte(text, &at, marks[i])) return false;
-    }
-    if (hfsbi_date_byte(text, &at, '.')) {
-        size_t first = at;
-        for (; at < text.len && hfsbi_is_digit(text.ptr[at]);
-             at++, scale /= 10)
-            fraction += scale * (text.ptr[at] - '0');
-        if (at - first > 9) return false;
-    }
-    if (part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
-        part[3] > 23 || part[4] > 59 || part[5] > 60 ||
-        !hfsbi_date_zone(text, at, &zone))
-        return false;
-    *out = (double)(hfsbi_date_days(part[0], part[1], part[2]) * 86400 +
-                    part[3] * 3600 + part[4] * 60 + part[5] - zone) +
-           fraction;
-    return true;
 }
 
 /* ---- list ---- */

@@ -1,9 +1,10 @@
 /* session.c - what an agent holds: tools here or in a sandbox, and a plan.
 
-   The runtime decides where the tools work: on this machine, or in a sandbox
-   that preload.c creates in the background. The session adds tools of its own:
-   plan_tool always, sandbox_create and hf_jobs with a sandbox. A call looks
-   for its tool there first, then goes to the runtime.
+   The runtime decides where the tools work: on this machine, in a sandbox that
+   preload.c creates in the background, or in one of the caller's, to which it
+   connects there. The session adds tools of its own: plan_tool always,
+   sandbox_create and hf_jobs with a sandbox of its own. A call looks for its
+   tool there first, then goes to the runtime.
 
    The options, the spec and all secrets are copied at open, into one buffer
    that is overwritten at close. */
@@ -12,8 +13,11 @@
 enum {
     HFSBI_SESSION_TEXTS = 12,  /* of the options */
     HFSBI_SESSION_SECRETS = 3, /* HF_TOKEN and two of trackio */
+    HFSBI_SESSION_JOB = 8,     /* hex digits of a job id */
     HFSBI_CREATE_SLEEP = 2700  /* seconds without use, unless on cpu-basic */
 };
+
+#define HFSBI_CREATE_IDLE "2700" /* the same of a job, on any hardware */
 
 HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
                                 const char         *format, ...) {
@@ -40,8 +44,8 @@ static const hfsbi_param hfsbi_wish_params[] = {
                 "a10g-small, a10g-large, a100-large or another that the Hub "
                 "has"),
     HFSBI_PARAM("trackio_space_id", HFSBI_ARG_STR, 0, hfsbi_wish, space,
-                "Space with the trackio dashboard, owner/name; set as "
-                "TRACKIO_SPACE_ID in the sandbox"),
+                "Space of trackio's dashboard, you/ml-intern-1a2b3c4d, which "
+                "trackio makes; set as TRACKIO_SPACE_ID in the sandbox"),
     HFSBI_PARAM("trackio_project", HFSBI_ARG_STR, 0, hfsbi_wish, project,
                 "Set as TRACKIO_PROJECT"),
     HFSBI_PARAM_END};
@@ -109,6 +113,26 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     return st;
 }
 
+/* True when the sandbox in use is a job that has ended, for want of use or by
+   its timeout: unlike a Space it does not come back. Under the lock, which is
+   released meanwhile; the claim keeps the sandbox in its place. */
+static bool hfsbi_session_has_ended(hfsb_session *session) {
+    hfsbi_box         *box = session->box;
+    hfsb_space_runtime runtime;
+    hfsb_str           owner, job;
+    hfsb_status        st;
+    if (!box ||
+        !hfsbi_hubjob_split(hfsb_sandbox_id(box->sandbox), &owner, &job))
+        return false;
+    box->users++;
+    pthread_mutex_unlock(&session->lock);
+    st = hfsb_sandbox_status(box->sandbox, &runtime, NULL);
+    pthread_mutex_lock(&session->lock);
+    box->users--;
+    return st == HFSB_NOT_FOUND ||
+           (st == HFSB_OK && hfsbi_job_is_final(hfsb_cstr(runtime.stage)));
+}
+
 /* Describes the sandbox in use to the model. Under the lock. */
 static hfsb_status hfsbi_session_describe(hfsb_session     *session,
                                           const hfsbi_wish *wish, bool is_new,
@@ -169,7 +193,7 @@ static hfsb_status hfsbi_session_create(const hfsbi_own_call *call,
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
                           "Cancelled before a sandbox was created.");
     }
-    make = !session->box ||
+    make = !session->box || hfsbi_session_has_ended(session) ||
            (session->box->automatic &&
             hfsbi_wish_differs(wish, hfsb_buf_str(&session->box->hardware)));
     if (make && session->box) {
@@ -188,7 +212,7 @@ static hfsb_status hfsbi_session_create(const hfsbi_own_call *call,
 /* ---- the session's own tools ---- */
 
 typedef struct hfsbi_own_tool {
-    const hfsbi_tool *(*row)(void); /* its fn is NULL */
+    const hfsbi_tool *(*row)(void);
     /* As hfsbi_run_fn. */
     hfsb_status (*fn)(const hfsbi_own_call *call, const void *args,
                       hfsb_tool_result *result, hfsb_err *err);
@@ -206,9 +230,7 @@ static const hfsbi_tool *hfsbi_create_tool(void) {
         NULL,
         HFSBI_TOOL_RUNS,
         0,
-        hfsbi_wish_params,
-        NULL,
-        NULL};
+        hfsbi_wish_params};
     return &row;
 }
 
@@ -224,7 +246,7 @@ static hfsb_status hfsbi_session_set_plan(const hfsbi_own_call *call,
     return st;
 }
 
-/* The local runtime has only the first. */
+/* Only the sandbox runtime has more than the first. */
 static const hfsbi_own_tool hfsbi_own_tools[] = {
     {hfsbi_plan_tool, hfsbi_session_set_plan},
     {hfsbi_create_tool, hfsbi_session_create},
@@ -238,6 +260,14 @@ enum {
 static size_t hfsbi_own_tool_count(const hfsb_session *session) {
     return session->runtime == HFSB_RUNTIME_SANDBOX ? HFSBI_OWN_TOOLS
                                                     : HFSBI_OWN_TOOLS_LOCAL;
+}
+
+/* Fills rows, and returns their number. */
+static size_t hfsbi_own_rows(const hfsb_session *session,
+                             const hfsbi_tool  **rows) {
+    size_t i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
+    return n;
 }
 
 /* The session's own tool of that name, or NULL. */
@@ -270,7 +300,9 @@ hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
 }
 
 const char *hfsb_runtime_text(hfsb_runtime runtime) {
-    return runtime == HFSB_RUNTIME_SANDBOX ? "HF sandbox" : "local filesystem";
+    return runtime == HFSB_RUNTIME_SANDBOX  ? "HF sandbox"
+           : runtime == HFSB_RUNTIME_REMOTE ? "remote sandbox"
+                                            : "local filesystem";
 }
 
 bool hfsb_model_is_local(hfsb_str model) {
@@ -286,7 +318,7 @@ bool hfsb_model_is_local(hfsb_str model) {
 }
 
 bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local) {
-    return runtime != HFSB_RUNTIME_LOCAL || !model_local;
+    return runtime == HFSB_RUNTIME_SANDBOX || !model_local;
 }
 
 /* ---- open ---- */
@@ -295,6 +327,9 @@ static hfsb_status hfsbi_session_check(const hfsb_session_opts *o,
                                        hfsb_err                *err) {
     bool local = o->model_local || hfsb_model_is_local(o->model);
     bool sandbox = o->runtime == HFSB_RUNTIME_SANDBOX;
+    if (o->runtime == HFSB_RUNTIME_REMOTE && !o->connect)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "the remote runtime needs the option connect");
     if (!hfsb_session_needs_token(o->runtime, local)) return HFSB_OK;
     if (o->hub && hfsb_hub_has_token(o->hub) && (!sandbox || o->hub_token.len))
         return HFSB_OK;
@@ -338,6 +373,8 @@ static hfsb_status hfsbi_session_copy(hfsb_session            *s,
     if (o->sandbox) s->opts = *o->sandbox;
     if (o->spec) s->spec = *o->spec;
     if (!s->spec.hardware.len) s->spec.hardware = HFSB_LIT("cpu-basic");
+    if (!s->spec.idle_timeout.len)
+        s->spec.idle_timeout = HFSB_LIT(HFSBI_CREATE_IDLE);
     s->opts.hub = o->hub;
     s->opts.hub_token = o->hub_token;
     s->opts.session = true;
@@ -405,6 +442,7 @@ static void hfsbi_session_free(hfsb_session *s) {
     hfsb_cancel_close(s->give_up);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
+    hfsb_buf_free(&s->jobs);
     hfsbi_plan_free(&s->plan);
     hfsbi_array_free(&alloc, s->secrets, s->secret_cap, sizeof *s->secrets);
     (void)pthread_cond_destroy(&s->changed);
@@ -425,7 +463,9 @@ hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
     if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the session");
     memset(s, 0, sizeof *s);
     s->alloc = s->texts.alloc = s->plan.doc.alloc = opts->alloc;
+    s->jobs.alloc = opts->alloc;
     s->runtime = opts->runtime;
+    s->connect = opts->connect;
     s->log = opts->log;
     s->user = opts->user;
     s->close_ms = opts->close_ms > 0 ? opts->close_ms : 30000;
@@ -475,6 +515,54 @@ static hfsb_status hfsbi_session_run_own(void *user, const void *args,
     return call->tool->fn(call, args, result, err);
 }
 
+/* The id of the job that a call of bash starts: the caller's, else a new one.
+   False when the caller's is invalid, which the sandbox refuses. */
+static bool hfsbi_session_job_id(const hfsb_json_value *arguments,
+                                 const hfsb_call_opts  *opts,
+                                 char                   out[HFSBI_JOB_ID]) {
+    const hfsb_json_value *given = hfsb_json_get(arguments, "id");
+    hfsb_json_type         type = hfsb_json_type_of(given);
+    hfsb_str               id = hfsb_json_str(given, HFSB_LIT(""));
+    if (opts->id.ptr) id = opts->id;
+    else if (type != HFSB_JSON_NULL && type != HFSB_JSON_STRING) return false;
+    if (id.len >= HFSBI_JOB_ID || hfsb_str_find_byte(id, '\0') != HFSB_NPOS)
+        return false;
+    if (id.len) memcpy(out, id.ptr, id.len);
+    out[id.len] = '\0';
+    if (!id.len) hfsbi_random_hex(out, HFSBI_SESSION_JOB);
+    return true;
+}
+
+/* bash in the remote runtime: the sandbox outlives the session, so the session
+   remembers what may still run there. */
+static hfsb_status hfsbi_session_bash(hfsb_session *session, hfsbi_box *box,
+                                      const hfsb_json_value *arguments,
+                                      const hfsb_call_opts  *opts,
+                                      hfsb_tool_result      *result) {
+    const hfsb_str name = HFSB_LIT("bash");
+    bool           background =
+        hfsb_json_bool(hfsb_json_get(arguments, "background"), false);
+    hfsb_call_opts o = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    char           id[HFSBI_JOB_ID];
+    hfsb_status    st;
+    if (opts) o = *opts;
+    if (!hfsbi_session_job_id(arguments, &o, id))
+        return hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
+    st = hfsbi_session_note_job(session, id);
+    if (st != HFSB_OK) {
+        hfsbi_fail_status(&err, st, "Starting a command");
+        hfsbi_result_status(result, st, &err);
+        return st;
+    }
+    o.id = hfsb_cstr(id);
+    st = hfsb_sandbox_call(box->sandbox, name, arguments, &o, result);
+    if (st == HFSB_ARG || st == HFSB_REFUSED ||
+        (st == HFSB_OK && !(background && result->success)))
+        hfsbi_session_forget_job(session, id);
+    return st;
+}
+
 static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
                                              hfsb_str               name,
                                              const hfsb_json_value *arguments,
@@ -488,7 +576,10 @@ static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
         hfsbi_result_status(result, st, &err);
         return st;
     }
-    st = hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
+    if (session->runtime == HFSB_RUNTIME_REMOTE &&
+        hfsb_str_equal(name, HFSB_LIT("bash")))
+        st = hfsbi_session_bash(session, box, arguments, opts, result);
+    else st = hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
     (void)hfsbi_session_release(session, box, NULL);
     return st;
 }
@@ -497,8 +588,9 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               const hfsb_json_value *arguments,
                               const hfsb_call_opts  *opts,
                               hfsb_tool_result      *result) {
-    hfsbi_own_call own;
-    hfsb_err       err = HFSB_INIT;
+    const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
+    hfsbi_own_call    own;
+    hfsb_err          err = HFSB_INIT;
     own.session = session;
     own.tool = hfsbi_session_tool(session, name);
     own.arguments = arguments;
@@ -511,6 +603,7 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
     if (!hfsb_tools_has(name)) {
         hfsb_status st = hfsbi_tool_unknown(name, &err);
         hfsbi_result_status(result, st, &err);
+        hfsbi_tools_list(rows, hfsbi_own_rows(session, rows), &result->output);
         return st;
     }
     return session->runtime == HFSB_RUNTIME_LOCAL
@@ -532,12 +625,15 @@ hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
     return st;
 }
 
+bool hfsb_session_has(const hfsb_session *session, hfsb_str name) {
+    return hfsbi_session_tool(session, name) || hfsb_tools_has(name);
+}
+
 hfsb_status hfsb_session_define(const hfsb_session *session,
                                 hfsb_tools_format format, hfsb_buf *out,
                                 hfsb_err *err) {
     const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
-    size_t            i, n = hfsbi_own_tool_count(session);
-    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
+    size_t            n = hfsbi_own_rows(session, rows);
     return hfsbi_tools_define(
         session->tools ? session->tools->shell.ptr : NULL,
         session->tools ? hfsb_confine_level_of(session->tools->confine)
@@ -560,7 +656,7 @@ static hfsb_status hfsbi_script_long(hfsb_err *err) {
 
 static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
                                        const hfsb_err *why, hfsb_err *err) {
-    bool there = session->runtime == HFSB_RUNTIME_SANDBOX;
+    bool there = session->runtime != HFSB_RUNTIME_LOCAL;
     if (why->code == HFSB_LIMIT) return hfsbi_script_long(err);
     hfsbi_fail(err, why->code, 0, "The script ");
     hfsbi_err_quote(err, path, 200);

@@ -8,20 +8,23 @@
 /* ---- where the tools work ---- */
 
 typedef enum hfsb_runtime {
-    HFSB_RUNTIME_LOCAL,  /* on this machine, without sandbox_create, hf_jobs */
-    HFSB_RUNTIME_SANDBOX /* in a Space, with both */
+    HFSB_RUNTIME_LOCAL, /* on this machine, without sandbox_create, hf_jobs */
+    HFSB_RUNTIME_SANDBOX, /* in a Space or a job, with both */
+    HFSB_RUNTIME_REMOTE   /* in a sandbox that opts.connect opens, without
+                             them */
 } hfsb_runtime;
 
 /* Reads "local" or "sandbox"; else HFSB_ARG with a message that lists both. */
 HFSB_API hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
                                        hfsb_err *err);
-/* For a start-up line: "local filesystem" or "HF sandbox". */
+/* For a start-up line: "local filesystem", "HF sandbox", "remote sandbox". */
 HFSB_API const char *hfsb_runtime_text(hfsb_runtime runtime);
 
 /* True for an id that begins with ollama/, vllm/, lm_studio/ or llamacpp/,
    followed by at least one character, and contains no white space. */
 HFSB_API bool hfsb_model_is_local(hfsb_str model);
-/* True unless model and runtime are both local: a Hub token is needed. */
+/* True in the sandbox runtime, and for a model that is not local: a Hub token
+   is needed. */
 HFSB_API bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local);
 
 /* ---- a session ---- */
@@ -45,18 +48,30 @@ typedef struct hfsb_session_opts {
                                  NULL */
     const hfsb_sandbox_spec *spec;    /* of the preloaded sandbox (NULL:
                                  defaults), and of later ones except for
-                                 hardware and sleep_time; copied, but for the
-                                 files */
-    bool        no_preload; /* the first tool call creates the sandbox */
+                                 hardware and sleep_time; copied, but for
+                                 files, server and volumes. With an image the
+                                 sandboxes are jobs, which end after 45
+                                 minutes without use unless idle_timeout is
+                                 given */
+    /* Opens the sandbox of the remote runtime, for which it is required: in a
+       thread of the session, and again for the first call after it has failed.
+       The session closes the sandbox, and never deletes it. cancel ends it
+       early, and exists until the sandbox is closed. Set
+       hfsb_sandbox_opts.session, as the session does for its own. */
+    hfsb_status (*connect)(void *user, const hfsb_cancel *cancel,
+                           hfsb_sandbox **out, hfsb_err *err);
+    bool        no_preload; /* the first tool call creates the sandbox, or
+                               connects to it */
     long long   close_ms;   /* limit of close (0: 30,000) */
     hfsb_log_fn log;        /* also called from the maker thread */
-    void       *user;
-    hfsb_alloc  alloc; /* must be usable from all of these threads */
+    void       *user;       /* of connect and log */
+    hfsb_alloc  alloc;      /* must be usable from all of these threads */
 } hfsb_session_opts;
 
-/* In the sandbox runtime a thread starts to create a private cpu-basic Space.
-   HFSB_OK; HFSB_AUTH when a token is needed and missing; as
-   hfsb_tools_open(). */
+/* In the sandbox runtime a thread starts to create a private cpu-basic Space,
+   or a job if the spec has an image; in the remote runtime it connects.
+   HFSB_OK; HFSB_AUTH when a token is needed and missing; HFSB_ARG when connect
+   is; as hfsb_tools_open(). */
 HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
                                        hfsb_session **out, hfsb_err *err);
 
@@ -64,7 +79,10 @@ HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
    tries with 1 s and 2 s between (a third and two thirds of the sandbox's
    times.delay_ms), and frees the session in any case. All of it is aborted
    after close_ms. Spaces that could not be deleted are named in *err, and the
-   result is the status of the first failure. */
+   result is the status of the first failure.
+   In the remote runtime it kills the commands of bash that the session has
+   started and that may still run there; the result is the status of the first
+   kill that did not reach the sandbox. */
 HFSB_API hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err);
 
 HFSB_API hfsb_runtime hfsb_session_runtime(const hfsb_session *session);
@@ -87,7 +105,8 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
    sandbox_create replaces the preloaded sandbox by one with other hardware or
    with trackio's values. If that fails, the old one stays in use; otherwise
    it is deleted after the last call that uses it. A sandbox that
-   sandbox_create made is not replaced again.
+   sandbox_create made is not replaced again, unless it is a job that has
+   ended.
 
    hf_jobs runs jobs on the Hub and inspects them; they outlive the session.
    The model names secrets, the session knows their values (HF_TOKEN and those
@@ -101,6 +120,10 @@ HFSB_API hfsb_status hfsb_session_call_text(hfsb_session *session,
                                             hfsb_str name, hfsb_str arguments,
                                             const hfsb_call_opts *opts,
                                             hfsb_tool_result     *result);
+
+/* True for a tool that hfsb_session_call() knows: any other name is refused
+   with HFSB_NOT_FOUND. */
+HFSB_API bool hfsb_session_has(const hfsb_session *session, hfsb_str name);
 
 /* Appends the definitions of the session's tools as a JSON array. */
 HFSB_API hfsb_status hfsb_session_define(const hfsb_session *session,

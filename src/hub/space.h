@@ -37,6 +37,13 @@ typedef struct hfsb_sandbox_spec {
                               huggingface_hub.Sandbox finds it (empty: none) */
     const hfsb_job_volume *volumes;
     size_t                 volume_count;
+    /* Called with each look at its stage, while it starts (NULL: none). */
+    void (*on_stage)(void *user, hfsb_str id, const char *stage);
+    /* Called when creation has failed, before the Space is deleted or the job
+       cancelled, so that its log can be read; not after a cancel. True: it is
+       kept (NULL: it is not). */
+    bool (*on_failure)(void *user, hfsb_str id);
+    void *user; /* of both */
 } hfsb_sandbox_spec;
 
 /* Creates a Space, then waits until it runs our commit on the requested
@@ -46,7 +53,7 @@ typedef struct hfsb_sandbox_spec {
    Space that is left. HFSB_CANCELLED "Sandbox creation cancelled: {id}";
    HFSB_REMOTE "Space failed to start: {stage}. Check {url}" with the end of
    the build log; HFSB_TIMEOUT "Space did not start within {n}s. Check {url}";
-   else as the HUB.
+   else as the HUB. Each message ends with what became of the Space.
 
    With spec->image it runs a job instead, waits until its server answers, and
    on any failure or cancel cancels the job; a job whose server stays silent
@@ -69,7 +76,8 @@ HFSB_API hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
    Hub is asked about the Space, and connect waits on only while the Space
    starts, runs or wakes up. At once: HFSB_NOT_FOUND when the Hub shows no such
    Space; HFSB_CONNECT when it is paused or stopped; HFSB_REMOTE when it failed
-   or is being deleted; HFSB_AUTH when the server refuses the token. After
+   or is being deleted; HFSB_AUTH when the server refuses the token, or with
+   err->key "hub_token" when the Hub does. After
    times.api_wait_ms: HFSB_TIMEOUT "Sandbox API at {url} not responding after
    {n}s. ...". */
 HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,

@@ -33,7 +33,6 @@ static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools && at_once) hfsbi_tools_free(session->tools);
     else hfsb_tools_close(session->tools);
-    hfsbi_plan_free(&session->plan);
     hfsb_buf_free(&session->id);
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
 }
@@ -46,7 +45,7 @@ static bool hfsbi_mcp_session_works(const hfsbi_mcp_session *session) {
 /* How much is lost with a session: nothing (some hosts open one only to list
    the tools), what it remembers, or its commands. */
 static int hfsbi_mcp_session_worth(const hfsbi_mcp_session *session) {
-    if (!session->tools && !session->plan.doc.root) return 0;
+    if (!session->tools) return 0;
     return hfsbi_mcp_session_works(session) ? 2 : 1;
 }
 
@@ -110,7 +109,7 @@ static hfsbi_mcp_session *hfsbi_mcp_session_add(hfsb_mcp *mcp, hfsb_str id,
     memset(session, 0, sizeof *session);
     session->mcp = mcp;
     session->unnamed = unnamed;
-    session->id.alloc = session->plan.doc.alloc = mcp->alloc;
+    session->id.alloc = mcp->alloc;
     session->log_level = hfsbi_mcp_level(HFSB_LIT("info"));
     if (hfsb_buf_append(&session->id, id) != HFSB_OK) {
         hfsbi_mcp_session_free(session, true);
@@ -694,7 +693,7 @@ static void hfsbi_mcp_call_ran(hfsbi_task *task) {
 static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
     call->task.run = hfsbi_mcp_call_run;
     call->task.done = hfsbi_mcp_call_ran;
-    call->task.walled = call->command && call->session->tools->walled;
+    if (call->command) call->task.rights = call->session->tools->rights;
     call->shared.post.done = hfsbi_mcp_call_posted;
     call->in_thread = true;
     call->mcp->working++;
@@ -841,8 +840,8 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     hfsb_tool_result  result = HFSB_INIT;
     hfsbi_brief       brief;
     if (hfsbi_mcp_call_is(call, hfsbi_plan_tool()->name)) {
-        (void)hfsbi_plan_call(&call->session->plan, call->ask.arguments, true,
-                              &result);
+        (void)hfsbi_plan_call(&hfsbi_server_group(call->mcp->server)->plan,
+                              call->ask.arguments, true, &result);
         hfsbi_mcp_call_show(call, &result);
         brief = hfsbi_mcp_call_brief(call);
         hfsbi_mcp_call_report(call, &brief);

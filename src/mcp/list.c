@@ -411,10 +411,10 @@ static hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool   *tool,
     text.alloc = out->alloc;
     hfsb_json_writer_init(&w, &text, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "name", hfsb_cstr(tool->name));
-    if (tool->title) hfsbi_put_member_str(&w, "title", hfsb_cstr(tool->title));
+    hfsb_json_put_member_str(&w, "name", hfsb_cstr(tool->name));
+    if (tool->title) hfsb_json_put_member_str(&w, "title", hfsb_cstr(tool->title));
     if (tool->description)
-        hfsbi_put_member_str(&w, "description", hfsb_cstr(tool->description));
+        hfsb_json_put_member_str(&w, "description", hfsb_cstr(tool->description));
     hfsb_json_put_key(&w, HFSB_LIT("inputSchema"));
     hfsb_json_put_value(&w, schema);
     hfsb_json_put_key(&w, HFSB_LIT("annotations"));

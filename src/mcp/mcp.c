@@ -261,7 +261,7 @@ static hfsb_status hfsbi_mcp_fill(hfsb_mcp *mcp, const hfsb_mcp_opts *o,
                                   hfsb_err *err) {
     hfsb_status st = hfsbi_mcp_copy_texts(mcp, o);
     if (st == HFSB_OK && o->no_tools) {
-        hfsbi_journal_hide_env(mcp->journal, (const char *const *)environ);
+        hfsbi_journal_hide_env(mcp->journal, (const char *const *)hfsbi_environ());
         st = hfsbi_mcp_instruct(mcp, HFSB_LIT(""));
     }
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");

@@ -59,7 +59,7 @@ HFSB_API const hfsb_tools *hfsb_mcp_tools(const hfsb_mcp *mcp);
 
 #ifdef HFSB_HUB
 /* Offers the tools of a session instead of the local ones, before the server
-   serves. The session must use the sandbox runtime, else HFSB_ARG, and must
+   serves. The session must not use the local runtime, else HFSB_ARG, and must
    exist until the server is closed. HFSB_OK; HFSB_NOMEM: close the server. */
 HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                           hfsb_err *err);

@@ -281,7 +281,6 @@ typedef struct hfsbi_mcp_session {
     bool                      unnamed; /* of stdio: not found by any id */
     bool                      ended;   /* freed once its commands have ended */
     hfsb_tools               *tools;   /* NULL until the first local call */
-    hfsbi_plan                plan;
     char                      version[16]; /* agreed on by initialize */
     char                      who[80];     /* "mcp:NAME" once the client has
                                               said its name, else "" */

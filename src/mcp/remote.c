@@ -6,7 +6,8 @@
        the deadline passes   the command goes on; the answer is its output so
                              far, and the id to ask for the rest
        cancelled             the command is killed
-       the server stops      nothing: the sandbox ends with its session
+       the server stops      nothing: the sandbox ends with its session, or
+                             the session kills the command when it is closed
 
    The thread notices all three by call->cancel, and hfsbi_mcp_call_stop()
    returns which one it was. The cancel is reset for the calls that follow. */
@@ -255,6 +256,11 @@ static bool hfsbi_mcp_remote_on_deadline(hfsb_mcp_call    *call,
     return true;
 }
 
+static const char hfsbi_mcp_remote_elsewhere[] =
+    "The tools work in a sandbox on another machine than the user's: files, "
+    "paths and commands are those of that machine. Commands that still run "
+    "when the session ends are killed.";
+
 static const char hfsbi_mcp_remote_instructions[] =
     "The tools work in a sandbox: a private Space of the Hugging Face Hub, a "
     "Linux machine of its own, not the user's. It is started when the session "
@@ -263,9 +269,10 @@ static const char hfsbi_mcp_remote_instructions[] =
 
 hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                  hfsb_err *err) {
-    hfsb_buf    all = HFSB_INIT;
-    hfsb_status st;
-    if (hfsb_session_runtime(session) != HFSB_RUNTIME_SANDBOX)
+    hfsb_buf     all = HFSB_INIT;
+    hfsb_runtime runtime = hfsb_session_runtime(session);
+    hfsb_status  st;
+    if (runtime == HFSB_RUNTIME_LOCAL)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A session of the local runtime has the tools of "
                           "this machine, which are offered without one.");
@@ -277,7 +284,10 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                    hfsb_buf_str(&mcp->only), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_instruct(mcp, hfsb_cstr(hfsbi_mcp_remote_instructions));
+    st = hfsbi_mcp_instruct(mcp,
+                            hfsb_cstr(runtime == HFSB_RUNTIME_REMOTE
+                                          ? hfsbi_mcp_remote_elsewhere
+                                          : hfsbi_mcp_remote_instructions));
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Using the session");
     mcp->remote.session = session;
     mcp->remote.run = hfsbi_mcp_remote_run;

@@ -11,7 +11,6 @@
    when nothing was sent or the method is GET or HEAD: no other request is
    ever sent twice. All waits end at the call's deadlines or its cancel. */
 #include "net_private.h"
-#include "../http/http_private.h"
 
 #define HFSBI_LINK_HOST    256             /* with the NUL */
 #define HFSBI_LINK_ROOM    ((size_t)65536) /* bytes read at once */
@@ -44,175 +43,13 @@ typedef struct hfsbi_net {
     hfsb_alloc       alloc;
     hfsb_http_limits limits; /* of replies */
     hfsbi_proxy      proxy;
+    hfsb_net_opts    o;    /* unix_path (in `path`), dial and user */
+    hfsb_buf         path;
     pthread_mutex_t  lock; /* protects the pool: */
     hfsbi_link      *kept; /* most recently used first */
     size_t           count, max_kept;
     long long        kept_ms;
 } hfsbi_net;
-
-/* ---- errors ---- */
-
-/* A description of a network errno, where the system's own is unclear. */
-static const char *hfsbi_net_text(int code) {
-    switch (code) {
-    case ECONNREFUSED: return "connection refused";
-    case ECONNRESET: return "connection reset by the peer";
-    case ECONNABORTED: return "connection aborted";
-    case EPIPE: return "connection closed by the peer";
-    case ETIMEDOUT: return "the peer does not respond";
-    case EHOSTUNREACH: return "no route to the host";
-    case EHOSTDOWN: return "the host is down";
-    case ENETUNREACH: return "network unreachable";
-    case ENETDOWN: return "the network is down";
-    case EADDRNOTAVAIL: return "no address to connect from";
-    case EAFNOSUPPORT: return "this kind of address is not supported here";
-    default: return hfsbi_os_text(code);
-    }
-}
-
-/* A description of a getaddrinfo() error; gai_strerror() depends on the
-   locale. */
-static const char *hfsbi_lookup_text(int code) {
-    switch (code) {
-    case EAI_NONAME: return "no such name";
-    case EAI_AGAIN: return "temporary failure in name resolution";
-    case EAI_FAIL: return "name resolution failed";
-    default: return "the name has no usable address";
-    }
-}
-
-/* ---- connecting ---- */
-
-static int hfsbi_socket_open(const struct addrinfo *a) {
-    int fd, one = 1;
-#ifdef HFSBI_LINUX
-    fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                a->ai_protocol);
-    fd = hfsbi_fd_above_2(fd);
-#else
-    fd =
-        hfsbi_fd_above_2(socket(a->ai_family, a->ai_socktype, a->ai_protocol));
-    if (fd >= 0 &&
-        (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || !hfsbi_set_nonblocking(fd)))
-        hfsbi_close(&fd);
-#endif
-    if (fd < 0) return -1;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-#ifdef SO_NOSIGPIPE
-    (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
-#endif
-    return fd;
-}
-
-/* The kernel may give a connecting socket the very port it connects to, when
-   nobody listens there: the socket is then connected to itself. */
-static bool hfsbi_socket_is_its_own_peer(int fd) {
-    struct sockaddr_storage here, there;
-    socklen_t               a = sizeof here, b = sizeof there;
-    memset(&here, 0, sizeof here);
-    memset(&there, 0, sizeof there);
-    return getsockname(fd, (struct sockaddr *)(void *)&here, &a) == 0 &&
-           getpeername(fd, (struct sockaddr *)(void *)&there, &b) == 0 &&
-           a == b && !memcmp(&here, &there, a);
-}
-
-/* The result of a non-blocking connect() that has finished: 0 or an errno. */
-static int hfsbi_socket_outcome(int fd) {
-    int       code = 0;
-    socklen_t len = sizeof code;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &len) != 0) return errno;
-    return code;
-}
-
-/* Connects to one address. HFSB_OK with *fd; HFSB_TIMEOUT, HFSB_CANCELLED;
-   HFSB_CONNECT, HFSB_BUSY, HFSB_NOMEM or HFSB_IO with an errno in *code. */
-static hfsb_status hfsbi_socket_connect(const struct addrinfo *a,
-                                        long long              until,
-                                        const hfsb_cancel *cancel, int *fd,
-                                        int *code) {
-    hfsb_status st = HFSB_OK;
-    short       ready;
-    *fd = hfsbi_socket_open(a);
-    *code = errno;
-    if (*fd < 0) {
-        st = hfsbi_os_status(*code);
-        return st == HFSB_BUSY || st == HFSB_NOMEM ? st : HFSB_CONNECT;
-    }
-    *code = 0;
-    if (connect(*fd, a->ai_addr, a->ai_addrlen) != 0) {
-        *code = errno;
-        if (*code == EINPROGRESS || *code == EINTR) {
-            st = hfsbi_wait_fd(*fd, POLLOUT, until, cancel, &ready);
-            *code = st == HFSB_OK ? hfsbi_socket_outcome(*fd) : 0;
-        }
-    }
-    if (st == HFSB_OK && !*code && hfsbi_socket_is_its_own_peer(*fd))
-        *code = ECONNREFUSED;
-    if (st == HFSB_OK && *code) st = HFSB_CONNECT;
-    if (st != HFSB_OK) hfsbi_close(fd);
-    return st;
-}
-
-/* Resolves the host of the link; the caller frees *list. */
-static hfsb_status hfsbi_link_lookup(const hfsbi_link *link,
-                                     struct addrinfo **list, hfsb_err *err) {
-    struct addrinfo hints;
-    const char     *host = link->host;
-    char            port[8];
-    int             code;
-    /* RFC 6761: every name below localhost is this machine */
-    if (hfsb_str_ends(hfsb_cstr(host), HFSB_LIT(".localhost")))
-        host = "127.0.0.1";
-    memset(&hints, 0, sizeof hints);
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    (void)snprintf(port, sizeof port, "%u", link->port % 65536);
-    code = getaddrinfo(host, port, &hints, list);
-    if (code) { /* not a numeric address: a name */
-        hints.ai_flags = AI_NUMERICSERV;
-        code = getaddrinfo(host, port, &hints, list);
-    }
-    if (!code) return HFSB_OK;
-    *list = NULL;
-    if (code == EAI_MEMORY)
-        return hfsbi_fail_status(err, HFSB_NOMEM, "lookup of a name");
-    if (code == EAI_SYSTEM && hfsbi_os_status(errno) == HFSB_BUSY)
-        return hfsbi_fail_os(err, errno, "Cannot look up %s", link->host);
-    return hfsbi_fail(err, HFSB_CONNECT, 0, "No connection to %s:%u: %s.",
-                      link->host, link->port, hfsbi_lookup_text(code));
-}
-
-/* Connects within ms milliseconds and until the deadline. HFSB_OK, or as
-   perform() has it, with nothing left open. */
-static hfsb_status hfsbi_link_connect(hfsbi_link *link, long long ms,
-                                      long long          deadline,
-                                      const hfsb_cancel *cancel,
-                                      hfsb_err          *err) {
-    struct addrinfo *list = NULL, *a;
-    hfsb_status      st = hfsbi_link_lookup(link, &list, err);
-    int              code = 0, left = 0;
-    if (st != HFSB_OK) return st;
-    for (a = list; a; a = a->ai_next) left++;
-    st = HFSB_CONNECT;
-    for (a = list; a; a = a->ai_next, left--) {
-        /* an address that never answers must leave time for the others */
-        long long now = hfsb_clock_ms(), until = deadline;
-        if (left > 1 && until > now) until = now + (until - now) / left;
-        st = hfsbi_socket_connect(a, until, cancel, &link->fd, &code);
-        if (st != HFSB_CONNECT && (st != HFSB_TIMEOUT || left == 1)) break;
-    }
-    freeaddrinfo(list);
-    link->pid = (long)getpid();
-    if (st == HFSB_OK) return hfsbi_ok(err);
-    if (st == HFSB_CANCELLED)
-        return hfsbi_fail(err, st, 0, "Cancelled while connecting to %s:%u.",
-                          link->host, link->port);
-    if (st == HFSB_TIMEOUT)
-        return hfsbi_fail(err, st, 0, "No connection to %s:%u within %lld ms.",
-                          link->host, link->port, ms);
-    return hfsbi_fail(err, st, 0, "No connection to %s:%u: %s.", link->host,
-                      link->port, hfsbi_net_text(code));
-}
 
 /* ---- links ---- */
 
@@ -223,30 +60,6 @@ static bool hfsbi_link_quiet(const hfsbi_link *link) {
     do n = recv(link->fd, &byte, 1, MSG_PEEK);
     while (n < 0 && errno == EINTR);
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-}
-
-/* Sends up to two views. Returns as send() does; never raises SIGPIPE. */
-static ssize_t hfsbi_link_send(hfsbi_link *link, hfsb_str a, hfsb_str b) {
-    struct iovec  v[2];
-    struct msghdr m;
-    ssize_t       n;
-#if !defined(MSG_NOSIGNAL) && !defined(SO_NOSIGPIPE)
-    hfsbi_signal_guard guard;
-    hfsbi_signal_guard_begin(&guard);
-#endif
-    memset(&m, 0, sizeof m);
-    v[0].iov_base = (void *)(uintptr_t)a.ptr;
-    v[0].iov_len = a.len;
-    v[1].iov_base = (void *)(uintptr_t)b.ptr;
-    v[1].iov_len = b.len;
-    m.msg_iov = a.len ? v : v + 1;
-    m.msg_iovlen = a.len && b.len ? 2 : 1;
-    do n = sendmsg(link->fd, &m, HFSBI_NET_SEND_FLAGS);
-    while (n < 0 && errno == EINTR);
-#if !defined(MSG_NOSIGNAL) && !defined(SO_NOSIGPIPE)
-    hfsbi_signal_guard_end(&guard);
-#endif
-    return n;
 }
 
 static void hfsbi_link_close(hfsbi_link *link) {
@@ -567,7 +380,7 @@ static hfsb_status hfsbi_net_send(hfsbi_exchange *x) {
         hfsb_status st = hfsbi_net_read_piece(x);
         if (st != HFSB_OK) return st;
     }
-    n = hfsbi_link_send(x->link, x->out, x->body);
+    n = hfsbi_socket_send(x->link->fd, x->out, x->body);
     if (n < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK) return HFSB_OK;
         if (errno != EPIPE && errno != ECONNRESET)
@@ -745,12 +558,41 @@ static hfsb_status hfsbi_net_exchange(hfsbi_exchange *x) {
 
 /* ---- a call ---- */
 
+/* Connects as the options say. ms: how long that may take, for messages. */
+static hfsb_status hfsbi_net_dial(const hfsbi_net *net, const char *host,
+                                  unsigned port, long long ms,
+                                  long long deadline,
+                                  const hfsb_cancel *cancel, int *fd,
+                                  hfsb_err *err) {
+    hfsb_dial   to;
+    hfsb_status st;
+    if (net->o.unix_path)
+        return hfsbi_socket_dial_unix(net->o.unix_path, deadline, cancel, fd,
+                                      err);
+    if (!net->o.dial)
+        return hfsbi_socket_dial(host, port, ms, deadline, cancel, fd, err);
+    to.host = hfsb_cstr(host);
+    to.port = port;
+    to.deadline = deadline;
+    to.cancel = cancel;
+    *fd = -1;
+    st = net->o.dial(net->o.user, &to, fd, err);
+    if (st != HFSB_OK) return st;
+    if (*fd < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0, "dial returned no descriptor.");
+    if (hfsbi_set_nonblocking(*fd)) return HFSB_OK;
+    hfsbi_close(fd);
+    return hfsbi_fail(err, HFSB_ARG, 0, "dial returned no open descriptor.");
+}
+
 static hfsb_status hfsbi_net_connect(hfsbi_exchange *x) {
     long long now = hfsb_clock_ms(), until = x->deadline;
     long long ms = x->call->connect_ms > 0 ? x->call->connect_ms : 30000;
     if (ms < until - now) until = now + ms;
     else ms = x->call->total_ms;
-    return hfsbi_link_connect(x->link, ms, until, x->call->cancel, x->err);
+    x->link->pid = (long)getpid();
+    return hfsbi_net_dial(x->net, x->link->host, x->link->port, ms, until,
+                          x->call->cancel, &x->link->fd, x->err);
 }
 
 /* One try on a link, pooled or fresh. *stale: the pooled link was already
@@ -789,10 +631,9 @@ static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
     if (url->secure)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "https needs TLS, which the built-in transport does "
-                          "not have. Install libcurl (on Debian "
-                          "libcurl4-openssl-dev) and build again with make, "
-                          "or use the transport of hfsb_http_curl.h in your "
-                          "program.");
+                          "not have. Install libcurl (the package libcurl4 on "
+                          "Debian, libcurl on Alpine), or use the transport "
+                          "of hfsb_http_curl.h in your program.");
     *proxied = hfsbi_proxy_serves(&net->proxy, url);
     if (*proxied && !net->proxy.usable)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
@@ -832,6 +673,80 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
 
+/* ---- a stream ---- */
+
+/* Asks the proxy for a tunnel to the host of the URL. */
+static hfsb_status hfsbi_net_tunnel(const hfsbi_net *net, const hfsb_url *url,
+                                    hfsbi_stream_ask *ask, hfsb_err *err) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st;
+    text.alloc = net->alloc;
+    hfsb_buf_printf(&text, "CONNECT %.*s:%u HTTP/1.1\r\nHost: %.*s:%u\r\n",
+                    (int)url->host.len, url->host.ptr, url->port,
+                    (int)url->host.len, url->host.ptr, url->port);
+    if (net->proxy.login.len)
+        (void)hfsb_http_put_field(&text, HFSB_LIT("Proxy-Authorization"),
+                                  hfsb_buf_str(&net->proxy.login));
+    st = hfsb_buf_append(&text, HFSB_LIT("\r\n"));
+    if (st == HFSB_OK)
+        st = hfsbi_stream_ask_run(ask, HFSB_LIT("CONNECT"),
+                                  hfsb_buf_str(&text), err);
+    else st = hfsbi_fail_status(err, st, "request");
+    if (text.ptr) hfsbi_wipe(text.ptr, text.len);
+    hfsb_buf_free(&text);
+    if (st != HFSB_OK) return st;
+    if (ask->head.status / 100 == 2 && ask->at == ask->have) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_CONNECT, 0,
+                      "The proxy (%s) opens no tunnel to %.*s: its answer has "
+                      "the status %d.",
+                      net->proxy.name, (int)url->host.len, url->host.ptr,
+                      ask->head.status);
+}
+
+static hfsb_status hfsbi_net_stream_dial(const hfsbi_net      *net,
+                                         const hfsb_url       *to,
+                                         const hfsb_http_call *call,
+                                         long long ms, hfsb_stream *out,
+                                         hfsb_err *err) {
+    char        host[HFSBI_LINK_HOST];
+    int         fd = -1;
+    hfsb_status st;
+    (void)snprintf(host, sizeof host, "%.*s", (int)to->host.len, to->host.ptr);
+    st = hfsbi_net_dial(net, host, to->port, ms, hfsb_clock_ms() + ms,
+                        call->cancel, &fd, err);
+    return st == HFSB_OK ? hfsbi_socket_stream_open(&fd, &net->alloc, out, err)
+                         : st;
+}
+
+static hfsb_status hfsbi_net_stream(void *user, const hfsb_http_call *call,
+                                    hfsb_stream *out, hfsb_err *err) {
+    const hfsbi_net  *net = (const hfsbi_net *)user;
+    hfsbi_stream_ask *ask;
+    hfsb_url          url;
+    bool              proxied = false;
+    long long         ms = call->connect_ms > 0 ? call->connect_ms : 30000;
+    hfsb_status       st = hfsbi_net_check(net, call, &url, &proxied, err);
+    memset(out, 0, sizeof *out);
+    out->fd = -1;
+    if (st != HFSB_OK) return st;
+    st = hfsbi_net_stream_dial(net, proxied ? &net->proxy.url : &url, call, ms,
+                               out, err);
+    if (st != HFSB_OK || !proxied) return st;
+    ask = (hfsbi_stream_ask *)hfsbi_array(&net->alloc, 1, sizeof *ask);
+    if (ask) {
+        memset(ask, 0, sizeof *ask);
+        ask->stream = out;
+        ask->until = hfsb_clock_ms() + ms;
+        ask->cancel = call->cancel;
+        st = hfsbi_net_tunnel(net, &url, ask, err);
+    } else {
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "connection");
+    }
+    hfsbi_array_free(&net->alloc, ask, 1, sizeof *ask);
+    if (st != HFSB_OK) hfsb_stream_close(out);
+    return st;
+}
+
 /* ---- the transport ---- */
 
 static void hfsbi_net_close(void *user) {
@@ -839,6 +754,7 @@ static void hfsbi_net_close(void *user) {
     hfsb_alloc alloc = net->alloc;
     hfsbi_links_close(net->kept);
     hfsbi_proxy_free(&net->proxy);
+    hfsb_buf_free(&net->path);
     (void)pthread_mutex_destroy(&net->lock);
     hfsbi_array_free(&alloc, net, 1, sizeof *net);
 }
@@ -846,7 +762,9 @@ static void hfsbi_net_close(void *user) {
 /* Fills in the defaults. */
 static void hfsbi_net_set(hfsbi_net *net, const hfsb_net_opts *opts) {
     size_t max = opts->max_head ? opts->max_head : 65536;
-    net->alloc = opts->alloc;
+    net->alloc = net->path.alloc = opts->alloc;
+    net->o = *opts;
+    net->o.unix_path = NULL;
     net->max_kept = opts->max_kept ? opts->max_kept : 8;
     net->kept_ms = opts->kept_ms > 0 ? opts->kept_ms : 30000;
     if (net->kept_ms > HFSBI_FOREVER / 2) net->kept_ms = HFSBI_FOREVER / 2;
@@ -876,13 +794,19 @@ hfsb_status hfsb_net_open(const hfsb_net_opts *opts, hfsb_transport *out,
         hfsbi_array_free(&opts->alloc, net, 1, sizeof *net);
         return hfsbi_fail_status(err, HFSB_NOMEM, "transport");
     }
-    if (!opts->no_proxy) st = hfsbi_proxy_read(&net->proxy, opts->alloc, err);
+    if (opts->unix_path)
+        st = hfsb_buf_append(&net->path, hfsb_cstr(opts->unix_path));
+    if (st != HFSB_OK) (void)hfsbi_fail_status(err, st, "transport");
+    if (opts->unix_path) net->o.unix_path = net->path.ptr;
+    if (st == HFSB_OK && !opts->no_proxy && !opts->unix_path && !opts->dial)
+        st = hfsbi_proxy_read(&net->proxy, opts->alloc, err);
     if (st != HFSB_OK) {
         hfsbi_net_close(net);
         return st;
     }
     out->perform = hfsbi_net_perform;
     out->close = hfsbi_net_close;
+    out->connect = hfsbi_net_stream;
     out->user = net;
     return hfsbi_ok(err);
 }

@@ -37,6 +37,23 @@ typedef struct hfsb_http_call {
     const hfsb_cancel *cancel; /* (NULL: cannot be cancelled) */
 } hfsb_http_call;
 
+/* A connection that passes bytes both ways, for a protocol other than HTTP.
+   One thread uses it at a time. */
+typedef struct hfsb_stream {
+    int fd; /* to be polled when nothing can be sent or received */
+    /* Send, or receive, as much as is possible without waiting, and set *n;
+       0: nothing now. Only then fd is to be waited for. HFSB_OK; HFSB_LOST:
+       the connection has ended; HFSB_IO. */
+    hfsb_status (*send)(void *user, hfsb_str bytes, size_t *n, hfsb_err *err);
+    hfsb_status (*receive)(void *user, char *ptr, size_t room, size_t *n,
+                           hfsb_err *err);
+    void (*close)(void *user);
+    void *user;
+} hfsb_stream;
+
+/* Closes the stream; its transport must still be open. */
+HFSB_API void hfsb_stream_close(hfsb_stream *stream);
+
 /* A way to send requests. hfsb_net_open() gives one for http,
    hfsb_http_curl.h one for https. To plug in another HTTP client, implement
    perform(): it sends one request and waits for its reply. It follows no
@@ -61,6 +78,12 @@ typedef struct hfsb_transport {
                            hfsb_err *err);
     void (*close)(void *user); /* (NULL: nothing to close) */
     void *user;
+    /* Opens a connection to the host of the call's URL, for https with TLS,
+       through the proxy if there is one: a tunnel. Of the call only url,
+       connect_ms and cancel count. Nothing of HTTP is sent to the host.
+       Returns as perform(). (NULL: WebSockets are not possible) */
+    hfsb_status (*connect)(void *user, const hfsb_http_call *call,
+                           hfsb_stream *out, hfsb_err *err);
 } hfsb_transport;
 
 /* Closes the transport and makes *transport all zero. No call may be in
@@ -69,7 +92,26 @@ HFSB_API void hfsb_transport_close(hfsb_transport *transport);
 
 /* ---- the built-in transport: http over sockets ---- */
 
+/* A connection that a program makes itself, see hfsb_net_opts.dial. */
+typedef struct hfsb_dial {
+    hfsb_str           host; /* of the URL */
+    unsigned           port;
+    long long          deadline; /* on hfsb_clock_ms() */
+    const hfsb_cancel *cancel;   /* may be NULL */
+} hfsb_dial;
+
 typedef struct hfsb_net_opts {
+    /* All requests go to this Unix socket, whatever their URL; copied. (NULL:
+       over TCP to the host of the URL) */
+    const char *unix_path;
+    /* Or makes each connection: sets *fd to the descriptor of a connected
+       stream socket, which the transport makes non-blocking and closes; calls
+       may come from any thread. Returns HFSB_OK, or HFSB_CONNECT, HFSB_TIMEOUT,
+       HFSB_CANCELLED, HFSB_BUSY, HFSB_NOMEM with *err. With either there is no
+       proxy. (NULL: none) */
+    hfsb_status (*dial)(void *user, const hfsb_dial *to, int *fd,
+                        hfsb_err *err);
+    void      *user;
     bool       no_proxy; /* ignore http_proxy, all_proxy and no_proxy of the
                             environment */
     size_t     max_kept; /* idle connections to keep (0: 8) */
@@ -84,6 +126,110 @@ typedef struct hfsb_net_opts {
    connect_ms and cancel cannot interrupt a lookup. HFSB_OK; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_net_open(const hfsb_net_opts *opts,
                                    hfsb_transport *out, hfsb_err *err);
+
+/* ---- a pipe: a server at the other end of any command ---- */
+
+/* A command (ssh, docker exec, kubectl exec, srun ...) whose standard input
+   and output lead to another machine or container, and hfsb-server there:
+
+       hfsb_pipe_open(&opts, &pipe, &err)
+       net.dial = hfsb_pipe_dial, net.user = pipe
+       hfsb_net_open(&net, &transport, &err)
+       sandbox.transport = &transport, sandbox.api_token = hfsb_pipe_token(pipe)
+       hfsb_sandbox_connect_url(HFSB_LIT("http://localhost"), &sandbox, ...)
+
+   Nothing listens on a port, and nobody needs to know a token: whoever may run
+   the command may use the sandbox. When the pipe breaks, the next connection
+   starts the command again; the server over there outlives that (linger_ms),
+   so a repeated call joins the first one, and runs once. */
+typedef struct hfsb_pipe hfsb_pipe;
+
+typedef struct hfsb_pipe_opts {
+    /* The command, NULL-terminated; copied. Over there it is a POSIX shell
+       that reads commands from its input (`ssh HOST sh`), or `hfsb-server
+       --stdio` itself. */
+    const char *const *argv;
+    /* Or its name, which is copied, without argv: ssh:HOST, docker:CONTAINER,
+       podman:CONTAINER, kubectl:POD, kubectl:NAMESPACE/POD,
+       kubectl:NAMESPACE/POD/CONTAINER, slurm:OPTIONS (of srun), exec:COMMAND;
+       the last two are lines for the shell here. */
+    const char *name;
+    /* Appends the bytes of a static hfsb-server for a machine as uname -s and
+       uname -m name it ("Linux", "x86_64"); the other side may lie, but only
+       with letters, digits and "._-?". Sent through the pipe where a shell
+       answers that does not have it yet in $XDG_DATA_HOME/hfsb
+       (~/.local/share/hfsb, or $TMPDIR/hfsb-UID, /tmp without TMPDIR); checked
+       there by its SHA-256.
+       (NULL: only `hfsb-server --stdio` is understood) */
+    hfsb_status (*server)(void *user, const char *system, const char *machine,
+                          hfsb_buf *out, hfsb_err *err);
+    void              *user;
+    long long          start_ms;  /* to connect, the sending included
+                                     (0: 60,000) */
+    long long          linger_ms; /* how long the server waits for another pipe
+                                     after this one broke; as long as that,
+                                     and as the deadline of a dial allows, the
+                                     command is started again (0: 60,000) */
+    long long          again_ms;  /* for each of these starts, then it is
+                                     given up for the next one (0: a third of
+                                     linger_ms, from 2,000 to 30,000) */
+    long long          close_ms;  /* how long hfsb_pipe_close() waits for its
+                                     end (0: 12,000) */
+    const hfsb_cancel *cancel;    /* of hfsb_pipe_open() (NULL: none) */
+    hfsb_alloc         alloc;     /* used by a thread of the pipe, too */
+} hfsb_pipe_opts;
+
+/* True for the start of a name as in hfsb_pipe_opts: "ssh:" ... */
+HFSB_API bool hfsb_pipe_is_name(hfsb_str name);
+
+/* Starts the command, and the server over there. Starts one thread. HFSB_OK;
+   HFSB_ARG: the name is not one; HFSB_CONNECT, with what the command printed on stderr; HFSB_TIMEOUT,
+   HFSB_CANCELLED, HFSB_NOT_FOUND: no such program here; HFSB_REFUSED or what
+   `server` returned: there is none for that machine; HFSB_NOMEM, HFSB_BUSY. */
+HFSB_API hfsb_status hfsb_pipe_open(const hfsb_pipe_opts *opts,
+                                    hfsb_pipe **out, hfsb_err *err);
+/* The token of the server over there, which the pipe has chosen: for
+   hfsb_sandbox_opts.api_token. Valid until close. */
+HFSB_API hfsb_str hfsb_pipe_token(const hfsb_pipe *pipe);
+/* For hfsb_net_opts.dial; user is the pipe. Any thread. */
+HFSB_API hfsb_status hfsb_pipe_dial(void *user, const hfsb_dial *to, int *fd,
+                                    hfsb_err *err);
+/* Ends the server over there with all that its commands left running, then the
+   command. Close the transport before. NULL is allowed. */
+HFSB_API void hfsb_pipe_close(hfsb_pipe *pipe);
+/* Runs the command once, to remove the server from the cache over there.
+   HFSB_OK also where there is none; HFSB_REFUSED: hfsb-server itself answers,
+   not a shell; else as hfsb_pipe_open(). */
+HFSB_API hfsb_status hfsb_pipe_forget(const hfsb_pipe_opts *opts,
+                                      hfsb_err             *err);
+
+/* The other side of a pipe. */
+typedef struct hfsb_pipe_serve_opts {
+    /* Connects to the server, once for each connection of the client: as
+       hfsb_net_opts.dial, but only the deadline of `to` is set, which is soon:
+       all connections wait for this one. HFSB_CONNECT means that the server
+       has gone, and ends the pipe; any other failure ends only that
+       connection. */
+    hfsb_status (*dial)(void *user, const hfsb_dial *to, int *fd,
+                        hfsb_err *err);
+    /* Tests that a new connection leads to the server, before a byte of the
+       client is sent there: called at once, and whenever there is something to
+       read, until it returns HFSB_OK. `room` has proof_room bytes for this
+       connection, which are zero at first. The socket does not block.
+       HFSB_BUSY: not known yet; else as dial. (NULL: no test) */
+    hfsb_status (*prove)(void *user, int fd, void *room);
+    size_t proof_room;
+    void  *user;
+    int    server; /* a socket that is connected to the server; what comes is
+                     dropped, its end ends the pipe; not closed (0: none) */
+} hfsb_pipe_serve_opts;
+
+/* Passes the connections of a client on to a server, until the pipe or the
+   server ends. *bye becomes true when the client needs the server no more.
+   Takes over in and out. HFSB_OK; HFSB_IO, HFSB_NOMEM, HFSB_BUSY. */
+HFSB_API hfsb_status hfsb_pipe_serve(int in, int out,
+                                     const hfsb_pipe_serve_opts *opts,
+                                     bool *bye, hfsb_err *err);
 
 /* ---- a call that follows redirects and keeps its reply ---- */
 

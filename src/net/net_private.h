@@ -1,6 +1,6 @@
 #pragma once
 
-#include "../http/url.h"
+#include "../http/http_private.h"
 #include "../os/os_private.h"
 #include "net.h"
 
@@ -14,13 +14,161 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Without MSG_NOSIGNAL the socket has SO_NOSIGPIPE, or hfsbi_signal_guard
-   protects the send. */
-#ifdef MSG_NOSIGNAL
-#define HFSBI_NET_SEND_FLAGS MSG_NOSIGNAL
-#else
-#define HFSBI_NET_SEND_FLAGS 0
-#endif
+/* ---- socket.c ---- */
+
+/* A description of a network errno, where the system's own is unclear. */
+HFSBI_FN const char *hfsbi_net_text(int code);
+
+/* Connects until the deadline on hfsb_clock_ms(); ms is how long that is, for
+   the message. HFSB_OK, or as perform() has it, with nothing left open. */
+HFSBI_FN hfsb_status hfsbi_socket_dial(const char *host, unsigned port,
+                                       long long ms, long long deadline,
+                                       const hfsb_cancel *cancel, int *fd,
+                                       hfsb_err *err);
+
+/* Connects to a Unix socket, until the deadline. As above. */
+HFSBI_FN hfsb_status hfsbi_socket_dial_unix(const char        *path,
+                                            long long          deadline,
+                                            const hfsb_cancel *cancel, int *fd,
+                                            hfsb_err *err);
+/* Two connected sockets that do not block; false with errno. */
+HFSBI_FN bool hfsbi_socket_pair(int fds[2]);
+
+/* Sends up to two views. Returns as send() does; never raises SIGPIPE. */
+HFSBI_FN ssize_t hfsbi_socket_send(int fd, hfsb_str a, hfsb_str b);
+
+/* Makes a stream of a connected socket, which it takes over. HFSB_OK or
+   HFSB_NOMEM: the socket is closed. */
+HFSBI_FN hfsb_status hfsbi_socket_stream_open(int *fd, const hfsb_alloc *alloc,
+                                              hfsb_stream *out, hfsb_err *err);
+
+enum { HFSBI_STREAM_HEAD = 16384, HFSBI_STREAM_FIELDS = 100 };
+
+/* The request at the beginning of a stream; stream, until and cancel are set
+   before. Large: not for the stack of a thread. */
+typedef struct hfsbi_stream_ask {
+    const hfsb_stream *stream;
+    long long          until; /* on hfsb_clock_ms() */
+    const hfsb_cancel *cancel;
+    hfsb_http_head     head; /* of the reply: views of `in` */
+    hfsb_http_field    fields[HFSBI_STREAM_FIELDS];
+    char               in[HFSBI_STREAM_HEAD];
+    size_t have, at; /* bytes that came; where those after the head begin */
+} hfsbi_stream_ask;
+
+/* Sends the request and reads the head of its reply, whatever its status.
+   HFSB_OK; HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED; HFSB_REMOTE: it is not
+   valid HTTP. */
+HFSBI_FN hfsb_status hfsbi_stream_ask_run(hfsbi_stream_ask *ask,
+                                          hfsb_str method, hfsb_str request,
+                                          hfsb_err *err);
+
+/* ---- websocket.c: a client's WebSocket ---- */
+
+typedef struct hfsbi_ws_client hfsbi_ws_client;
+
+/* Connects to call->url, http or https, and upgrades, with call->fields,
+   within connect_ms (0: 30,000) in all or until cancel. *status gets the HTTP
+   status of the reply, 0 without one. max: bytes of a message (0: 16 MiB).
+   HFSB_OK; HFSB_REFUSED: the transport has no streams; HFSB_REMOTE: the status
+   is not 101, or the reply is invalid; else as hfsb_transport. */
+HFSBI_FN hfsb_status hfsbi_ws_client_open(const hfsb_transport *transport,
+                                          const hfsb_http_call *call,
+                                          size_t max, const hfsb_alloc *alloc,
+                                          hfsbi_ws_client **out, int *status,
+                                          hfsb_err *err);
+/* Closes the connection without a word. NULL is allowed. */
+HFSBI_FN void hfsbi_ws_client_free(hfsbi_ws_client *ws);
+/* To be polled: for reading, and while hfsbi_ws_client_waits() for writing. */
+HFSBI_FN int  hfsbi_ws_client_fd(const hfsbi_ws_client *ws);
+HFSBI_FN bool hfsbi_ws_client_waits(const hfsbi_ws_client *ws);
+
+/* The next event, as hfsbi_ws_next(); MORE: nothing now. Pings are answered
+   here, and reported only as a sign of life. HFSB_OK; HFSB_LOST; HFSB_SYNTAX
+   or HFSB_LIMIT with the event BAD: frame->code is for the close. */
+HFSBI_FN hfsb_status hfsbi_ws_client_next(hfsbi_ws_client *ws,
+                                          hfsbi_ws_event  *event,
+                                          hfsbi_ws_frame  *frame,
+                                          hfsb_err        *err);
+
+/* Sends as much of a text message as fits, from its byte *at on, and moves
+   *at. True in *whole: all of it has left. Repeat it with the same message
+   until then, and close only after. HFSB_OK or HFSB_LOST. */
+HFSBI_FN hfsb_status hfsbi_ws_client_send(hfsbi_ws_client *ws,
+                                          hfsb_str message, size_t *at,
+                                          bool *whole, hfsb_err *err);
+/* The same for a message that may be binary. */
+HFSBI_FN hfsb_status hfsbi_ws_client_send_as(hfsbi_ws_client *ws, bool text,
+                                             hfsb_str message, size_t *at,
+                                             bool *whole, hfsb_err *err);
+/* Sends what was begun, and answers to pings. HFSB_OK or HFSB_LOST. */
+HFSBI_FN hfsb_status hfsbi_ws_client_flush(hfsbi_ws_client *ws, hfsb_err *err);
+/* Sends a ping, or begins the end with a close (only once), at the next
+   flush. */
+HFSBI_FN void hfsbi_ws_client_ping(hfsbi_ws_client *ws);
+HFSBI_FN void hfsbi_ws_client_close(hfsbi_ws_client *ws, unsigned code);
+
+/* ---- pipe_name.c: commands that lead to another machine ---- */
+
+typedef struct hfsbi_pipe_words {
+    hfsb_buf text; /* the words, each with its NUL */
+    size_t   count;
+} hfsbi_pipe_words;
+
+/* Appends a word; a failure stays in w->text. */
+HFSBI_FN void hfsbi_pipe_add(hfsbi_pipe_words *w, hfsb_str word);
+/* Appends the words of the command for "ssh:HOST" and the like. HFSB_OK;
+   HFSB_ARG: it is not such a name; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_pipe_name(hfsb_str name, hfsbi_pipe_words *w,
+                                     hfsb_err *err);
+
+/* ---- mux.c: connections through a pipe ---- */
+
+typedef struct hfsbi_mux hfsbi_mux;
+
+typedef enum hfsbi_mux_end {
+    HFSBI_MUX_RUNS,
+    HFSBI_MUX_BROKE,   /* the pipe ended, was silent for too long, or carried
+                          what is no frame */
+    HFSBI_MUX_SAID_BYE /* the client needs the server no more */
+} hfsbi_mux_end;
+
+typedef struct hfsbi_mux_opts {
+    hfsbi_loop *loop;
+    /* Connects a socket that does not block, for a stream that the peer opens.
+       HFSB_CONNECT: the pipe is over; any other failure ends that stream
+       alone. (NULL: this side is the client) */
+    hfsb_status (*accept)(void *user, int *fd);
+    /* Tests that socket, see hfsb_pipe_serve_opts. (NULL: no test) */
+    hfsb_status (*prove)(void *user, int fd, void *room);
+    size_t proof_room;
+    /* Called once in the loop when the pipe is over and all sockets are
+       closed. Must not close the mux. */
+    void (*over)(void *user, hfsbi_mux_end end);
+    void      *user;
+    long long  beat_ms; /* without a byte sent, then a sign of life
+                           (0: 15,000) */
+    long long  lost_ms; /* without a byte heard, then the pipe is over
+                           (0: 45,000; with accept 300,000) */
+    hfsb_alloc alloc;
+} hfsbi_mux_opts;
+
+/* Pumps between the pipe and sockets; takes over *in and *out, which become
+   -1, also on failure. HFSB_OK; HFSB_NOMEM; HFSB_IO. This and all below under
+   the lock of the loop. */
+HFSBI_FN hfsb_status hfsbi_mux_open(const hfsbi_mux_opts *opts, int *in,
+                                    int *out, hfsbi_mux **mux, hfsb_err *err);
+/* Closes the pipe and all sockets. NULL is allowed. */
+HFSBI_FN void hfsbi_mux_close(hfsbi_mux *m);
+/* Opens a stream; *fd is a connected socket that does not block. HFSB_OK;
+   HFSB_CONNECT: the pipe is over; HFSB_BUSY; HFSB_NOMEM; HFSB_IO. */
+HFSBI_FN hfsb_status hfsbi_mux_connect(hfsbi_mux *m, int *fd, hfsb_err *err);
+/* False once the pipe is over. */
+HFSBI_FN bool hfsbi_mux_runs(const hfsbi_mux *m);
+/* Ends the server on the other side. */
+HFSBI_FN void hfsbi_mux_bye(hfsbi_mux *m);
+/* Takes bytes as if they had come from the pipe. */
+HFSBI_FN void hfsbi_mux_feed(hfsbi_mux *m, hfsb_str in);
 
 /* ---- calls, for every transport ---- */
 

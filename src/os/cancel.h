@@ -37,5 +37,13 @@ typedef struct hfsb_watch {
     bool readable, writable;
 } hfsb_watch;
 
+/* Fills the n entries of fds, for poll(), from a list of watch(). */
+struct pollfd;
+HFSB_API void hfsb_poll_fill(const hfsb_watch *list, size_t n,
+                             struct pollfd *fds);
+/* The timeout for poll() until a deadline on hfsb_clock_ms(): milliseconds, 0
+   when it has passed, -1 (no limit) when the deadline is negative. */
+HFSB_API int hfsb_wait_ms(long long deadline);
+
 /* Milliseconds on a clock that is never set (CLOCK_MONOTONIC). */
 HFSB_API long long hfsb_clock_ms(void);

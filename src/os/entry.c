@@ -22,7 +22,7 @@ HFSBI_FN hfsb_str hfsbi_path_trim(hfsb_str path) {
 }
 
 HFSBI_FN hfsb_status hfsbi_fail_not_folder(hfsb_str path, hfsb_err *err) {
-    return hfsbi_file_fail(err, HFSB_ARG, "Is not a folder", path);
+    return hfsbi_file_fail(err, HFSB_ARG, "Not a folder", path);
 }
 
 HFSBI_FN int hfsbi_read_link(int dir, const char *name, hfsb_buf *out) {
@@ -141,7 +141,9 @@ HFSBI_FN hfsb_status hfsbi_path_list(const hfsb_root *root, hfsb_str path,
                                      const hfsbi_list_opts *opts,
                                      hfsbi_listed *listed, hfsb_err *err) {
     hfsbi_path_listing l;
+    hfsbi_listed       own;
     hfsb_status        st;
+    if (!listed) listed = &own;
     memset(&l, 0, sizeof l);
     memset(listed, 0, sizeof *listed);
     l.opts = opts;

@@ -4,6 +4,7 @@
 
 #include "../core/base.h"
 #include "../core/hash.h"
+#include "../edit/edit.h"
 
 /* ---- the root ---- */
 
@@ -207,3 +208,21 @@ HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
    lock as a write. */
 HFSB_API hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err);
+
+/* ---- editing ---- */
+
+/* Reads a file, applies the edits as hfsb_edit_apply() does, and writes it as
+   hfsb_file_write() does: all of them or none, and nothing that another
+   program wrote meanwhile is lost: then the edits are applied to its content.
+   opts may be NULL; opts->path is that of the diff (empty: path). result may be
+   NULL; otherwise free it with hfsb_edit_result_free(). Its memory comes from
+   the root.
+
+   HFSB_OK; HFSB_NOT_FOUND, HFSB_AMBIGUOUS, HFSB_REFUSED, HFSB_ARG as
+   hfsb_edit_apply(); HFSB_STALE when others keep writing the file for about
+   2 s; HFSB_LIMIT above 1 GiB; the failures of any path and of a write. On
+   failure the file is as it was, and *result is empty. */
+HFSB_API hfsb_status hfsb_edit_file(const hfsb_root *root, hfsb_str path,
+                                    const hfsb_edit *edits, size_t count,
+                                    const hfsb_edit_opts *opts,
+                                    hfsb_edit_result *result, hfsb_err *err);

@@ -129,8 +129,8 @@ static int hfsbi_put_hard_link(hfsbi_putting *p) {
     hfsbi_target other;
     hfsb_err     err;
     int          code;
-    if (hfsbi_resolve(p->root, p->put->link_to, HFSBI_PUT_HOW,
-                      "link", &other, &err) != HFSB_OK)
+    if (hfsbi_resolve(p->root, p->put->link_to, HFSBI_PUT_HOW, "link", &other,
+                      &err) != HFSB_OK)
         return err.code == HFSB_NOMEM ? ENOMEM : ENOENT;
     code = hfsbi_put_name(p);
     if (code == 0 &&
@@ -200,8 +200,7 @@ HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
     p.path = path;
     p.put = put;
     p.fd = -1;
-    st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "restore",
-                       &p.target, err);
+    st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "restore", &p.target, err);
     if (st != HFSB_OK) return st;
     swept = hfsbi_sweep_begin(root, p.target.dir);
     st = hfsbi_putting_run(&p, err);
@@ -216,8 +215,8 @@ HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
                                            hfsb_str path, hfsb_err *err) {
     hfsbi_target target;
     int          code = 0;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_PUT_HOW,
-                                    "restore", &target, err);
+    hfsb_status  st =
+        hfsbi_resolve(root, path, HFSBI_PUT_HOW, "restore", &target, err);
     if (st != HFSB_OK) return st;
     if (!target.exists) code = hfsbi_mkdirat(target.dir, target.name, 0700);
     else if (!S_ISDIR(target.st.st_mode)) code = EEXIST;
@@ -273,12 +272,54 @@ HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
                                        hfsb_err *err) {
     hfsbi_target target;
     int          code;
-    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_PUT_HOW, "remove",
-                                    &target, err);
+    hfsb_status  st =
+        hfsbi_resolve(root, path, HFSBI_PUT_HOW, "remove", &target, err);
     if (st == HFSB_NOT_FOUND) return hfsbi_ok(err);
     if (st != HFSB_OK) return st;
     code = hfsbi_target_remove(&target, folder, expect);
     hfsbi_target_close(&target);
     if (code == 0 || code == ENOENT) return hfsbi_ok(err);
     return hfsbi_remove_fail(root, path, code, err);
+}
+
+/* ---- editing ---- */
+
+/* One try. HFSB_STALE: the file was changed between reading and writing. */
+static hfsb_status hfsbi_edit_once(const hfsb_root *root, hfsb_str path,
+                                   const hfsb_edit *edits, size_t count,
+                                   const hfsb_edit_opts *opts,
+                                   hfsb_edit_result *result, hfsb_err *err) {
+    hfsb_file_write_opts how = HFSB_INIT;
+    hfsb_buf             before = HFSB_INIT, after = HFSB_INIT;
+    hfsb_status          st;
+    before.alloc = after.alloc = hfsbi_root_alloc(root);
+    st = hfsb_file_read(root, path, 0, &before, NULL, err);
+    if (st == HFSB_OK)
+        st = hfsb_edit_apply(hfsb_buf_str(&before), edits, count, opts, &after,
+                             result, err);
+    how.if_content = hfsb_str_make(hfsb_buf_cstr(&before), before.len);
+    if (st == HFSB_OK)
+        st =
+            hfsb_file_write(root, path, hfsb_buf_str(&after), &how, NULL, err);
+    if (st != HFSB_OK && result) hfsb_edit_result_free(result);
+    hfsb_buf_free(&before);
+    hfsb_buf_free(&after);
+    return st;
+}
+
+hfsb_status hfsb_edit_file(const hfsb_root *root, hfsb_str path,
+                           const hfsb_edit *edits, size_t count,
+                           const hfsb_edit_opts *opts,
+                           hfsb_edit_result *result, hfsb_err *err) {
+    hfsb_edit_opts how = HFSB_INIT;
+    unsigned       tries = 0;
+    hfsb_status    st;
+    if (opts) how = *opts;
+    if (!how.path.len) how.path = path;
+    if (result) memset(result, 0, sizeof *result);
+    while ((st = hfsbi_edit_once(root, path, edits, count, &how, result,
+                                 err)) == HFSB_STALE &&
+           tries < HFSBI_TRIES)
+        hfsbi_pause(tries++);
+    return st;
 }

@@ -691,7 +691,7 @@ static void hfsbi_loop_give(hfsbi_loop *loop, hfsbi_pool *pool,
 
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_loop_give(
-        loop, task->walled && loop->walled ? loop->walled : loop->pool, task);
+        loop, task->rights.walled && loop->walled ? loop->walled : loop->pool, task);
 }
 
 HFSBI_FN bool hfsbi_loop_set_wall(hfsbi_loop *loop, hfsbi_wall *wall) {

@@ -37,6 +37,10 @@ HFSBI_FN const char *hfsbi_os_text(int code) {
                  {ENOEXEC, "not an executable format"},
                  {EINVAL, "invalid argument"},
                  {EPIPE, "the reader is gone"},
+                 {ECONNREFUSED, "nobody listens there"},
+                 {ECONNRESET, "the connection was reset"},
+                 {ENETUNREACH, "the network is unreachable"},
+                 {ETIMEDOUT, "no answer in time"},
                  {EBADF, "bad file descriptor"},
                  {ENODEV, "no such device"},
                  {ENXIO, "no such device or address"},
@@ -205,6 +209,14 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]) {
 HFSBI_FN bool hfsbi_set_nonblocking(int fd) {
     int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+HFSBI_FN char **hfsbi_environ(void) {
+#ifdef __APPLE__
+    return *_NSGetEnviron(); /* a dylib cannot link with environ */
+#else
+    return environ;
+#endif
 }
 
 HFSBI_FN bool hfsbi_wake_open(int fds[2]) {
@@ -522,6 +534,45 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
     }
 }
 
+#ifdef HFSBI_LINUX
+/* Machines of 32 bits have older calls for ids of 16 bits. */
+#ifdef SYS_setfsuid32
+enum { HFSBI_SETFSUID = SYS_setfsuid32, HFSBI_SETFSGID = SYS_setfsgid32 };
+#else
+enum { HFSBI_SETFSUID = SYS_setfsuid, HFSBI_SETFSGID = SYS_setfsgid };
+#endif
+
+/* The system call, because libc's function changes all threads. It returns the
+   id of before in any case, so an id that does not exist asks for the result.
+   A kernel that lacks the call (gVisor) returns an error each time. */
+static bool hfsbi_thread_set_id(long call, unsigned id) {
+    (void)syscall(call, id);
+    return (unsigned)syscall(call, ~0u) == id;
+}
+#endif
+
+HFSBI_FN bool hfsbi_thread_set_uid(unsigned uid) {
+#ifdef HFSBI_LINUX
+    bool group =
+        hfsbi_thread_set_id(HFSBI_SETFSGID, uid ? uid : (unsigned)getegid());
+    return hfsbi_thread_set_id(HFSBI_SETFSUID,
+                               uid ? uid : (unsigned)geteuid()) &&
+           group;
+#else
+    return uid == 0;
+#endif
+}
+
+HFSBI_FN bool hfsbi_thread_drop_groups(void) {
+#if defined(HFSBI_LINUX) && defined(SYS_setgroups32)
+    return syscall(SYS_setgroups32, (size_t)0, NULL) == 0;
+#elif defined(HFSBI_LINUX)
+    return syscall(SYS_setgroups, (size_t)0, NULL) == 0;
+#else
+    return false;
+#endif
+}
+
 HFSBI_FN void hfsbi_pause(unsigned tries) {
     (void)poll(NULL, 0, tries < 20 ? (int)tries + 1 : 20);
 }
@@ -530,8 +581,7 @@ HFSBI_FN long long hfsbi_earlier(long long a, long long b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
-                              struct pollfd *fds) {
+void hfsb_poll_fill(const hfsb_watch *list, size_t n, struct pollfd *fds) {
     size_t i;
     for (i = 0; i < n; i++) {
         fds[i].fd = list[i].fd;
@@ -539,6 +589,12 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
                                 (list[i].writable ? POLLOUT : 0));
         fds[i].revents = 0;
     }
+}
+
+int hfsb_wait_ms(long long deadline) {
+    long long left = deadline - hfsb_clock_ms();
+    if (deadline < 0) return -1;
+    return left <= 0 ? 0 : left < INT_MAX ? (int)left : INT_MAX;
 }
 
 /* ---- threads ---- */

@@ -31,6 +31,10 @@
 
 #ifdef __linux__
 #include <sys/vfs.h>
+#elif defined(__APPLE__)
+#include <crt_externs.h>
+#else
+extern char **environ; /* POSIX leaves it out of its headers */
 #endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
@@ -104,6 +108,9 @@ HFSBI_FN bool hfsbi_sync(int fd);
 HFSBI_FN void hfsbi_sync_dir(int dir);
 
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
+
+/* The environment of this process. */
+HFSBI_FN char **hfsbi_environ(void);
 
 /* A pipe that wakes a poll() of end 0; neither end blocks. False with errno;
    the caller closes the ends that are not -1. */
@@ -180,12 +187,15 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
 #define HFSBI_TRIES 110
 HFSBI_FN void hfsbi_pause(unsigned tries);
 
+/* Lets this thread alone work on files with the rights of another user, whose
+   gid is the same number; 0: with those of this process again. Needs root.
+   False when it is not so now. */
+HFSBI_FN bool hfsbi_thread_set_uid(unsigned uid);
+/* Takes the supplementary groups from this thread alone; false with errno. */
+HFSBI_FN bool hfsbi_thread_drop_groups(void);
+
 /* The earlier of two deadlines; below 0 means never. */
 HFSBI_FN long long hfsbi_earlier(long long a, long long b);
-
-/* Fills the n entries of fds from a list of hfsb_watch. */
-HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
-                              struct pollfd *fds);
 
 /* ---- threads ---- */
 
@@ -280,7 +290,19 @@ struct hfsb_root {
     hfsbi_sweeps *sweeps;    /* all that changes after open; has its lock */
     hfsb_alloc    alloc;
     const hfsbi_far *far;    /* its files are elsewhere (NULL: here) */
+    hfsb_root       *outer;  /* see hfsbi_root_nest(); NULL: none */
+    hfsb_root       *nested; /* the first root that lies in this one, */
+    hfsb_root       *nested_next; /* and the next of the same outer root;
+                                     the lock of the outer's sweeps */
 };
+
+/* The root inner lies somewhere in outer, which outlives it: trees that are
+   removed through outer keep it, until inner is closed or nested in NULL. Any
+   thread. */
+HFSBI_FN void hfsbi_root_nest(hfsb_root *outer, hfsb_root *inner);
+/* True if that is the top of a root nested in root (may be NULL). */
+HFSBI_FN bool hfsbi_root_has_nested(const hfsb_root   *root,
+                                    const struct stat *st);
 
 /* Opens the root of the files that far leads to, which must outlive it.
    work_dir: where relative paths begin there (empty: the other machine
@@ -351,6 +373,11 @@ HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
 /* True if the root, which may be NULL, has a deny list. */
 HFSBI_FN bool hfsbi_root_has_deny(const hfsb_root *root);
+/* True when an absolute path without symlinks lies beneath a root. */
+HFSBI_FN bool hfsbi_root_contains(const hfsb_root *root, hfsb_str real);
+/* Adds such a path to the deny list if a root contains it. HFSB_OK or
+   HFSB_NOMEM. No thread may use the root meanwhile. */
+HFSBI_FN hfsb_status hfsbi_root_hide(hfsb_root *root, hfsb_str real);
 /* Changes the working directory, which on failure stays as it was; statuses of
    hfsb_root_open(). No thread may use the root meanwhile. */
 HFSBI_FN hfsb_status hfsbi_root_move(hfsb_root *root, hfsb_str work_dir,
@@ -740,7 +767,7 @@ typedef struct hfsbi_listed {
 /* Lists a folder in the order of the bytes of its names, all of them but those
    on the deny list; holds the names of one folder of each level at a time.
    File systems of the kernel, such as /proc, are only listed by their own
-   path. */
+   path. listed may be NULL. */
 HFSBI_FN hfsb_status hfsbi_path_list(const hfsb_root *root, hfsb_str path,
                                      const hfsbi_list_opts *opts,
                                      hfsbi_listed *listed, hfsb_err *err);
@@ -785,7 +812,7 @@ HFSBI_FN hfsb_status hfsbi_path_set_marks(const hfsb_root *root, hfsb_str path,
 
 /* Removes slashes at the end of a path, and "/." too. */
 HFSBI_FN hfsb_str hfsbi_path_trim(hfsb_str path);
-/* Fails with HFSB_ARG "Is not a folder". */
+/* Fails with HFSB_ARG "Not a folder". */
 HFSBI_FN hfsb_status hfsbi_fail_not_folder(hfsb_str path, hfsb_err *err);
 
 /* ---- tree.c: remove and copy whole trees ---- */
@@ -808,7 +835,7 @@ typedef struct hfsbi_remove_opts {
    HFSB_NOT_FOUND  nothing is there
    HFSB_EXISTS     a folder is not empty, or others keep filling it
    HFSB_REFUSED    a root without `tree`, or a path that ends in dots
-   HFSB_BUSY       also a mount point
+   HFSB_BUSY       also a mount point, or a root nested in this one
    HFSB_CANCELLED, HFSB_TIMEOUT
    removed (may be NULL) counts the entries. opts may be NULL. */
 HFSBI_FN hfsb_status hfsbi_path_remove_all(const hfsb_root *root,
@@ -900,15 +927,30 @@ HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 #include <sys/un.h>
 
 #ifdef HFSBI_LINUX
-#define HFSBI_EPOLL 1
-#include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/sendfile.h>
-#elif !defined(HFSBI_PORTABLE) &&                                         \
+#endif
+/* HFSBI_KQUEUE may be defined from outside, so that the code for it can be
+   tested on Linux, where <sys/event.h> is that of a stand-in. */
+#if defined(HFSBI_LINUX) && !defined(HFSBI_KQUEUE)
+#define HFSBI_EPOLL 1
+#include <sys/epoll.h>
+#elif !defined(HFSBI_PORTABLE) && !defined(HFSBI_KQUEUE) &&               \
     (defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || \
      defined(__OpenBSD__) || defined(__DragonFly__))
 #define HFSBI_KQUEUE 1
+#endif
+#ifdef HFSBI_KQUEUE
 #include <sys/event.h>
+#endif
+
+/* A flag of send(): a closed peer is an error, not a SIGPIPE. Where it is
+   missing the socket has SO_NOSIGPIPE, or hfsbi_signal_guard protects the
+   send. */
+#ifdef MSG_NOSIGNAL
+#define HFSBI_MSG_NOSIGNAL MSG_NOSIGNAL
+#else
+#define HFSBI_MSG_NOSIGNAL 0
 #endif
 
 /* ---- loop.c: the event loop ---- */
@@ -989,14 +1031,21 @@ HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer);
 
 /* task: work in a thread, with an answer later. Part of its owner. */
 
+/* With which rights a task works on files. */
+typedef struct hfsbi_rights {
+    bool     walled; /* in a thread that has entered the wall of the loop, if
+                        it has one */
+    unsigned uid; /* those of this user, whose gid is the same number; new
+                     files belong to it (0: those of this process). Linux */
+} hfsbi_rights;
+
 typedef struct hfsbi_task {
     struct hfsbi_task *next;               /* private */
     void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
     bool urgent; /* does not wait for threads that are busy: one is kept for
                     such tasks */
-    bool walled; /* runs in a thread that has entered the wall of the loop, if
-                    it has one */
+    hfsbi_rights rights;
 } hfsbi_task;
 
 /* Calls task->run in a thread, then task->done in the loop. Without threads
@@ -1117,7 +1166,7 @@ typedef struct hfsbi_folder_watch hfsbi_folder_watch;
 typedef struct hfsbi_folder_watch_opts {
     bool   recursive;   /* also folders in it, those made later too; to a
                            depth of HFSBI_FINDER_DEPTH */
-    bool   walled;      /* read in threads that are */
+    hfsbi_rights rights; /* of the threads that read */
     size_t max_folders; /* watched at a time (0: 8192) */
     size_t max_changes; /* held until they are taken (0: 4096), with at most
                            4 MiB of paths */
@@ -1147,7 +1196,7 @@ typedef struct hfsbi_folder_watch_opts {
    HFSB_BUSY     no descriptor, or too many watches of this user
    HFSB_TIMEOUT  looking at all folders takes longer than HFSBI_FINDER_MS
    HFSB_REFUSED  the system has no inotify
-   HFSB_ARG      "Is not a folder"; else as listed in file.h */
+   HFSB_ARG      "Not a folder"; else as listed in file.h */
 HFSBI_FN hfsb_status
 hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
                         const hfsbi_folder_watch_opts *opts,

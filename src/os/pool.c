@@ -94,6 +94,18 @@ static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
     return task;
 }
 
+/* Runs a task with its rights. A thread of the pool loses the groups of this
+   process for good: as root it does not need them, as another user it must not
+   have them. hfsbi_uids_take() has tried that the rights of a uid can be had,
+   which depends on the process alone. */
+static void hfsbi_pool_run(hfsbi_task *task, bool own_thread) {
+    unsigned uid = task->rights.uid;
+    if (uid && own_thread) (void)hfsbi_thread_drop_groups();
+    if (uid) (void)hfsbi_thread_set_uid(uid);
+    task->run(task);
+    if (uid) (void)hfsbi_thread_set_uid(0);
+}
+
 static void *hfsbi_pool_thread(void *arg) {
     hfsbi_worker *self = (hfsbi_worker *)arg;
     hfsbi_pool   *pool = self->pool;
@@ -104,7 +116,7 @@ static void *hfsbi_pool_thread(void *arg) {
         if (task) {
             if (!task->urgent) self->began = hfsb_clock_ms();
             pthread_mutex_unlock(&pool->lock);
-            task->run(task);
+            hfsbi_pool_run(task, true);
             pthread_mutex_lock(&pool->lock);
             self->began = -1;
             hfsbi_loop_deliver(pool->loop, task);
@@ -211,7 +223,7 @@ HFSBI_FN void hfsbi_pool_add(hfsbi_pool *pool, hfsbi_task *task,
     pthread_mutex_unlock(&pool->lock);
     hfsbi_loop_unlock(pool->loop);
     if (given) return;
-    task->run(task);
+    hfsbi_pool_run(task, false);
     hfsbi_loop_post(pool->loop, task);
 }
 

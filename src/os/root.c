@@ -943,6 +943,51 @@ hfsbi_root_set_deny(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
     return HFSB_OK;
 }
 
+/* Appends a pattern that matches only this path from the top. */
+static void hfsbi_put_pattern(hfsb_str path, hfsb_buf *out) {
+    size_t i;
+    hfsb_buf_append_byte(out, '/');
+    for (i = 0; i < path.len; i++) {
+        char c = path.ptr[i];
+        if (strchr("*?[\\!# ", c)) hfsb_buf_append_byte(out, '\\');
+        hfsb_buf_append_byte(out, c == '\n' ? '?' : c);
+    }
+}
+
+HFSBI_FN bool hfsbi_root_contains(const hfsb_root *root, hfsb_str real) {
+    hfsb_str rest;
+    for (; root; root = root->next)
+        if (root->root_fd >= 0 &&
+            hfsbi_cut_prefix(hfsb_buf_str(&root->real_root), real, &rest) &&
+            rest.len)
+            return true;
+    return false;
+}
+
+HFSBI_FN hfsb_status hfsbi_root_hide(hfsb_root *root, hfsb_str real) {
+    const hfsb_root *r;
+    hfsb_buf         pattern = HFSB_INIT;
+    hfsb_str         rest;
+    hfsb_status      st = HFSB_OK;
+    pattern.alloc = root->alloc;
+    for (r = root; r && st == HFSB_OK; r = r->next) {
+        if (r->root_fd < 0 ||
+            !hfsbi_cut_prefix(hfsb_buf_str(&r->real_root), real, &rest) ||
+            !rest.len)
+            continue;
+        hfsb_buf_truncate(&pattern, 0);
+        hfsbi_put_pattern(rest, &pattern);
+        st = pattern.status;
+        if (st == HFSB_OK && !root->deny->rules)
+            st = hfsbi_ignore_open(&root->alloc, &root->deny->rules);
+        if (st == HFSB_OK)
+            st = hfsbi_ignore_push(root->deny->rules, HFSB_LIT(""),
+                                   hfsb_buf_str(&pattern));
+    }
+    hfsb_buf_free(&pattern);
+    return st;
+}
+
 /* Adds the roots after the first. */
 static hfsb_status
 hfsbi_root_add_more(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
@@ -1002,7 +1047,39 @@ HFSBI_FN hfsb_status hfsbi_root_open_far(const hfsbi_far  *far,
     return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
 }
 
+HFSBI_FN void hfsbi_root_nest(hfsb_root *outer, hfsb_root *inner) {
+    hfsb_root *old = inner->outer, **link;
+    if (old) {
+        (void)pthread_mutex_lock(&old->sweeps->lock);
+        for (link = &old->nested; *link != inner;)
+            link = &(*link)->nested_next;
+        *link = inner->nested_next;
+        (void)pthread_mutex_unlock(&old->sweeps->lock);
+    }
+    inner->outer = outer;
+    if (!outer) return;
+    (void)pthread_mutex_lock(&outer->sweeps->lock);
+    inner->nested_next = outer->nested;
+    outer->nested = inner;
+    (void)pthread_mutex_unlock(&outer->sweeps->lock);
+}
+
+HFSBI_FN bool hfsbi_root_has_nested(const hfsb_root   *root,
+                                    const struct stat *st) {
+    const hfsb_root *inner;
+    struct stat      at;
+    bool             found = false;
+    if (!root) return false;
+    (void)pthread_mutex_lock(&root->sweeps->lock);
+    for (inner = root->nested; inner && !found; inner = inner->nested_next)
+        found = fstat(inner->root_fd, &at) == 0 && at.st_dev == st->st_dev &&
+                at.st_ino == st->st_ino;
+    (void)pthread_mutex_unlock(&root->sweeps->lock);
+    return found;
+}
+
 void hfsb_root_close(hfsb_root *root) {
+    if (root && root->outer) hfsbi_root_nest(NULL, root);
     while (root) {
         hfsbi_root_block *block = (hfsbi_root_block *)(void *)root;
         hfsb_root        *next = root->next;

@@ -21,6 +21,9 @@ enum {
     HFSBI_REMOVE_PASSES = 100 /* over one folder that others fill */
 };
 
+#define HFSBI_REMOVE_BUSY \
+    "Is a mount point, the root of a running sandbox, or in use"
+
 /* A folder whose entries are being removed. */
 typedef struct hfsbi_remove_level {
     DIR     *dir;
@@ -75,7 +78,7 @@ static void hfsbi_removal_fail(hfsbi_removal *r, const char *name, int code) {
     else if (code == HFSBI_REMOVE_DEEP)
         hfsbi_file_fail(&r->err, HFSB_LIMIT, "Lies too deep", path);
     else if (code == EXDEV || code == EBUSY)
-        hfsbi_file_fail(&r->err, HFSB_BUSY, "Is a mount point or in use",
+        hfsbi_file_fail(&r->err, HFSB_BUSY, HFSBI_REMOVE_BUSY,
                         path);
     else (void)hfsbi_remove_fail(r->root, path, code, &r->err);
     hfsb_buf_free(&full);
@@ -141,9 +144,13 @@ static int hfsbi_removal_open(const hfsbi_removal *r, int dir,
             fd = hfsbi_open_folder(dir, name, true);
         else errno = EACCES;
     }
-    if (fd >= 0 && r->opts.force && fstat(fd, &st) == 0 &&
-        (st.st_mode & 0700) != 0700)
+    if (fd < 0 || fstat(fd, &st) != 0) return fd;
+    if (hfsbi_root_has_nested(r->root, &st)) {
+        hfsbi_close(&fd);
+        errno = EBUSY;
+    } else if (r->opts.force && (st.st_mode & 0700) != 0700) {
         (void)fchmod(fd, 0700);
+    }
     return fd;
 }
 
@@ -172,7 +179,7 @@ static int hfsbi_removal_enter(hfsbi_removal *r, const char *name) {
     }
     if (code == ELOOP) code = ENOTDIR;
     if (code == 0 || code == ENOTDIR) return code;
-    if (code != ENOENT && code != EXDEV) {
+    if (code != ENOENT && code != EXDEV && code != EBUSY) {
         int left = hfsbi_unlinkat(dir, name, AT_REMOVEDIR);
         if (left == 0) code = ENOENT;
         if (left == 0) r->removed++;
@@ -303,7 +310,7 @@ static void hfsbi_removal_tree(hfsbi_removal *r, bool top) {
     }
     if (code == 0 || r->err.code != HFSB_OK) return;
     if (code == EXDEV || code == EBUSY)
-        hfsbi_file_fail(&r->err, HFSB_BUSY, "Is a mount point or in use",
+        hfsbi_file_fail(&r->err, HFSB_BUSY, HFSBI_REMOVE_BUSY,
                         r->path);
     else (void)hfsbi_remove_fail(r->root, r->path, code, &r->err);
 }

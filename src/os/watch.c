@@ -20,7 +20,7 @@
    events that were due at that time have passed, and then reported once.
 
    Where events were lost, or contradict what a scan has found, all watches
-   are set anew, and the caller gets an OVERFLOW.
+   are set again, and the caller gets an OVERFLOW.
 
    State of the descriptor in the loop; reading may block, so threads do it:
 
@@ -100,7 +100,7 @@ struct hfsbi_folder_watch {
     size_t             at;    /* ... the next of them, */
     unsigned long long pos;   /* ... and its position since the beginning */
     size_t             seen;  /* bytes of names in nodes */
-    bool               lost;  /* set all watches anew */
+    bool               lost;  /* set all watches again */
 };
 
 /* ---- the queue ---- */
@@ -555,7 +555,7 @@ static int hfsbi_watch_set(hfsbi_folder_watch *w) {
     return code;
 }
 
-/* Sets all watches anew, after events were lost. */
+/* Sets all watches again, after events were lost. */
 static void hfsbi_watch_reset(hfsbi_folder_watch *w) {
     w->lost = false;
     hfsbi_watch_drop(w, w->top); /* all of them */
@@ -963,7 +963,7 @@ hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
     w->root = root;
     w->alloc = w->path.alloc = w->place.alloc = w->input.alloc = alloc;
     w->opts = *opts;
-    w->task.walled = opts->walled;
+    w->task.rights = opts->rights;
     if (!w->opts.max_folders) w->opts.max_folders = HFSBI_WATCH_FOLDERS;
     if (!w->opts.max_changes) w->opts.max_changes = HFSBI_WATCH_CHANGES;
     st = hfsbi_watch_begin(w, path, err);

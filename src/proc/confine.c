@@ -11,9 +11,9 @@
                       +--> limits.c     limits, a cgroup
 
    and entered by each command between its fork and its exec, in this order:
-   limits, namespaces, no new privileges, Landlock, seccomp. Each step is a
-   few system calls on what was prepared; the later ones would refuse the
-   earlier ones.
+   limits, namespaces, another user, no new privileges, Landlock, seccomp. Each
+   step is a few system calls on what was prepared; the later ones would refuse
+   the earlier ones.
 
    What a kernel lacks is left out and named in the text. Without Landlock
    WRITE is refused unless `if_possible`, and STRICT always. */
@@ -182,6 +182,60 @@ static void hfsbi_places_services(hfsb_buf *places) {
                        (unsigned long)geteuid(), own[i][1]);
         hfsbi_place_hide(places, path);
     }
+}
+
+/* True when a path is in a place that is kept. */
+static bool hfsbi_place_is_kept(const hfsb_buf *places, const char *path) {
+    size_t at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *kept = places->ptr + at + 1;
+        size_t      len = strlen(kept);
+        if (kept[-1] == HFSBI_PLACE_KEPT && strncmp(kept, path, len) == 0 &&
+            (path[len] == '/' || path[len] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* Keeps the folder dir/name if commands could write it, and the folders above
+   it in their places. Anyone may have put something else there, in /tmp for
+   example: name may be no symlink. */
+static void hfsbi_place_keep(hfsb_buf *places, const char *dir,
+                             const char *name) {
+    char        path[PATH_MAX], real[PATH_MAX];
+    struct stat st;
+    size_t      i;
+    int         len;
+    if (!dir || *dir != '/') return;
+    len = snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (len <= 0 || (size_t)len >= sizeof path || lstat(path, &st) != 0 ||
+        !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+        !realpath(path, real) || !hfsbi_place_is_inner(places, real) ||
+        hfsbi_place_is_kept(places, real))
+        return;
+    for (i = 1; real[i]; i++) {
+        if (real[i] != '/') continue;
+        real[i] = '\0';
+        if (hfsbi_place_is_inner(places, real))
+            (void)hfsbi_place_add(places, HFSBI_PLACE_PINNED, real);
+        real[i] = '/';
+    }
+    (void)hfsbi_place_add(places, HFSBI_PLACE_KEPT, real);
+}
+
+/* The folders of hfsb itself: the copies of hfsb-server that `hfsb --on` has
+   sent here, which run later as the person (the script in net/pipe.c), and the
+   checkpoints of all roots, which take back what commands do; and `keep`. */
+static void hfsbi_places_own(hfsb_buf *places, const char *keep) {
+    const char *temp = getenv("TMPDIR");
+    char        name[32];
+    (void)snprintf(name, sizeof name, "hfsb-%lu", (unsigned long)geteuid());
+    hfsbi_place_keep(places, getenv("XDG_STATE_HOME"), "hfsb");
+    hfsbi_place_keep(places, getenv("HOME"), ".local/state/hfsb");
+    hfsbi_place_keep(places, getenv("XDG_DATA_HOME"), "hfsb");
+    hfsbi_place_keep(places, getenv("HOME"), ".local/share/hfsb");
+    hfsbi_place_keep(places, temp && *temp ? temp : "/tmp", name);
+    hfsbi_place_keep(places, keep, ".");
 }
 
 /* ---- secrets, for STRICT ---- */
@@ -427,6 +481,7 @@ static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
             hfsbi_place_add_in(places, HFSBI_PLACE_KEPT, c->bases.ptr + at,
                                hfsbi_guard_name(n));
     }
+    hfsbi_places_own(places, o->keep);
     hfsbi_places_services(places);
     if (st == HFSB_OK && (places->status || c->bases.status))
         st = hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
@@ -523,7 +578,7 @@ HFSBI_FN hfsb_status hfsbi_confine_refresh(hfsb_confine *confine,
     covered = hfsbi_confine_covered(confine);
     if (covered == confine->covered) return HFSB_OK;
     if (!hfsbi_namespaces_open(&fresh, &confine->places,
-                               confine->spaces.net >= 0))
+                               confine->spaces.net >= 0, confine->other_users))
         return confine->if_possible
                    ? HFSB_OK
                    : hfsbi_fail_os(err, errno,
@@ -555,7 +610,8 @@ static bool hfsbi_confine_mechanisms(hfsb_confine            *c,
         c->filter.count = 0;
     if (how->bare || how->no_spaces) return true;
     c->covered = hfsbi_confine_covered(c);
-    (void)hfsbi_namespaces_open(&c->spaces, &c->places, network);
+    (void)hfsbi_namespaces_open(&c->spaces, &c->places, network,
+                                c->other_users);
     return true;
 }
 
@@ -601,13 +657,14 @@ static void hfsbi_confine_put_list(const char *const *list, size_t count,
 /* Writes all options but the allocator into one text. */
 static hfsb_status hfsbi_confine_put_options(const hfsb_confine_opts *o,
                                              hfsb_buf                *out) {
-    hfsb_buf_printf(out, "%d %d %d %llu %llu %llu %llu %s%c", (int)o->level,
-                    o->if_possible ? 1 : 0, o->no_temp ? 1 : 0, o->max_memory,
-                    o->max_processes,
+    hfsb_buf_printf(out, "%d %d %d %d %llu %llu %llu %llu %s%c", (int)o->level,
+                    o->if_possible ? 1 : 0, o->no_temp ? 1 : 0,
+                    o->other_users ? 1 : 0, o->max_memory, o->max_processes,
                     o->max_file_size, o->max_cpu, o->net ? o->net : "", 0);
     hfsbi_confine_put_list(o->dirs, o->dir_count, out);
     hfsbi_confine_put_list(o->allow_write, o->allow_write_count, out);
     hfsbi_confine_put_list(o->allow_read, o->allow_read_count, out);
+    hfsbi_confine_put_list(&o->keep, o->keep ? 1 : 0, out);
     return out->status;
 }
 
@@ -665,6 +722,7 @@ HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
     c->users = 1;
     c->level = opts->level;
     c->if_possible = opts->if_possible;
+    c->other_users = opts->other_users;
     c->ruleset = c->limits.join = c->limits.above = -1;
     c->spaces.user = c->spaces.mounts = c->spaces.net = -1;
     st = hfsbi_confine_fill(c, opts, how, err);
@@ -702,6 +760,23 @@ void hfsb_confine_close(hfsb_confine *confine) {
 
 hfsb_confine_level hfsb_confine_level_of(const hfsb_confine *confine) {
     return confine ? confine->level : HFSB_CONFINE_NONE;
+}
+
+HFSBI_FN bool hfsbi_confine_keeps(const hfsb_confine *confine,
+                                  const char         *path) {
+    return !hfsbi_place_is_inner(&confine->places, path) ||
+           (confine->spaces.mounts >= 0 &&
+            hfsbi_place_is_kept(&confine->places, path));
+}
+
+HFSBI_FN bool hfsbi_confine_reaches(const hfsb_confine *confine,
+                                    unsigned            port) {
+    const hfsbi_reach *net = confine ? &confine->net : NULL;
+    size_t             i;
+    if (!net || net->mode == HFSBI_REACH_ON) return true;
+    for (i = 0; net->mode == HFSBI_REACH_PORTS && i < net->port_count; i++)
+        if (net->ports[i] == port) return true;
+    return false;
 }
 
 const char *hfsb_confine_text(const hfsb_confine *confine) {
@@ -751,10 +826,12 @@ HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
 /* ---- in the child ---- */
 
 HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine, int leaf,
-                                  bool inside) {
+                                  bool inside, unsigned uid) {
+    bool none = confine->level == HFSB_CONFINE_NONE;
     if (!hfsbi_quota_enter(&confine->limits, leaf, inside)) return false;
-    if (confine->level == HFSB_CONFINE_NONE) return true;
-    if (!hfsbi_namespaces_enter(&confine->spaces)) return false;
+    if (!none && !hfsbi_namespaces_enter(&confine->spaces)) return false;
+    if (uid && !hfsbi_uid_enter(uid)) return false;
+    if (none) return true;
 #ifdef HFSBI_LINUX
     if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0) return false;
 #endif

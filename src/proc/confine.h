@@ -40,9 +40,14 @@ typedef struct hfsb_confine_opts {
     size_t             allow_write_count;
     const char *const *allow_read; /* the same for STRICT */
     size_t             allow_read_count;
+    const char *keep; /* a folder beneath these that commands may not write,
+                         where the kernel gives them mounts of their own.
+                         hfsb_tools_open() sets it: the checkpoints */
     bool no_temp;    /* $TMPDIR, /tmp and /dev/shm, which all commands of this
                         machine share, may not be written, and in STRICT not
                         be read */
+    bool other_users; /* for commands with a `uid` (hfsb_proc_opts): no user
+                        namespace, which would have none but this user */
     const char *net; /* "on", "off", "loopback" (a network of their own that
                         all commands share), or TCP ports to connect to and
                         listen on: "443,80"; with 53 also UDP, to any port.
@@ -51,7 +56,7 @@ typedef struct hfsb_confine_opts {
        this user make a cgroup: then max_memory and max_processes are for all
        commands together */
     unsigned long long max_memory;    /* bytes */
-    unsigned long long max_processes; /* of this user; root only in a cgroup */
+    unsigned long long max_processes; /* of the user; root only in a cgroup */
     unsigned long long max_file_size; /* bytes */
     unsigned long long max_cpu;       /* seconds of CPU time */
     hfsb_alloc         alloc;

@@ -16,7 +16,7 @@
    way when the owner is asked. Without readers the oldest events are dropped.
 
    Only an owner that does not hold the process, or a lack of memory, makes an
-   attached reader lose events; like one that attaches too late, it is told. */
+   attached reader lose events; like one that attaches too late, it gets a GAP. */
 #include "proc_private.h"
 
 enum {
@@ -127,7 +127,7 @@ static bool hfsbi_feed_make_room(hfsbi_feed *feed, size_t size) {
     return size <= feed->cap;
 }
 
-/* ---- what the owner and the readers are told ---- */
+/* ---- calling the owner and the readers ---- */
 
 /* Bytes that the slowest reader has not taken. */
 static size_t hfsbi_feed_unread(const hfsbi_feed *feed) {

@@ -86,7 +86,7 @@ static bool hfsbi_landlock_allow(int ruleset, const char *path,
     unsigned long long wide = rights;
     struct stat        st;
     bool               ok;
-    int                fd = open(path, O_PATH | O_CLOEXEC);
+    int                fd = hfsbi_openat(AT_FDCWD, path, O_PATH, 0);
     if (fd < 0) return errno == ENOENT || errno == EACCES;
     if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode)) wide &= HFSBI_LL_OF_FILE;
     memcpy(rule, &wide, 8);

@@ -126,7 +126,7 @@ static bool hfsbi_cgroup_try(const hfsbi_quota *l, int dir) {
     int              status = 0;
     pid_t            pid;
     hfsbi_fork_guard_begin(&guard);
-    pid = hfsbi_fork_into(dir);
+    pid = hfsbi_fork_into(dir, true);
     if (pid == 0) _exit(0);
     if (pid < 0 && (l->memory || l->processes)) {
         pid = fork();

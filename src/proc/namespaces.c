@@ -4,7 +4,8 @@
    not know chmod() and chown(). A mount namespace can: everything is mounted
    read-only, the places to write are mounted again as they were, what lies
    beneath these and must not change is mounted read-only on top, and empty
-   files and folders cover what must not be seen.
+   files and folders cover what must not be seen. A folder that must stay where
+   it is is mounted on itself: nobody can rename a mount point.
 
    The namespaces are made once, by a helper process that then ends:
 
@@ -47,7 +48,7 @@ enum { HFSBI_TREES = 64 }; /* places to write */
 /* What the helper needs, prepared before the fork. */
 typedef struct hfsbi_ns_plan {
     const hfsb_buf *places;
-    bool            network;
+    bool            network, no_user;
     char            uid_map[48], gid_map[48];
     int             report, end; /* its ends of the pipes */
 } hfsbi_ns_plan;
@@ -68,7 +69,8 @@ static bool hfsbi_put_text(const char *path, const char *text) {
 static bool hfsbi_ns_unshare(const hfsbi_ns_plan *plan) {
     long flags = HFSBI_NEW_MOUNTS | (plan->network ? HFSBI_NEW_NET : 0);
     if (syscall(SYS_unshare, flags) == 0) return true;
-    if (syscall(SYS_unshare, flags | HFSBI_NEW_USER) != 0) return false;
+    if (plan->no_user || syscall(SYS_unshare, flags | HFSBI_NEW_USER) != 0)
+        return false;
     (void)prctl(PR_SET_DUMPABLE, 1L); /* so that its files in /proc open */
     (void)hfsbi_put_text("/proc/self/setgroups", "deny");
     return hfsbi_put_text("/proc/self/uid_map", plan->uid_map) &&
@@ -98,17 +100,17 @@ static bool hfsbi_tree_protect(int tree, const char *path) {
 }
 
 static bool hfsbi_ns_cover(char use, const char *path) {
+    bool        shown = use == HFSBI_PLACE_KEPT || use == HFSBI_PLACE_PINNED;
     struct stat st;
     int         tree;
     if (stat(path, &st) != 0) return false;
-    if (use != HFSBI_PLACE_KEPT &&
-        (use == HFSBI_PLACE_HIDDEN_DIR) != S_ISDIR(st.st_mode))
+    if (!shown && (use == HFSBI_PLACE_HIDDEN_DIR) != S_ISDIR(st.st_mode))
         return true; /* another file has its name now */
     if (use == HFSBI_PLACE_HIDDEN_DIR)
         return syscall(SYS_mount, "none", path, "tmpfs", 15ul, /* ro, nosuid,
                        nodev, noexec */
                        "size=4k,mode=555") == 0;
-    tree = hfsbi_tree_clone(use == HFSBI_PLACE_KEPT ? path : "/dev/null");
+    tree = hfsbi_tree_clone(shown ? path : "/dev/null");
     if (tree < 0) return false;
     if (use == HFSBI_PLACE_KEPT && !hfsbi_tree_protect(tree, "")) return false;
     return hfsbi_tree_attach(tree, path);
@@ -143,7 +145,7 @@ static bool hfsbi_ns_mount(const hfsb_buf *places) {
     }
     for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
         const char *path = places->ptr + at + 1;
-        bool        cover = strchr("kfe", path[-1]) != NULL;
+        bool        cover = strchr("pkfe", path[-1]) != NULL;
         if (cover && !hfsbi_ns_cover(path[-1], path) && errno != ENOENT)
             return false;
     }
@@ -214,7 +216,8 @@ static bool hfsbi_ns_take(hfsbi_namespaces *spaces, pid_t helper, int report) {
 }
 
 HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
-                                    const hfsb_buf *places, bool network) {
+                                    const hfsb_buf *places, bool network,
+                                    bool no_user) {
     hfsbi_ns_plan    plan = HFSB_INIT;
     hfsbi_fork_guard guard;
     int              report[2] = {-1, -1}, end[2] = {-1, -1}, keep;
@@ -223,6 +226,7 @@ HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
     spaces->user = spaces->mounts = spaces->net = -1;
     plan.places = places;
     plan.network = network;
+    plan.no_user = no_user;
     (void)snprintf(plan.uid_map, sizeof plan.uid_map, "%lu %lu 1",
                    (unsigned long)geteuid(), (unsigned long)geteuid());
     (void)snprintf(plan.gid_map, sizeof plan.gid_map, "%lu %lu 1",
@@ -296,8 +300,9 @@ HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
 #else
 
 HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
-                                    const hfsb_buf *places, bool network) {
-    (void)places, (void)network;
+                                    const hfsb_buf *places, bool network,
+                                    bool no_user) {
+    (void)places, (void)network, (void)no_user;
     spaces->user = spaces->mounts = spaces->net = -1;
     errno = ENOSYS;
     return false;

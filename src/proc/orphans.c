@@ -76,17 +76,23 @@ static void hfsbi_children_signal(int number) {
     while (n) (void)kill((pid_t)list[--n], number);
 }
 
+/* Reaps all that have ended; false when no children are left. */
+static bool hfsbi_children_reap(void) {
+    pid_t pid;
+    do pid = waitpid(-1, NULL, WNOHANG);
+    while (pid > 0 || (pid < 0 && errno == EINTR));
+    return pid == 0;
+}
+
 void hfsb_orphans_kill(long long grace_ms, long long limit_ms) {
     long long begin = hfsb_clock_ms(), now = begin;
+    if (!hfsbi_children_reap()) return;
     if (grace_ms > 0) {
         hfsbi_children_signal(SIGTERM);
         hfsbi_children_signal(SIGCONT);
     }
     for (; now - begin <= grace_ms + limit_ms; now = hfsb_clock_ms()) {
-        pid_t pid;
-        do pid = waitpid(-1, NULL, WNOHANG);
-        while (pid > 0 || (pid < 0 && errno == EINTR));
-        if (pid < 0) return; /* no children left */
+        if (!hfsbi_children_reap()) return;
         if (now - begin >= grace_ms) hfsbi_children_signal(SIGKILL);
         (void)poll(NULL, 0, HFSBI_ORPHANS_NAP);
     }

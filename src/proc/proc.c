@@ -356,7 +356,7 @@ HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
                                      hfsb_buf *input, hfsb_proc **out,
                                      hfsb_err *err) {
     hfsb_proc  *proc;
-    hfsbi_ends  ends;
+    hfsbi_ends  ends = HFSB_INIT;
     pid_t       pid = -1;
     hfsb_status st;
     *out = NULL;
@@ -618,6 +618,7 @@ static void hfsbi_proc_send_signals(hfsb_proc *proc) {
 /* ---- input and output ---- */
 
 static void hfsbi_proc_end_input(hfsb_proc *proc) {
+    if (proc->io[HFSBI_SLOT_IN].io.fd >= 0) proc->changes++;
     hfsbi_proc_close_io(proc, HFSBI_SLOT_IN);
     hfsb_buf_free(&proc->input.bytes);
     proc->input.at = 0;
@@ -859,6 +860,10 @@ hfsb_status hfsb_proc_resize(hfsb_proc *proc, unsigned cols, unsigned rows,
     return hfsbi_ok(err);
 }
 
+HFSBI_FN bool hfsbi_proc_has_room(const hfsb_proc *proc) {
+    return proc->input.bytes.len - proc->input.at <= HFSBI_PROC_INPUT;
+}
+
 hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
                             hfsb_err *err) {
     hfsbi_proc_input *in = &proc->input;
@@ -867,7 +872,7 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The command's standard input is closed: by an "
                           "earlier call or by the command itself.");
-    if (waiting > HFSBI_PROC_INPUT)
+    if (!hfsbi_proc_has_room(proc))
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "The command has not read its input yet: %zu "
                           "bytes wait. Send more when it has read them.",
@@ -1086,7 +1091,7 @@ static void hfsbi_proc_wait(const hfsb_proc *proc, const hfsb_cancel *cancel) {
     struct pollfd list[HFSB_PROC_WATCHES + 1];
     size_t        n = hfsb_proc_watch(proc, watch);
     long long     left = hfsb_proc_deadline(proc);
-    hfsbi_poll_fill(watch, n, list);
+    hfsb_poll_fill(watch, n, list);
     if (left >= 0) {
         left -= hfsb_clock_ms();
         if (left < 0) left = 0;
@@ -1104,6 +1109,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     hfsb_proc         *proc;
     const hfsb_cancel *cancel = opts->cancel;
     hfsb_status        st;
+    if (result) memset(result, 0, sizeof *result);
     if (hfsb_cancel_is_set(cancel))
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
                           "Cancelled before the command was started.");

@@ -65,6 +65,10 @@ typedef struct hfsb_proc_opts {
     const hfsb_confine *confine;   /* what the command may touch; must exist
                                 until hfsb_proc_open() returns (NULL: what this
                                 user may do) */
+    unsigned uid; /* run as this user, with the same number as group, without
+                                other groups, and without ways to get more
+                                privileges; needs root, on Linux (0: as this
+                                process) */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
     void               *user;      /* of on_output */
     const hfsb_cancel  *cancel;    /* for hfsb_proc_run(): kills the command */
@@ -236,7 +240,8 @@ HFSB_API void hfsb_proc_close(hfsb_proc *proc);
    *err_out when these are not NULL, and given to on_output. The buffers get
    the start of the output: bytes beyond a buffer's max are only counted, and
    so are all from where memory ran out, in which case result->incomplete is
-   true. keep_input has no effect. result may be NULL. HFSB_OK however the
+   true. keep_input has no effect. result may be NULL; after a failure it
+   is all zero. HFSB_OK however the
    command ended, also when it was killed by `cancel` (result->killed);
    HFSB_CANCELLED when that was set before: nothing was started; else as
    hfsb_proc_open(). */

@@ -30,6 +30,7 @@ enum {
     HFSBI_PLACE_READ = 'r',
     HFSBI_PLACE_WRITE = 'w',
     HFSBI_PLACE_DEVICE = 'd',      /* read, write, ioctl; nothing is created */
+    HFSBI_PLACE_PINNED = 'p',      /* may be written, not renamed or removed */
     HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath one to write */
     HFSBI_PLACE_HIDDEN_FILE = 'f', /* empty, or refuses connections */
     HFSBI_PLACE_HIDDEN_DIR = 'e'   /* empty */
@@ -146,10 +147,11 @@ typedef struct hfsbi_namespaces {
 } hfsbi_namespaces;
 
 /* Makes a mount namespace, where only places to write can be written, and if
-   `network` a network namespace with loopback. False with errno; then all are
-   -1. */
+   `network` a network namespace with loopback; unless `no_user`, in a user
+   namespace where that is needed. False with errno; then all are -1. */
 HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
-                                    const hfsb_buf *places, bool network);
+                                    const hfsb_buf *places, bool network,
+                                    bool no_user);
 HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces);
 HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces);
 
@@ -186,7 +188,7 @@ enum { HFSBI_BASES = 32 };
 struct hfsb_confine {
     hfsb_alloc         alloc;
     hfsb_confine_level level;
-    bool               if_possible;
+    bool               if_possible, other_users; /* as in the options */
     hfsb_buf           options; /* see hfsbi_confine_is_like() */
     size_t             users;   /* hfsb_confine_close() counts them down */
     int                abi;     /* of Landlock; 0: not used */
@@ -206,6 +208,14 @@ struct hfsb_confine {
 HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
                                         const hfsbi_confine_how *how,
                                         hfsb_confine **out, hfsb_err *err);
+/* True when confined commands, not those of level NONE, cannot write a path,
+   which is absolute and without symlinks. */
+HFSBI_FN bool hfsbi_confine_keeps(const hfsb_confine *confine,
+                                  const char         *path);
+/* True when commands share the network of this machine and may connect to that
+   port of it. NULL: they are not confined. */
+HFSBI_FN bool hfsbi_confine_reaches(const hfsb_confine *confine,
+                                    unsigned            port);
 /* True when a confinement was opened with the same options. A host that uses
    it instead of another one, so that limits count the commands of both, adds
    itself to `users`. */
@@ -218,9 +228,10 @@ HFSBI_FN bool hfsbi_confine_is_like(const hfsb_confine      *confine,
 HFSBI_FN hfsb_status hfsbi_confine_refresh(hfsb_confine *confine,
                                            hfsb_err     *err);
 /* Confines the calling process, a child before its exec. leaf is the folder of
-   its cgroup, -1: none; inside: it was born there. False with errno. */
+   its cgroup, -1: none; inside: it was born there; uid as in hfsb_proc_opts.
+   False with errno. */
 HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine, int leaf,
-                                  bool inside);
+                                  bool inside, unsigned uid);
 /* Appends what commands may do, for a model: sentences, with a blank before
    each. */
 HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
@@ -268,6 +279,44 @@ HFSBI_FN long hfsbi_terminal_group(int master);
    this signal. */
 HFSBI_FN bool hfsbi_terminal_signal(int master, int number);
 
+/* ---- uids.c: a uid of its own for each sandbox of a host ---- */
+
+enum { HFSBI_UID_FIRST = 20000, HFSBI_UID_COUNT = 45000 };
+
+/* Where sandboxes get their uids from; a table that all hosts of the machine
+   share. */
+typedef struct hfsbi_uids {
+    bool       on;          /* false: sandboxes run as this process does */
+    char       table[4200]; /* its path */
+    hfsb_alloc alloc;       /* usable from threads */
+} hfsbi_uids;
+
+/* Looks whether sandboxes beneath `dir`, which must exist, can have uids. Those
+   that own something there are not given to others. Setting "0": they shall
+   not; "1": it is an error if they cannot; "": they do where they can. HFSB_OK;
+   HFSB_REFUSED, HFSB_ARG with *err. */
+HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
+                                     hfsb_str          setting,
+                                     const hfsb_alloc *alloc, hfsb_err *err);
+/* Takes a uid that no sandbox, process or account has; for threads outside of
+   walls, as hfsbi_uid_end() and hfsbi_uids_put(). With uids->on false *uid is 0. HFSB_OK; HFSB_LIMIT:
+   none is left; HFSB_NOMEM, HFSB_IO and others of the system. */
+HFSBI_FN hfsb_status hfsbi_uids_take(const hfsbi_uids *uids, unsigned *uid,
+                                     hfsb_err *err);
+/* Makes a folder that of the user; 0: does nothing. HFSB_OK, or why it fails.
+   */
+HFSBI_FN hfsb_status hfsbi_uid_give(const char *dir, unsigned uid,
+                                    hfsb_err *err);
+/* Ends all processes of a uid, whatever they have left. True when none is
+   left. May take two seconds. */
+HFSBI_FN bool hfsbi_uid_end(unsigned uid);
+/* Gives a uid back, of which no process and no file is left; 0: does
+   nothing. */
+HFSBI_FN void hfsbi_uids_put(const hfsbi_uids *uids, unsigned uid);
+/* In a child: becomes that user for good; false with errno. System calls
+   alone. */
+HFSBI_FN bool hfsbi_uid_enter(unsigned uid);
+
 /* ---- spawn.c: starts a program ---- */
 
 /* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
@@ -286,10 +335,10 @@ typedef struct hfsbi_ends {
    is left. */
 HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
                                  pid_t *pid, hfsbi_ends *ends, hfsb_err *err);
-/* fork() into a cgroup, given by its folder, which returns in the parent once
-   the child has executed or ended. -1 with errno where the kernel has none
-   (before 5.7) or refuses it. The child may only use system calls. */
-HFSBI_FN pid_t hfsbi_fork_into(int cgroup);
+/* fork() into a cgroup, given by its folder, which with `wait` returns in the
+   parent once the child has executed or ended. -1 with errno where the kernel
+   has none (before 5.7) or refuses it. The child may only use system calls. */
+HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait);
 
 /* HFSB_ARG for a terminal of this size. */
 HFSBI_FN hfsb_status hfsbi_fail_size(hfsb_err *err, unsigned cols,
@@ -381,6 +430,10 @@ typedef struct hfsbi_family {
    that are running. Returns how many members run. Needs no memory. */
 HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
                                       const hfsbi_family *family, bool gently);
+/* Lists the pids of the members that ran when it was last matched; returns how
+   many there are, which may be more than max. */
+HFSBI_FN size_t hfsbi_snapshot_members(const hfsbi_snapshot *snap, long *list,
+                                       size_t max);
 
 /* The processes of one command. */
 typedef struct hfsbi_tree {
@@ -511,6 +564,10 @@ HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc);
 /* Ends that, also before the command is done; quiet when not attached. */
 HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
 
+/* False while hfsb_proc_input() returns HFSB_LIMIT. It becomes true before a
+   call of on_change. */
+HFSBI_FN bool hfsbi_proc_has_room(const hfsb_proc *proc);
+
 /* Stops or goes on reading output. A command that prints more than its pipes
    hold then waits. Its exit is still noticed, timeouts and kills work, but it
    is not done before its output was read. May be called in on_output. */
@@ -601,6 +658,8 @@ typedef struct hfsbi_record {
     long long          last_at;      /* hfsb_clock_ms() of the last stdout */
     hfsbi_spills      *spills;
     void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
+    void (*on_line)(void *user, hfsb_proc_stream stream, hfsb_str text);
+    bool       lined[2]; /* on_line has text that is not in on_text yet */
     void      *user;
     hfsb_alloc alloc;
 } hfsbi_record;
@@ -714,7 +773,7 @@ typedef struct hfsbi_feed_reader {
     unsigned long long        seq;  /* of the event that is next */
     unsigned long long        at;   /* where that is */
     size_t                    done; /* bytes of it that were taken */
-    unsigned long long        gone_events, gone_bytes; /* to be told */
+    unsigned long long        gone_events, gone_bytes; /* to be reported */
     bool                      told, news;
     hfsbi_feed_tail           tail[3]; /* of each kind of output */
 } hfsbi_feed_reader;

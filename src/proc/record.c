@@ -31,6 +31,7 @@ enum {
     HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096,
     HFSBI_RECORD_BLOCK = 32 * 1024, /* bytes cleaned at a time: more than the
                                       tail of a reply, for speed */
+    HFSBI_LINE_CHARS = 500, /* of an unfinished line, for on_line */
     HFSBI_SPILLS_SHARE = 8,     /* spill files of full size that may exist */
     HFSBI_SPILLS_NAMES = 10000, /* of a directory that are looked at */
     HFSBI_SPILLS_SWEEP = 1024,  /* files that others left, looked at */
@@ -451,7 +452,24 @@ static void hfsbi_record_append(hfsbi_record *r, hfsb_proc_stream stream) {
     if (hfsb_text_window_write(r->window[i], text) != HFSB_OK) r->lost = true;
     if (i == 1) hfsbi_stash_append(r, text);
     else hfsbi_log_append(r, text);
+    r->lined[i] = false;
     if (r->on_text) r->on_text(r->user, stream, text);
+}
+
+/* Reports how the unfinished line looks now to on_line. */
+static void hfsbi_record_report_line(hfsbi_record    *r,
+                                     hfsb_proc_stream stream) {
+    int i = stream == HFSB_PROC_STDERR;
+    hfsb_buf_truncate(&r->piece, 0);
+    if (!r->on_line ||
+        hfsb_text_filter_peek(r->filter[i], &r->piece) != HFSB_OK ||
+        (!r->piece.len && !r->lined[i]))
+        return;
+    r->lined[i] = r->piece.len > 0;
+    r->on_line(r->user, stream,
+               hfsb_str_slice(hfsb_buf_str(&r->piece), 0,
+                              hfsb_utf8_offset(hfsb_buf_str(&r->piece),
+                                               HFSBI_LINE_CHARS)));
 }
 
 HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
@@ -472,6 +490,7 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
             hfsbi_record_append(r, stream);
         else r->lost = true;
     }
+    hfsbi_record_report_line(r, stream);
 }
 
 /* Handles a stash with only `done` bytes of stderr: skips log offsets up to

@@ -5,8 +5,8 @@
    child has only to
 
        move its descriptors to 0, 1 and 2
-       begin a session, adopt orphans, confine itself; with a terminal, make
-       it the controlling one of the session
+       begin a session, adopt orphans, confine itself, become another user;
+       with a terminal, make it the controlling one of the session
        close all other descriptors, reset all signals, change the directory
        execve()
 
@@ -22,6 +22,11 @@
 /* Longer commands are given to the shell as a file: Linux allows 128 KiB for
    one argument. */
 #define HFSBI_COMMAND_MAX 120000u
+
+enum { /* until the exec of another user; between looks whether it is stopped */
+       HFSBI_USER_START_MS = 5000,
+       HFSBI_USER_LOOK_MS = 50
+};
 
 #ifdef NSIG
 #define HFSBI_SIGNALS NSIG
@@ -49,6 +54,7 @@ typedef struct hfsbi_child {
     char *const        *envp;
     const char         *work_dir;
     const hfsb_confine *confine;     /* NULL: none */
+    unsigned            uid;         /* 0: that of this process */
     int                 standard[3]; /* at 3 or above, as the next two */
     bool                terminal;    /* these are the slave of one */
     int                 script;      /* a long command, becomes 3; -1: none */
@@ -182,6 +188,17 @@ static void hfsbi_child_adopt_orphans(void) {
 #endif
 }
 
+/* Programs open their terminal by its name: it must be the user's. */
+static bool hfsbi_child_confine(const hfsbi_child *child) {
+    if (child->uid && child->terminal &&
+        fchown(0, (uid_t)child->uid, (gid_t)-1) != 0)
+        return false;
+    if (child->confine)
+        return hfsbi_confine_enter(child->confine, child->leaf, child->inside,
+                                   child->uid);
+    return !child->uid || hfsbi_uid_enter(child->uid);
+}
+
 static void hfsbi_child_main(hfsbi_child *child) {
     int report = child->report;
     child->waited = true;
@@ -189,8 +206,7 @@ static void hfsbi_child_main(hfsbi_child *child) {
     if (setsid() < 0 || (child->terminal && !hfsbi_terminal_enter(0)))
         hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
     hfsbi_child_adopt_orphans();
-    if (child->confine &&
-        !hfsbi_confine_enter(child->confine, child->leaf, child->inside))
+    if (!hfsbi_child_confine(child))
         hfsbi_child_fail(report, HFSBI_STAGE_CONFINE);
     hfsbi_child_close(report + 1);
     hfsbi_child_signals();
@@ -233,19 +249,20 @@ enum { HFSBI_CLONE_ARGS = 11 };
 
 static void hfsbi_clone_args(unsigned long long *args, int cgroup) {
     memset(args, 0, HFSBI_CLONE_ARGS * sizeof *args);
-    args[0] = 0x200000000ull | 0x4000u; /* CLONE_INTO_CGROUP, CLONE_VFORK */
+    args[0] = 0x200000000ull; /* CLONE_INTO_CGROUP */
     args[4] = SIGCHLD;
     args[10] = (unsigned)cgroup;
 }
 #endif
 
-HFSBI_FN pid_t hfsbi_fork_into(int cgroup) {
+HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait) {
 #if defined(HFSBI_LINUX) && defined(SYS_clone3)
     unsigned long long args[HFSBI_CLONE_ARGS];
     hfsbi_clone_args(args, cgroup);
+    if (wait) args[0] |= 0x4000u; /* CLONE_VFORK */
     return (pid_t)syscall(SYS_clone3, args, sizeof args);
 #else
-    (void)cgroup;
+    (void)cgroup, (void)wait;
     errno = ENOSYS;
     return -1;
 #endif
@@ -263,7 +280,7 @@ HFSBI_FN pid_t hfsbi_fork_into(int cgroup) {
 #endif
 #endif
 
-#if defined(HFSBI_LINUX) && defined(SYS_clone3) && defined(__x86_64__) &&     \
+#if defined(HFSBI_LINUX) && defined(SYS_clone3) && defined(__x86_64__) && \
     defined(__LP64__) && !defined(HFSBI_SANITIZED)
 /* The same without a copy of the memory, as vfork(). The child goes on in the
    parent's stack frame while the parent waits, so the call must stand here
@@ -273,7 +290,7 @@ static __attribute__((noinline)) pid_t hfsbi_vfork_into(hfsbi_child *child) {
     unsigned long long args[HFSBI_CLONE_ARGS];
     long               rc;
     hfsbi_clone_args(args, child->leaf);
-    args[0] |= 0x100u; /* CLONE_VM */
+    args[0] |= 0x4000u | 0x100u; /* CLONE_VFORK, CLONE_VM */
     __asm__ __volatile__("syscall"
                          : "=a"(rc)
                          : "0"((long)SYS_clone3), "D"(args), "S"(sizeof args)
@@ -283,17 +300,33 @@ static __attribute__((noinline)) pid_t hfsbi_vfork_into(hfsbi_child *child) {
 }
 #else
 static pid_t hfsbi_vfork_into(hfsbi_child *child) {
-    pid_t pid = hfsbi_fork_into(child->leaf);
+    pid_t pid = hfsbi_fork_into(child->leaf, true);
     child->waited = pid > 0;
     if (pid == 0) hfsbi_child_main(child);
     return pid;
 }
 #endif
 
+/* Forks a child that becomes another user, whose processes can then signal it
+   before its exec. So the parent shares no memory with it, and does not wait
+   for it without a limit. */
+static pid_t hfsbi_fork_user(hfsbi_child *child) {
+    pid_t pid = -1;
+    child->inside = true;
+    if (child->leaf >= 0) pid = hfsbi_fork_into(child->leaf, false);
+    if (pid < 0) {
+        child->inside = false;
+        pid = fork();
+    }
+    if (pid == 0) hfsbi_child_main(child);
+    return pid;
+}
+
 /* vfork() is fast in a big program, because it copies no page tables, and it
    runs no handlers of pthread_atfork(). */
 static pid_t hfsbi_fork(hfsbi_child *child) {
     pid_t pid = -1;
+    if (child->uid) return hfsbi_fork_user(child);
     if (child->leaf >= 0) {
         child->inside = true;
         pid = hfsbi_vfork_into(child);
@@ -309,19 +342,44 @@ static pid_t hfsbi_fork(hfsbi_child *child) {
     return pid;
 }
 
+/* Waits for the report of a child of another user. False: that user has
+   stopped it, or it takes too long. */
+static bool hfsbi_fork_user_wait(pid_t pid, struct pollfd *ready) {
+    long long until = hfsb_clock_ms() + HFSBI_USER_START_MS;
+    for (;;) {
+        siginfo_t info;
+        int       rc = poll(ready, 1, HFSBI_USER_LOOK_MS);
+        if (rc > 0) return true;
+        memset(&info, 0, sizeof info);
+        if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) ==
+                0 &&
+            info.si_pid == pid)
+            return false;
+        if (hfsb_clock_ms() >= until) return false;
+    }
+}
+
 /* True, with the reason, when the program was not started. Where the fork
    waited the exec has happened or failed already, so this does not wait: a
    process that another thread forked at the same time may hold a copy of the
    child's end of the pipe for ever. */
-static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
+static bool hfsbi_fork_failed(const hfsbi_child *child, pid_t pid, int report,
                               hfsbi_failure *failure) {
     struct pollfd ready;
-    int           rc;
+    int           rc = 1;
     ready.fd = report;
     ready.events = POLLIN;
     ready.revents = 0;
-    do rc = poll(&ready, 1, child->waited ? 0 : -1);
-    while (rc < 0 && errno == EINTR);
+    if (child->uid && !hfsbi_fork_user_wait(pid, &ready)) {
+        (void)kill(pid, SIGKILL);
+        failure->stage = HFSBI_STAGE_EXEC;
+        failure->code = EAGAIN;
+        return true;
+    }
+    if (!child->uid) {
+        do rc = poll(&ready, 1, child->waited ? 0 : -1);
+        while (rc < 0 && errno == EINTR);
+    }
     return rc > 0 && hfsbi_read(report, failure, sizeof *failure) ==
                          (ssize_t)sizeof *failure;
 }
@@ -488,7 +546,7 @@ static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
 /* Sets HFSB_JOB to the job's id, instead of one that the host itself has. */
 static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
     const hfsb_proc_opts *o = l->opts;
-    char *const          *from = environ;
+    char *const          *from = hfsbi_environ();
     size_t                n = 0, i, to = 0;
     if (o->env) from = (char *const *)(uintptr_t)o->env;
     l->child.envp = from;
@@ -623,24 +681,26 @@ static bool hfsbi_make_terminal(hfsbi_launch *l) {
     return e->input >= 0;
 }
 
-static bool hfsbi_make_pipes(hfsbi_launch *l) {
+/* What it could not do, or NULL; see errno. */
+static const char *hfsbi_make_pipes(hfsbi_launch *l) {
+    static const char     failed[] = "Cannot open pipes for the command";
     const hfsb_proc_opts *o = l->opts;
     hfsbi_child          *c = &l->child;
     if (o->input.len || o->keep_input) {
-        if (!hfsbi_make_pipe(1, &l->ends.input, &c->standard[0])) return false;
+        if (!hfsbi_make_pipe(1, &l->ends.input, &c->standard[0]))
+            return failed;
     } else {
-        c->standard[0] =
-            hfsbi_fd_above_2(open("/dev/null", O_RDONLY | O_CLOEXEC));
-        if (c->standard[0] < 0) return false;
+        c->standard[0] = hfsbi_openat(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+        if (c->standard[0] < 0) return "Cannot open /dev/null for the command";
     }
-    if (!hfsbi_make_pipe(0, &l->ends.output[0], &c->standard[1])) return false;
+    if (!hfsbi_make_pipe(0, &l->ends.output[0], &c->standard[1]))
+        return failed;
     if (o->merge_stderr) {
         c->standard[2] = fcntl(c->standard[1], F_DUPFD_CLOEXEC, 3);
-        if (c->standard[2] < 0) return false;
-    } else if (!hfsbi_make_pipe(0, &l->ends.output[1], &c->standard[2])) {
-        return false;
+        return c->standard[2] < 0 ? failed : NULL;
     }
-    return true;
+    return hfsbi_make_pipe(0, &l->ends.output[1], &c->standard[2]) ? NULL
+                                                                   : failed;
 }
 
 /* ---- errors of the child ---- */
@@ -696,16 +756,18 @@ static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
 
 static hfsb_status hfsbi_launch_prepare(hfsbi_launch *l, hfsb_err *err) {
     hfsb_status st = hfsbi_check_opts(l->opts, err);
+    const char *failed;
     if (st == HFSB_OK) st = hfsbi_make_argv(l, err);
     if (st == HFSB_OK) st = hfsbi_make_env(l, err);
     if (st == HFSB_OK) st = hfsbi_find_program(l, err);
-    if (st == HFSB_OK && l->opts->cols && !hfsbi_make_terminal(l))
-        st = hfsbi_fail_os(err, hfsbi_terminal_errno(errno),
-                           "Cannot open a terminal");
-    else if (st == HFSB_OK && ((!l->opts->cols && !hfsbi_make_pipes(l)) ||
-                               !hfsbi_make_report(l)))
-        st = hfsbi_fail_os(err, errno, "Cannot open pipes for the command");
-    return st;
+    if (st != HFSB_OK) return st;
+    if (l->opts->cols && !hfsbi_make_terminal(l))
+        return hfsbi_fail_os(err, hfsbi_terminal_errno(errno),
+                             "Cannot open a terminal");
+    failed = l->opts->cols ? NULL : hfsbi_make_pipes(l);
+    if (!failed && !hfsbi_make_report(l))
+        failed = "Cannot open pipes for the command";
+    return failed ? hfsbi_fail_os(err, errno, "%s", failed) : HFSB_OK;
 }
 
 static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
@@ -717,7 +779,7 @@ static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
     hfsbi_fork_guard_end(&guard);
     if (*pid < 0) return hfsbi_fail_os(err, errno, "Cannot start a process");
     hfsbi_close(&l->child.report);
-    if (!hfsbi_fork_failed(&l->child, l->report, &failure)) {
+    if (!hfsbi_fork_failed(&l->child, *pid, l->report, &failure)) {
         if (l->child.confine)
             hfsbi_quota_follow(&l->child.confine->limits, (long)*pid);
         return hfsbi_ok(err);
@@ -734,6 +796,7 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
     l.job.alloc = l.path.alloc = opts->alloc;
     l.child.work_dir = opts->work_dir;
     l.child.confine = opts->confine;
+    l.child.uid = opts->uid;
     l.child.leaf = leaf;
     l.child.standard[0] = l.child.standard[1] = l.child.standard[2] = -1;
     l.child.script = l.child.report = l.report = -1;

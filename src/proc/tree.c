@@ -239,6 +239,11 @@ static unsigned long long hfsbi_ticks_now(void) {
     return 0;
 }
 
+static int hfsbi_proc_file(long pid, const char *name) {
+    (void)pid, (void)name;
+    return -1;
+}
+
 static bool hfsbi_process_read(long pid, hfsbi_process *p) {
     (void)pid, (void)p;
     return false;
@@ -640,12 +645,63 @@ HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
     return count;
 }
 
+HFSBI_FN size_t hfsbi_snapshot_members(const hfsbi_snapshot *snap, long *list,
+                                       size_t max) {
+    size_t i, n = 0;
+    for (i = 0; i < snap->count; i++) {
+        if (!hfsbi_process_is_kin(&snap->list[i])) continue;
+        if (n < max) list[n] = snap->list[i].pid;
+        n++;
+    }
+    return n;
+}
+
+/* Adds the processes whose pids a file of /proc lists, separated by blanks.
+   False when it cannot be opened. */
+static bool hfsbi_snapshot_add_listed(hfsbi_snapshot *snap, const char *name) {
+    char          buf[512];
+    hfsbi_process p;
+    long          pid = 0;
+    ssize_t       n, i;
+    int           fd = hfsbi_proc_file((long)getpid(), name);
+    if (fd < 0) return false;
+    while ((n = hfsbi_read(fd, buf, sizeof buf)) > 0)
+        for (i = 0; i < n; i++)
+            if (hfsbi_is_digit(buf[i]) && pid < LONG_MAX / 10 - 1) {
+                pid = pid * 10 + (buf[i] - '0');
+            } else {
+                if (pid && hfsbi_process_read(pid, &p))
+                    hfsbi_snapshot_add(snap, &p);
+                pid = 0;
+            }
+    hfsbi_close(&fd);
+    return true;
+}
+
+/* Reads the children of this process, which the kernel lists for each of its
+   threads; all of /proc would take long on a machine with many processes.
+   False where the kernel has no such lists. */
+static bool hfsbi_snapshot_read_children(hfsbi_snapshot *snap) {
+    bool           listed = false;
+    struct dirent *entry;
+    DIR           *dir = opendir("/proc/self/task");
+    while (dir && (entry = readdir(dir)) != NULL) {
+        long thread = hfsbi_pid_of_name(entry->d_name);
+        char name[64];
+        if (!thread) continue;
+        (void)snprintf(name, sizeof name, "task/%ld/children", thread);
+        if (hfsbi_snapshot_add_listed(snap, name)) listed = true;
+    }
+    if (dir) (void)closedir(dir);
+    return listed;
+}
+
 size_t hfsb_proc_children(bool ended, long *list, size_t max) {
     hfsb_alloc     alloc = HFSB_INIT;
     hfsbi_snapshot snap;
     size_t         i, n = 0;
     hfsbi_snapshot_init(&snap, &alloc);
-    hfsbi_snapshot_read(&snap, 1);
+    if (!hfsbi_snapshot_read_children(&snap)) hfsbi_snapshot_read(&snap, 1);
     for (i = 0; i < snap.count && n < max; i++)
         if (snap.list[i].parent == (long)getpid() &&
             hfsbi_process_ended(&snap.list[i]) == ended)

@@ -33,10 +33,17 @@ struct hfsbi_probe;
 struct hfsbi_remote;
 struct hfsbi_v1;
 
-/* What differs by the protocol of the server. */
-typedef struct hfsbi_protocol {
+/* What differs by the protocol of the server. Only a program that names a
+   protocol links it: /v1 carries all local tools. */
+struct hfsb_protocol {
     /* The header field of the server's token, and what precedes the token. */
     const char *token_name, *token_prefix;
+    /* Sets the addresses of the server at url, and what the protocol needs;
+       *parsed are the parts of url. HFSB_OK; HFSB_ARG; HFSB_NOMEM. close
+       frees it, also after a failure (NULL: there is nothing to free). */
+    hfsb_status (*open)(hfsb_sandbox *sandbox, hfsb_str url, hfsb_url *parsed,
+                        hfsb_err *err);
+    void (*close)(hfsb_sandbox *sandbox);
     /* One health check of at most ms. HFSB_OK: the server answers; HFSB_BUSY:
        not yet; HFSB_AUTH, HFSB_NOT_FOUND, HFSB_NOMEM, HFSB_CANCELLED,
        HFSB_REFUSED, HFSB_ARG.
@@ -47,25 +54,28 @@ typedef struct hfsbi_protocol {
        be begun, and *err is the text for it. */
     hfsb_status (*run)(struct hfsbi_remote *r, hfsb_tool_result *result,
                        hfsb_err *err);
-} hfsbi_protocol;
+};
 
 struct hfsb_sandbox {
     /* constant once the handle is open; api once the server is located */
-    hfsb_sandbox_opts o;         /* its texts are in `texts`, defaults are
+    hfsb_sandbox_opts    o;         /* its texts are in `texts`, defaults are
                                     filled in */
-    hfsb_transport    transport; /* owned by the caller */
-    hfsb_str          id;        /* "owner/name"; "" for a URL */
-    hfsb_buf          texts;     /* copies of id and of the options' texts,
+    hfsb_transport       transport; /* owned by the caller */
+    hfsb_str             id;        /* "owner/name"; "" for a URL */
+    hfsb_buf             texts;     /* copies of id and of the options' texts,
                                     each NUL-terminated; contains secrets */
-    hfsb_buf          page, api; /* api: "https://.../api/" */
-    const hfsbi_protocol *protocol;
-    struct hfsbi_v1  *v1;        /* of a server that speaks /v1, else NULL */
-    hfsb_buf          token;     /* of the server, when its home knows it and
+    hfsb_buf             page, api; /* api: "https://.../api/" */
+    const hfsb_protocol *protocol;
+    struct hfsbi_v1     *v1;      /* of a server that speaks /v1, else NULL */
+    hfsb_buf             token;   /* of the server, when its home knows it and
                                     the options do not; o.api_token shows it */
-    const hfsbi_home *home;      /* NULL for a URL */
-    bool              owned;     /* may be removed from its home */
-    bool              at_edge;   /* gets hub_token too */
-    hfsbi_seen        seen; /* files read or written, by their absolute path;
+    const hfsbi_home    *home;    /* NULL for a URL */
+    bool                 owned;   /* may be removed from its home */
+    bool                 at_edge; /* gets hub_token too */
+    bool                 usual_dir; /* o.work_dir is the one that the Spaces of
+                                    the reference have: not for hfsb-server,
+                                    which has its own */
+    hfsbi_seen seen; /* files read or written, by their absolute path;
                                has a lock of its own */
 
     pthread_mutex_t lock; /* guards the rest */
@@ -96,7 +106,10 @@ HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
 /* The wire of /api, see sandbox_call.c. */
-HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void);
+HFSBI_FN const hfsb_protocol *hfsbi_protocol_api(void);
+/* hfsb_protocol.open() of /api. */
+HFSBI_FN hfsb_status hfsbi_sandbox_place(hfsb_sandbox *sandbox, hfsb_str url,
+                                         hfsb_url *parsed, hfsb_err *err);
 /* Appends up to 95 bytes of a text of the server to *err, tokens removed. */
 HFSBI_FN void hfsbi_sandbox_quote(const hfsb_sandbox *sandbox, hfsb_str text,
                                   hfsb_err *err);
@@ -109,12 +122,14 @@ typedef struct hfsbi_probe {
                              before may still answer, and refuse the token */
     bool        look;     /* ask its home when a check fails, */
     long long   look_at;  /* on hfsb_clock_ms(): not before this time */
+    long long   empty_ms; /* the longest wait while every connection fails (0:
+                             as long as for an answer) */
     int         status;   /* HTTP status of the last reply, 0: none yet */
     bool        outdated; /* the last reply came from the server before */
     hfsb_err    last;     /* why the last check failed, or "" */
 } hfsbi_probe;
 
-/* hfsbi_protocol.check() of /api. */
+/* hfsb_protocol.check() of /api. */
 HFSBI_FN hfsb_status hfsbi_probe_check(hfsb_sandbox *sandbox, hfsbi_probe *p,
                                        long long ms);
 /* Checks health for wait_ms until the server answers; always at least once,
@@ -139,6 +154,14 @@ hfsbi_sandbox_find_instance(hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
                                         const hfsb_http_call *call,
                                         hfsb_http_reply *reply, hfsb_err *err);
+/* Opens a WebSocket at `path` beside /api, with both tokens; cancel counts
+   instead of that of the handle, unless it is NULL. HFSB_ARG for a server of
+   /v1; else as hfsbi_ws_client_open(). */
+HFSBI_FN hfsb_status hfsbi_sandbox_websocket(hfsb_sandbox *sandbox,
+                                             const char *path, size_t max,
+                                             const hfsb_cancel *cancel,
+                                             hfsbi_ws_client  **out,
+                                             int *status, hfsb_err *err);
 /* The instance in "X-Hfsb: {version}; instance={id}"; "" if there is none, or
    if it is too long to be compared later. */
 HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply);
@@ -216,8 +239,7 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
                                          hfsb_err         *err);
 /* Carries out the call in r->body, as the wire of its sandbox does. */
 HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
-                                      hfsb_tool_result *result,
-                                      hfsb_err         *err);
+                                      hfsb_tool_result *result, hfsb_err *err);
 /* The status for an HTTP status other than 200. */
 HFSBI_FN hfsb_status hfsbi_remote_status(int http);
 
@@ -253,10 +275,10 @@ typedef struct hfsbi_v1_use {
 } hfsbi_v1_use;
 
 typedef struct hfsbi_v1 {
-    hfsb_sandbox   *sandbox;
+    hfsb_sandbox     *sandbox;
     hfsbi_far_machine far;
-    hfsb_tools     *tools;
-    hfsb_buf        prefix; /* of routes: "v1/", "v1/sandboxes/{id}/" */
+    hfsb_tools       *tools;
+    hfsb_buf          prefix; /* of routes: "v1/", "v1/sandboxes/{id}/" */
     /* guarded by the lock of the sandbox: */
     long long     protocol; /* 0: not known yet */
     hfsbi_v1_use *uses;
@@ -279,20 +301,10 @@ HFSBI_FN hfsb_status hfsbi_v1_path(const hfsbi_v1 *v1, const char *route,
    becomes that of the thread. Returns as hfsb_http_send(). */
 HFSBI_FN hfsb_status hfsbi_v1_send(hfsbi_v1 *v1, const char *route,
                                    hfsb_str path, const char *more,
-                                   hfsb_http_call *call,
+                                   hfsb_http_call  *call,
                                    hfsb_http_reply *reply, hfsb_err *err);
 /* Fails as a reply other than 200 says; "Cannot {verb} {path}: ...". */
 HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
                                      const hfsb_http_reply *reply,
                                      hfsb_str path, const char *verb,
                                      hfsb_err *err);
-
-/* ==== v1.c: a server that speaks HF's /v1 ==== */
-
-/* Turns a new handle into one of the server at url, "http://host:1", with or
-   without "/v1" or "/v1/sandboxes/{id}": sets wire, v1, api and page. *parsed
-   becomes the parts of url. On failure the handle is still to be freed. */
-HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *sandbox, hfsb_str url,
-                                   hfsb_url *parsed, hfsb_err *err);
-/* NULL is allowed. */
-HFSBI_FN void hfsbi_v1_close(hfsbi_v1 *v1);

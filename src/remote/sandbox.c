@@ -18,7 +18,8 @@
        its home, if any: paused, failed, not found --> reported at once
         | starts, runs, wakes up, or unknown
         v
-       wait api_poll_ms, ask again; HFSB_TIMEOUT after api_wait_ms */
+       wait api_poll_ms, ask again; HFSB_TIMEOUT after api_wait_ms, at a URL
+       where nothing accepts a connection after HFSBI_EMPTY_MS by default */
 #include "remote_private.h"
 #include "../http/url.h"
 
@@ -184,7 +185,7 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     hfsb_alloc alloc;
     if (!s) return;
     alloc = s->o.alloc;
-    hfsbi_v1_close(s->v1);
+    if (s->protocol->close) s->protocol->close(s);
     if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
     if (s->token.ptr) hfsbi_wipe(s->token.ptr, s->token.len);
@@ -251,8 +252,8 @@ static bool hfsbi_url_is_at_edge(const hfsb_url *url) {
 }
 
 /* Sets the addresses of a server with /api. */
-static hfsb_status hfsbi_sandbox_place(hfsb_sandbox *s, hfsb_str url,
-                                       hfsb_url *parsed, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_sandbox_place(hfsb_sandbox *s, hfsb_str url,
+                                         hfsb_url *parsed, hfsb_err *err) {
     const size_t tail = strlen("/api/");
     hfsb_status  st = hfsbi_sandbox_address(url, parsed, &s->api, err);
     if (st != HFSB_OK) return st;
@@ -270,8 +271,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
     hfsb_status   st = hfsbi_sandbox_new(opts, HFSB_LIT(""), out, err);
     if (st != HFSB_OK) return st;
     s = *out;
-    st = opts->v1 ? hfsbi_v1_open(s, url, &parsed, err)
-                  : hfsbi_sandbox_place(s, url, &parsed, err);
+    if (opts->protocol) s->protocol = opts->protocol;
+    st = s->protocol->open(s, url, &parsed, err);
     if (st == HFSB_OK) {
         s->at_edge = hfsbi_url_is_at_edge(&parsed);
         return st;
@@ -341,13 +342,14 @@ static void hfsbi_message_add(hfsbi_sandbox_message *m, hfsb_str name,
         hfsb_str_slice(hfsb_buf_str(&m->text), from, to);
 }
 
-static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str path,
+static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str base,
+                                      hfsb_str               path,
                                       const hfsb_http_call  *call,
                                       hfsbi_sandbox_message *m) {
     memset(m, 0, sizeof *m);
     m->text.alloc = s->o.alloc;
     HFSB_ASSERT(call->field_count + 2 <= HFSBI_SANDBOX_FIELDS);
-    hfsb_buf_append(&m->text, hfsb_buf_str(&s->api));
+    hfsb_buf_append(&m->text, base);
     hfsb_buf_append(&m->text, path);
     m->hub_at = m->text.len;
     if (s->o.hub_token.len && s->at_edge)
@@ -371,7 +373,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
                                         hfsb_err             *err) {
     hfsbi_sandbox_message m;
     hfsb_http_call        c = *call;
-    hfsb_status           st = hfsbi_message_make(s, path, call, &m);
+    hfsb_status           st;
+    st = hfsbi_message_make(s, hfsb_buf_str(&s->api), path, call, &m);
     if (st == HFSB_OK) {
         c.url = hfsb_str_slice(hfsb_buf_str(&m.text), 0, m.hub_at);
         c.fields = m.fields;
@@ -388,7 +391,45 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
     return st;
 }
 
+HFSBI_FN hfsb_status hfsbi_sandbox_websocket(hfsb_sandbox *s, const char *path,
+                                             size_t             max,
+                                             const hfsb_cancel *cancel,
+                                             hfsbi_ws_client  **out,
+                                             int *status, hfsb_err *err) {
+    const hfsb_str        api = HFSB_LIT("api/");
+    hfsb_str              base = hfsb_buf_str(&s->api);
+    hfsbi_sandbox_message m;
+    hfsb_http_call        call = HFSB_INIT;
+    hfsb_status           st;
+    *out = NULL;
+    *status = 0;
+    if (s->v1)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "%s speaks HF's /v1, which has no /%s. Run "
+                          "hfsb-server there, and give its URL without "
+                          "\"v1+\".",
+                          s->page.ptr, path);
+    if (hfsb_str_ends(base, api)) base.len -= api.len;
+    st = hfsbi_message_make(s, base, hfsb_cstr(path), &call, &m);
+    if (st == HFSB_OK) {
+        call.url = hfsb_str_slice(hfsb_buf_str(&m.text), 0, m.hub_at);
+        call.fields = m.fields;
+        call.field_count = m.count;
+        call.connect_ms = s->o.times.connect_ms;
+        call.cancel = cancel ? cancel : s->o.cancel;
+        st = hfsbi_ws_client_open(&s->transport, &call, max, &s->o.alloc, out,
+                                  status, err);
+    } else {
+        (void)hfsbi_fail_status(err, st, "WebSocket");
+    }
+    if (m.text.ptr) hfsbi_wipe(m.text.ptr, m.text.len);
+    hfsb_buf_free(&m.text);
+    return st;
+}
+
 /* ---- waiting for the server ---- */
+
+enum { HFSBI_EMPTY_MS = 3000 }; /* for a first connection to a URL */
 
 /* A server may echo a token. */
 HFSBI_FN void hfsbi_sandbox_quote(const hfsb_sandbox *s, hfsb_str said,
@@ -493,13 +534,30 @@ static hfsb_status hfsbi_probe_give_up(hfsb_sandbox *s, const hfsbi_probe *p,
                       p->last.msg[0] ? p->last.msg : "None");
 }
 
+/* How long to wait in all, after `failed` checks without an answer. The second
+   one is logged: the first fails whenever a server is just starting. */
+static long long hfsbi_probe_wait_ms(const hfsb_sandbox *s,
+                                     const hfsbi_probe *p, long long wait_ms,
+                                     size_t failed) {
+    char seconds[HFSBI_SECONDS];
+    if (!p->status && p->last.code == HFSB_CONNECT && p->empty_ms &&
+        p->empty_ms < wait_ms)
+        wait_ms = p->empty_ms;
+    hfsbi_seconds_text(wait_ms, seconds);
+    if (failed == 2)
+        hfsbi_sandbox_log(s, "Waiting for the server at %s (timeout: %ss)...",
+                          s->api.ptr, seconds);
+    return wait_ms;
+}
+
 HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
                                      long long wait_ms, hfsb_err *err) {
     const hfsb_sandbox_times *t = &s->o.times;
-    long long                 deadline = hfsb_clock_ms() + wait_ms, left;
+    long long                 began = hfsb_clock_ms(), left, ms = wait_ms;
+    size_t                    failed = 0;
     hfsb_status               st;
     for (;;) {
-        left = deadline - hfsb_clock_ms();
+        left = began + ms - hfsb_clock_ms();
         if (left > t->health_ms) left = t->health_ms;
         st = s->protocol->check(s, p, left > 100 ? left : 100);
         if (st == HFSB_OK) {
@@ -515,8 +573,9 @@ HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
             if (st != HFSB_OK) return st;
             p->look_at = hfsb_clock_ms() + t->poll_ms;
         }
-        st = hfsbi_poll_wait(s->o.cancel, t->api_poll_ms, deadline);
-        if (st == HFSB_LIMIT) return hfsbi_probe_give_up(s, p, wait_ms, err);
+        ms = hfsbi_probe_wait_ms(s, p, wait_ms, ++failed);
+        st = hfsbi_poll_wait(s->o.cancel, t->api_poll_ms, began + ms);
+        if (st == HFSB_LIMIT) return hfsbi_probe_give_up(s, p, ms, err);
         if (st == HFSB_CANCELLED)
             return hfsbi_fail_status(err, st, "Waiting for the sandbox");
     }
@@ -547,6 +606,9 @@ HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
     hfsb_status st;
     p.before = "";
     p.look = true;
+    /* a Space wakes up; what listens at another URL does so already */
+    if (!(*handle)->home && !(*handle)->at_edge && !opts->times.api_wait_ms)
+        p.empty_ms = HFSBI_EMPTY_MS;
     st = hfsbi_probe_run(
         *handle, &p, hfsbi_sandbox_time(opts->times.api_wait_ms, 60000), err);
     if (st == HFSB_OK) return st;

@@ -10,10 +10,19 @@
 typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
 /* A sandbox: a machine that runs hfsb-server (or the Python server of
-   ml-intern, called the reference here, or HF's sbx-server: option v1) at any
+   ml-intern, called the reference here, or with `protocol` another) at any
    URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one
    handle; delete and close must come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
+
+/* What a server at a URL speaks, if not /api. A program links only the protocols
+   that it names. */
+typedef struct hfsb_protocol hfsb_protocol;
+
+/* HF's /v1, protocol 1 to 3 (HF's sbx-server). bash, kill, read, write, edit,
+   multi_edit, edit_lines, apply_patch and exists work; edits are made here, so
+   this links the local tools. See docs/remote.md for what is guaranteed. */
+HFSB_API const hfsb_protocol *hfsb_protocol_v1(void);
 
 /* Waits, all in milliseconds; 0 is the default in parentheses. Programs
    rarely need to set one, tests do. */
@@ -25,7 +34,9 @@ typedef struct hfsb_sandbox_times {
     long long wait_ms;     /* for a new Space to start (600,000) */
     long long poll_ms;     /* between two looks at its stage (5,000) */
     long long api_wait_ms; /* for the server to answer (180,000; in connect
-                              60,000) */
+                              60,000; in connect_url 3,000 as long as nothing
+                              accepts a connection there, unless it is a URL
+                              of the Hub, where a Space may wake up) */
     long long api_poll_ms; /* between two health checks (3,000) */
     long long health_ms;   /* for one health check (10,000) */
 } hfsb_sandbox_times;
@@ -36,18 +47,19 @@ typedef struct hfsb_sandbox_opts {
     const hfsb_transport *transport; /* to the sandbox; required for a URL (a
                            Space: that of hub if NULL) */
     hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
-                           private one (empty: not sent) */
+                           private one (empty: not sent). Its server gets the
+                           token: give it only for a Space that you trust
+                           with it; a public one does not need it */
     hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization, or
-                           with v1 as X-Sandbox-Token (empty: not sent; create
+                           with /v1 as X-Sandbox-Token (empty: not sent; create
                            generates one) */
-    bool     v1;        /* the server at the URL speaks HF's /v1, protocol 1 to
-                           3 (HF's sbx-server). bash, kill, read, write, edit,
-                           multi_edit, edit_lines, apply_patch and exists work;
-                           edits are made here, see docs/remote.md for what is
-                           guaranteed. Not for a Space */
+    const hfsb_protocol *protocol; /* of the server at a URL (NULL: /api); not
+                           for a Space */
     hfsb_str space_url; /* used instead of https://{...}.hf.space (empty:
                            HFSB_SPACE_URL if set) */
-    hfsb_str work_dir;  /* (empty: "/app"; for a URL none is sent) */
+    hfsb_str work_dir;  /* of commands; relative paths of files begin in the
+                           folder of the server (empty: there, too; "/app" in
+                           a Space with another server than hfsb-server) */
     double   timeout;   /* seconds a command may take (0: 240) */
     bool     session;   /* a file must be read before it is changed, and again
                            if others have changed it */
@@ -64,8 +76,12 @@ typedef struct hfsb_sandbox_opts {
 } hfsb_sandbox_opts;
 
 /* A server at any URL: "http://127.0.0.1:7860", with or without "/api"; with
-   the option v1 "https://host", with or without "/v1" or
-   "/v1/sandboxes/{id}". Waits until it answers. */
+   hfsb_protocol_v1() "https://host", with or without "/v1" or
+   "/v1/sandboxes/{id}". Waits until it answers, up to times.api_wait_ms: set
+   it for a server that you have just started. Then HFSB_TIMEOUT "Sandbox API
+   at {url} not responding after {n}s. ..."; at once HFSB_AUTH when the server
+   refuses the token. A wait that takes longer than one health check is
+   reported to opts->log. */
 HFSB_API hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
                                               const hfsb_sandbox_opts *opts,
                                               hfsb_sandbox           **out,
@@ -107,10 +123,63 @@ HFSB_API hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
                                        hfsb_tool_result      *result);
+/* The same with arguments as JSON text. */
+HFSB_API hfsb_status hfsb_sandbox_call_text(hfsb_sandbox *sandbox,
+                                            hfsb_str name, hfsb_str arguments,
+                                            const hfsb_call_opts *opts,
+                                            hfsb_tool_result     *result);
 /* Kills every command that runs there. Ignores the handle's cancel: it is
    what one calls after setting it. */
 HFSB_API hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
                                            hfsb_tool_result *result);
+
+/* Asks the server for api + `path`, such as "jobs" or "events?since=4": a GET
+   whose answer is JSON. HFSB_OK, or as hfsb_sandbox_call(). Not sent
+   again. */
+HFSB_API hfsb_status hfsb_sandbox_ask(hfsb_sandbox *sandbox, hfsb_str path,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_json_doc *out, hfsb_err *err);
+
+/* ---- programs, byte for byte ---- */
+
+typedef struct hfsb_exec_opts {
+    const char *const *argv;    /* NULL-terminated (NULL: `command`) */
+    hfsb_str           command; /* for the shell there (empty, and no argv: the
+                                   shell itself) */
+    hfsb_str           work_dir;
+    const char *const *env;     /* "NAME=value", or "NAME" to unset it;
+                               NULL-terminated (NULL: none) */
+    double             timeout; /* seconds (0: none) */
+    bool               merge_stderr;
+    int                in; /* descriptor of this machine, read to its end for
+                              standard input; below 0: there is none */
+    /* Gets output as it comes; false ends the program. */
+    bool (*on_output)(void *user, hfsb_proc_stream stream, hfsb_str bytes);
+    /* Writes the size of the window, for a program that runs in a terminal;
+       asked again every half a second and after a signal (NULL: it runs in no
+       terminal). */
+    void (*size)(void *user, unsigned *cols, unsigned *rows);
+    void *user; /* of both */
+    const hfsb_cancel
+        *cancel; /* ends the program (NULL: that of the handle) */
+} hfsb_exec_opts;
+
+typedef struct hfsb_exec_result {
+    int  exit_code; /* -1: see signal */
+    int  signal;
+    bool timed_out;
+} hfsb_exec_result;
+
+/* Runs a program on the sandbox and waits for its end, with input and output
+   as they are, of any length. It ends when the connection is lost, and nothing
+   is sent again. HFSB_OK however it ended; HFSB_NOT_FOUND, HFSB_DENIED: no such
+   program, or it may not be run; HFSB_ARG: no such work_dir; HFSB_REFUSED: the
+   server is not hfsb-server, or an older one; HFSB_IO: on_output was false;
+   HFSB_LOST, and as hfsb_sandbox_call(). */
+HFSB_API hfsb_status hfsb_sandbox_exec(hfsb_sandbox         *sandbox,
+                                       const hfsb_exec_opts *opts,
+                                       hfsb_exec_result     *result,
+                                       hfsb_err             *err);
 
 /* ---- files, byte for byte, of any size ---- */
 

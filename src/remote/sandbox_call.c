@@ -105,7 +105,8 @@ static void hfsbi_remote_put_default(hfsb_json_writer      *w,
 
 /* Writes a required parameter or one that is SENT. A missing required one is
    for the server to report; a background command has no timeout unless asked
-   for; a server at a URL has a work directory of its own. */
+   for; a server at a URL, and hfsb-server anywhere, has a work directory of
+   its own, where relative paths begin as well. */
 static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
                              const hfsb_json_value *args,
                              const hfsbi_param     *p) {
@@ -115,7 +116,8 @@ static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
     if (required && !given) return;
     if (none && p->type == HFSBI_ARG_NUMBER && r->background) return;
     if (none && p->type == HFSBI_ARG_STR && !p->choices &&
-        !r->sandbox->o.work_dir.len)
+        (!r->sandbox->o.work_dir.len ||
+         (r->sandbox->usual_dir && r->instance[0])))
         return;
     hfsb_json_put_key(w, hfsb_cstr(p->name));
     if (none || hfsbi_remote_is_too_long(r, p, args))
@@ -135,17 +137,17 @@ static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
 static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
                                  const hfsb_json_value *args) {
     if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
-        hfsbi_put_member_str(w, "id", r->opts.id);
+        hfsb_json_put_member_str(w, "id", r->opts.id);
     /* the command must survive a stream that breaks */
     if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
         !hfsb_json_get(args, "on_disconnect"))
-        hfsbi_put_member_str(w, "on_disconnect", HFSB_LIT("continue"));
+        hfsb_json_put_member_str(w, "on_disconnect", HFSB_LIT("continue"));
     if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
         !hfsb_json_get(args, "image"))
-        hfsbi_put_member_bool(w, "image", true);
+        hfsb_json_put_member_bool(w, "image", true);
     if (r->opts.page && r->trusted && !hfsb_json_get(args, "page") &&
         hfsbi_param_find(r->tool->params, HFSB_LIT("page")))
-        hfsbi_put_member_int(w, "page", (long long)r->opts.page);
+        hfsb_json_put_member_int(w, "page", (long long)r->opts.page);
     hfsbi_remote_put_condition(r, args, w);
 }
 
@@ -226,6 +228,18 @@ static void hfsbi_remote_show_gap(hfsbi_remote          *r,
     hfsbi_remote_show(r, stream, hfsb_cstr(line));
 }
 
+/* {"stream":"stdout","text":"..."}: an unfinished line. */
+static void hfsbi_remote_show_line(hfsbi_remote          *r,
+                                   const hfsb_json_value *line) {
+    hfsb_str text = hfsb_json_str(hfsb_json_get(line, "text"), HFSB_LIT(""));
+    hfsb_str name =
+        hfsb_json_str(hfsb_json_get(line, "stream"), HFSB_LIT("stdout"));
+    bool is_error = hfsb_str_equal(name, HFSB_LIT("stderr"));
+    if (r->opts.on_line)
+        r->opts.on_line(r->opts.user,
+                        is_error ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT, text);
+}
+
 /* Reads an event; sets r->text.status. */
 static void hfsbi_remote_read_event(hfsbi_remote *r) {
     hfsbi_remote_text *t = &r->text;
@@ -246,6 +260,8 @@ static void hfsbi_remote_read_event(hfsbi_remote *r) {
         hfsbi_remote_show_piece(r, HFSB_PROC_STDOUT, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
         hfsbi_remote_show_piece(r, HFSB_PROC_STDERR, doc.root);
+    else if (hfsb_str_equal(event, HFSB_LIT("line")))
+        hfsbi_remote_show_line(r, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("gap")))
         hfsbi_remote_show_gap(r, doc.root);
     hfsb_json_free(&doc);
@@ -350,9 +366,10 @@ static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
         r->again = true; /* hfsbi_remote_unreachable() writes the message */
         return HFSB_CONNECT;
     }
-    if (st != HFSB_LOST && st != HFSB_TIMEOUT && st != HFSB_REMOTE &&
-        st != HFSB_IO)
-        return st;
+    if ((st != HFSB_LOST && st != HFSB_TIMEOUT && st != HFSB_REMOTE &&
+         st != HFSB_IO) ||
+        (!sent && !r->may_have_run))
+        return st; /* with the transport's message */
     if (sent) hfsbi_remote_set_ran(r);
     if (st == HFSB_TIMEOUT) {
         hfsbi_seconds_text((long long)(r->timeout * 1000.0), seconds);
@@ -462,7 +479,7 @@ static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
 }
 
 static size_t hfsbi_remote_fields(hfsbi_remote *r, bool stream,
-                                  hfsb_http_field field[4]) {
+                                  hfsb_http_field field[6]) {
     size_t n = 0;
     field[n].name = HFSB_LIT("Content-Type");
     field[n++].value = HFSB_LIT("application/json");
@@ -474,9 +491,17 @@ static size_t hfsbi_remote_fields(hfsbi_remote *r, bool stream,
         field[n].name = HFSB_LIT("X-Hfsb-Instance");
         field[n++].value = hfsb_cstr(r->instance);
     }
+    if (r->opts.names == HFSB_EDIT_NAMES_FLAGS) {
+        field[n].name = HFSB_LIT("X-Hfsb-Names");
+        field[n++].value = HFSB_LIT("flags");
+    }
     if (stream) {
         field[n].name = HFSB_LIT("Accept");
         field[n++].value = HFSB_LIT("text/event-stream, application/json");
+    }
+    if (stream && r->opts.on_line) {
+        field[n].name = HFSB_LIT("X-Hfsb-Lines");
+        field[n++].value = HFSB_LIT("unfinished");
     }
     return n;
 }
@@ -491,7 +516,7 @@ static bool hfsbi_remote_may_stream(const hfsbi_remote *r) {
 static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
-    hfsb_http_field field[4];
+    hfsb_http_field field[6];
     hfsb_status     st;
     bool            stream = hfsbi_remote_may_stream(r);
     call.method = HFSB_LIT("POST");
@@ -715,7 +740,7 @@ static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
                       hfsbi_tool_find(HFSB_LIT("bash_output")), r->cancel);
     hfsb_json_writer_init(&w, &ask.body, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", id);
+    hfsb_json_put_member_str(&w, "id", id);
     hfsb_json_put_key(&w, HFSB_LIT("offset"));
     hfsb_json_put_uint(&w, offset);
     hfsb_json_put_end(&w);
@@ -773,8 +798,8 @@ static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
 /* ---- the wire ---- */
 
 /* What POST /api/{tool} does with the call. */
-static hfsb_status hfsbi_remote_post(hfsbi_remote     *r,
-                                     hfsb_tool_result *result, hfsb_err *err) {
+static hfsb_status hfsbi_remote_post(hfsbi_remote *r, hfsb_tool_result *result,
+                                     hfsb_err *err) {
     hfsb_status st = hfsbi_remote_send(r, err);
     if (st == HFSB_OK) st = hfsbi_remote_result(r, result, err);
     if (st == HFSB_OK && hfsbi_remote_is(r, "bash"))
@@ -782,10 +807,11 @@ static hfsb_status hfsbi_remote_post(hfsbi_remote     *r,
     return st;
 }
 
-HFSBI_FN const hfsbi_protocol *hfsbi_protocol_api(void) {
-    static const hfsbi_protocol wire = {"X-Sandbox-Authorization", "Bearer ",
-                                    hfsbi_probe_check, hfsbi_remote_post};
-    return &wire;
+HFSBI_FN const hfsb_protocol *hfsbi_protocol_api(void) {
+    static const hfsb_protocol api = {
+        "X-Sandbox-Authorization", "Bearer ",        hfsbi_sandbox_place, NULL,
+        hfsbi_probe_check,         hfsbi_remote_post};
+    return &api;
 }
 
 HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
@@ -847,6 +873,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     if (!opts) opts = &none;
     hfsbi_result_init(result, &sandbox->o.alloc);
     st = hfsbi_remote_check(tool, name, arguments, opts, &err);
+    if (!tool) hfsbi_tools_list(NULL, 0, &result->output);
     if (st != HFSB_OK) return hfsbi_remote_finish(sandbox, st, &err, result);
     hfsbi_remote_init(&r, sandbox, tool,
                       opts->cancel ? opts->cancel : sandbox->o.cancel);
@@ -865,6 +892,19 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     if (turn) pthread_mutex_unlock(&sandbox->seen.changing);
     hfsbi_remote_free(&r);
     return hfsbi_remote_finish(sandbox, st, &err, result);
+}
+
+hfsb_status hfsb_sandbox_call_text(hfsb_sandbox *sandbox, hfsb_str name,
+                                   hfsb_str              arguments,
+                                   const hfsb_call_opts *opts,
+                                   hfsb_tool_result     *result) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st =
+        hfsbi_arguments_parse(arguments, &sandbox->o.alloc, &doc, result);
+    if (st != HFSB_OK) return st;
+    st = hfsb_sandbox_call(sandbox, name, doc.root, opts, result);
+    hfsb_json_free(&doc);
+    return st;
 }
 
 hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,

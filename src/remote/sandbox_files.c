@@ -469,8 +469,8 @@ static hfsb_status hfsbi_piece_run(hfsbi_copy_down *f, size_t n,
     st = hfsbi_piece_command(f, n, &command);
     hfsb_json_writer_init(&w, &r.body, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "command", hfsb_buf_str(&command));
-    if (s->o.work_dir.len) hfsbi_put_member_str(&w, "work_dir", s->o.work_dir);
+    hfsb_json_put_member_str(&w, "command", hfsb_buf_str(&command));
+    if (s->o.work_dir.len) hfsb_json_put_member_str(&w, "work_dir", s->o.work_dir);
     hfsb_json_put_end(&w);
     if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, err);
     if (st == HFSB_OK) st = hfsbi_remote_run(&r, reply, err);

@@ -180,7 +180,7 @@ static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
                       r->cancel);
     hfsb_json_writer_init(&w, &ask.body, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "path", path);
+    hfsb_json_put_member_str(&w, "path", path);
     hfsb_json_put_end(&w);
     st = hfsb_json_writer_finish(&w, err);
     if (st == HFSB_OK) st = hfsbi_remote_run(&ask, &reply, err);
@@ -267,7 +267,7 @@ HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
         hfsbi_remote_put_versions(r, arguments, w);
     else if (path.len && hfsbi_sandbox_version(r->sandbox, path, &version) &&
              version.hex[0])
-        hfsbi_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
+        hfsb_json_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
 }
 
 /* The version that the file has after the call, as hfsbi_remote_new_version().

@@ -54,14 +54,16 @@ static void hfsbi_v1_put_script(const hfsbi_job *job, long long protocol,
     const hfsbi_job_spec *spec = &job->spec;
     char                  log[HFSBI_FAR_LOG];
     hfsbi_far_log(job, log);
-    if (spec->background) hfsb_buf_printf(out, "exec >%s 2>&1; ", log);
+    if (spec->background)
+        hfsb_buf_printf(out, "exec >%s%s 2>&1; ",
+                        log[0] == '/' ? "" : "\"$HOME\"/", log);
     else if (spec->merge_stderr) hfsb_buf_printf(out, "exec 2>&1; ");
     hfsbi_v1_put_unset(&spec->env, out);
     if (!spec->shell.len)
-        hfsb_buf_printf(
-            out, "if [ -x /bin/bash ]; then set -- \"$1\" /bin/bash; "
-                 "elif [ -x /usr/bin/bash ]; then set -- \"$1\" "
-                 "/usr/bin/bash; else set -- \"$1\" /bin/sh; fi; ");
+        hfsb_buf_printf(out,
+                        "if [ -x /bin/bash ]; then set -- \"$1\" /bin/bash; "
+                        "elif [ -x /usr/bin/bash ]; then set -- \"$1\" "
+                        "/usr/bin/bash; else set -- \"$1\" /bin/sh; fi; ");
     else hfsb_buf_printf(out, "set -- \"$1\" \"$0\"; ");
     if (protocol >= 2 || spec->background)
         hfsb_buf_printf(out, "exec \"$2\" -c \"$1\"");
@@ -80,7 +82,7 @@ static void hfsbi_v1_put_env(const hfsbi_job *job, hfsb_json_writer *w,
         hfsb_json_put_key(w, name);
         hfsb_json_put_str(w, hfsb_cstr(*list + name.len + 1));
     }
-    hfsbi_put_member_str(w, HFSBI_V1_MARK, hfsb_cstr(job->id));
+    hfsb_json_put_member_str(w, HFSBI_V1_MARK, hfsb_cstr(job->id));
     hfsb_json_put_end(w);
 }
 
@@ -115,9 +117,9 @@ static hfsb_status hfsbi_v1_put_command(hfsbi_v1 *v1, const hfsbi_job *job,
     hfsb_json_put_end(&w);
     hfsbi_v1_put_env(job, &w, env);
     if (spec->work_dir.len)
-        hfsbi_put_member_str(&w, "cwd", hfsb_buf_str(&spec->work_dir));
+        hfsb_json_put_member_str(&w, "cwd", hfsb_buf_str(&spec->work_dir));
     if (spec->has_input)
-        hfsbi_put_member_str(&w, "stdin", hfsb_buf_str(&spec->input));
+        hfsb_json_put_member_str(&w, "stdin", hfsb_buf_str(&spec->input));
     if (spec->timeout > 0) {
         hfsb_json_put_key(&w, HFSB_LIT("timeout"));
         hfsb_json_put_double(&w, spec->timeout);
@@ -374,10 +376,13 @@ static const char hfsbi_v1_kill_script[] =
 
 static hfsb_status hfsbi_v1_put_kill(hfsb_str id, hfsb_buf *out,
                                      hfsb_err *err) {
-    char             end[HFSBI_JOB_ID + 8];
+    char             end[3 * HFSBI_JOB_ID + 8];
     hfsb_json_writer w;
-    (void)snprintf(end, sizeof end, "%.*s%s", (int)id.len,
-                   id.ptr ? id.ptr : "", id.ptr ? "$" : "");
+    size_t           i, n = 0;
+    for (i = 0; i < id.len && n + 5 < sizeof end; i++) /* for grep */
+        n += (size_t)snprintf(end + n, sizeof end - n,
+                              id.ptr[i] == '.' ? "[%c]" : "%c", id.ptr[i]);
+    (void)snprintf(end + n, sizeof end - n, "%s", id.ptr ? "$" : "");
     hfsb_json_writer_init(&w, out, NULL);
     hfsb_json_put_object(&w);
     hfsb_json_put_key(&w, HFSB_LIT("cmd"));
@@ -587,7 +592,8 @@ static hfsb_status hfsbi_v1_address(hfsb_sandbox *s, hfsbi_v1 *v1,
     hfsb_buf_append(&s->api, u->authority);
     hfsb_buf_append(&s->api, path);
     hfsb_buf_append(&s->page, hfsb_buf_str(&s->api));
-    if (v1->prefix.len > 3) { /* one of several sandboxes */
+    v1->far.only_home = v1->prefix.len > 3; /* one of several sandboxes */
+    if (v1->far.only_home) {
         hfsb_buf_append(&s->page, HFSB_LIT("/"));
         hfsb_buf_append(&s->page, hfsb_str_slice(hfsb_buf_str(&v1->prefix), 0,
                                                  v1->prefix.len - 1));
@@ -598,17 +604,14 @@ static hfsb_status hfsbi_v1_address(hfsb_sandbox *s, hfsbi_v1 *v1,
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
 }
 
-HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
-                                   hfsb_url *parsed, hfsb_err *err) {
-    static const hfsbi_protocol wire = {"X-Sandbox-Token", "", hfsbi_v1_check,
-                                    hfsbi_v1_run};
-    hfsb_tools_opts         opts = HFSB_INIT;
-    hfsbi_v1   *v1 = (hfsbi_v1 *)hfsbi_array(&s->o.alloc, 1, sizeof *v1);
-    hfsb_status st;
+static hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
+                                 hfsb_url *parsed, hfsb_err *err) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsbi_v1       *v1 = (hfsbi_v1 *)hfsbi_array(&s->o.alloc, 1, sizeof *v1);
+    hfsb_status     st;
     if (!v1) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
     memset(v1, 0, sizeof *v1);
     s->v1 = v1;
-    s->protocol = &wire;
     v1->sandbox = s;
     v1->prefix.alloc = s->o.alloc;
     hfsbi_v1_set_files(v1);
@@ -627,11 +630,17 @@ HFSBI_FN hfsb_status hfsbi_v1_open(hfsb_sandbox *s, hfsb_str url,
     return st;
 }
 
-HFSBI_FN void hfsbi_v1_close(hfsbi_v1 *v1) {
-    hfsb_alloc alloc;
-    if (!v1) return;
-    alloc = v1->sandbox->o.alloc;
-    hfsb_tools_close(v1->tools);
-    hfsb_buf_free(&v1->prefix);
-    hfsbi_array_free(&alloc, v1, 1, sizeof *v1);
+static void hfsbi_v1_close(hfsb_sandbox *s) {
+    if (!s->v1) return;
+    hfsb_tools_close(s->v1->tools);
+    hfsb_buf_free(&s->v1->prefix);
+    hfsbi_array_free(&s->o.alloc, s->v1, 1, sizeof *s->v1);
+    s->v1 = NULL;
+}
+
+const hfsb_protocol *hfsb_protocol_v1(void) {
+    static const hfsb_protocol v1 = {"X-Sandbox-Token", "",
+                                     hfsbi_v1_open,     hfsbi_v1_close,
+                                     hfsbi_v1_check,    hfsbi_v1_run};
+    return &v1;
 }

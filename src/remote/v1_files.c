@@ -215,7 +215,7 @@ static bool hfsbi_v1_read_entry(const hfsb_json_value *entry,
     return hfsb_str_equal(type, HFSB_LIT("symlink"));
 }
 
-/* Where a symlink leads: reading none of its bytes tells. */
+/* Where a symlink leads: a read of no bytes shows it. */
 static hfsb_status hfsbi_v1_follow(hfsbi_v1 *v1, hfsb_str path,
                                    const char *verb, hfsb_file_info *info,
                                    hfsb_err *err) {

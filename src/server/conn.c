@@ -85,8 +85,22 @@ HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn) {
     return true;
 }
 
+HFSBI_FN void hfsbi_keepalive(int fd) {
+    int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+#if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
+    { /* on other systems, and for a Unix socket, the default is enough */
+        int idle = 60, every = 15, tries = 4;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof tries);
+    }
+#endif
+}
+
 HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn) {
     conn->close_after = true;
+    hfsbi_keepalive(conn->io.fd);
     hfsbi_conn_enter(conn, HFSBI_CONN_TUNNEL);
 }
 

@@ -71,6 +71,15 @@ static void hfsbi_reply_length(hfsb_buf *s, unsigned long long length) {
     hfsb_buf_append(s, HFSB_LIT("\r\n"));
 }
 
+/* A browser must not run or show a reply inside a page of another site, unless
+   that page knows a secret path. */
+static hfsb_str hfsbi_reply_policy(const hfsb_request *r) {
+    const hfsbi_face *face = hfsbi_request_face(r);
+    return face && face->guard == HFSBI_FACE_PATH
+               ? HFSB_LIT("Cross-Origin-Resource-Policy: cross-origin\r\n")
+               : HFSB_LIT("Cross-Origin-Resource-Policy: same-origin\r\n");
+}
+
 /* Writes the head; a failure leaves `out` as it was. */
 static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
                                     const char *type, hfsbi_framing framing,
@@ -89,6 +98,7 @@ static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
         r->conn->close_after = true;
     hfsb_buf_append(out, hfsbi_reply_date(server));
     hfsb_buf_append(out, hfsb_buf_str(&server->common));
+    hfsb_buf_append(out, hfsbi_reply_policy(r));
     if (type && *type && out->status == HFSB_OK)
         out->status = hfsb_http_put_field(out, HFSB_LIT("Content-Type"),
                                           hfsb_cstr(type));
@@ -122,7 +132,7 @@ static ssize_t hfsbi_file_send(hfsb_request *r, size_t n) {
     do got = pread(r->file.fd, block, n, (off_t)r->file.at);
     while (got < 0 && errno == EINTR);
     if (got <= 0) return got;
-    return send(r->conn->io.fd, block, (size_t)got, MSG_NOSIGNAL);
+    return send(r->conn->io.fd, block, (size_t)got, HFSBI_MSG_NOSIGNAL);
 }
 
 /* In a pool thread, which owns r->file until file_done. */
@@ -191,7 +201,7 @@ static ssize_t hfsbi_reply_send(hfsb_request *r) {
     }
     m.msg_iov = v;
     m.msg_iovlen = count > 1 ? 2 : 1; /* int or size_t by system */
-    do n = sendmsg(r->conn->io.fd, &m, MSG_NOSIGNAL);
+    do n = sendmsg(r->conn->io.fd, &m, HFSBI_MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n;
 }
@@ -219,7 +229,7 @@ HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
     if (r->conn->state >= HFSBI_CONN_BROKEN) return;
     if (had) hfsbi_reply_clear(r);
     if (r->reply.state == HFSBI_REPLY_FILE && !r->work.active)
-        hfsbi_request_work(r, false, hfsbi_file_run, hfsbi_file_done, r);
+        hfsbi_request_work(r, NULL, hfsbi_file_run, hfsbi_file_done, r);
 }
 
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *r) {
@@ -360,6 +370,21 @@ void hfsb_reply_error(hfsb_request *request, int status, const char *format,
     else hfsbi_reply_fail(request);
     hfsb_buf_free(&text);
     hfsb_buf_free(&detail);
+}
+
+void hfsb_reply_json(hfsb_request *request, int status, const char *format,
+                     ...) {
+    hfsb_buf    body = HFSB_INIT;
+    hfsb_status st;
+    va_list     ap;
+    body.alloc = request->conn->server->alloc;
+    va_start(ap, format);
+    st = hfsbi_json_vprintf(&body, format, ap);
+    va_end(ap);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, status, "application/json", &body);
+    else hfsbi_reply_fail(request);
+    hfsb_buf_free(&body);
 }
 
 void hfsb_reply_file(hfsb_request *request, int status, const char *type,

@@ -20,7 +20,21 @@ HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *r) {
     return r->route ? r->route->face : r->conn->listener->face;
 }
 
-/* ---- Host and Origin ---- */
+/* ---- web pages: Host and Origin ----
+
+   A browser sends requests to this machine for any page that is open in it,
+   and DNS rebinding lets a name of that page's own lead here. One of three
+   things keeps pages out:
+
+     a secret   that the request must carry: no page knows it. Names matter
+                less: a Space, a proxy and a Unix socket have names that the
+                server does not know
+     names      where no secret is asked for. Host must be ours, and the Origin
+                of a page must be that Host with its port, or listed
+     no page    where the secret itself is set (/init), see
+                hfsbi_request_is_direct()
+
+   hfsbi_request_needs_secret() decides which of the first two it is. */
 
 /* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
    else, such as "localhost:1@evil". */
@@ -86,28 +100,53 @@ static bool hfsbi_host_may_be_any(const hfsb_server    *server,
             !at->loopback && server->access.hosts.len == 0);
 }
 
+static bool hfsbi_request_has_guard(const hfsb_request *r,
+                                    hfsbi_face_guard    guard) {
+    const hfsbi_face *face = hfsbi_request_face(r);
+    return face && face->guard == guard;
+}
+
+/* True if the request must carry a secret, in a field or in its path. */
+static bool hfsbi_request_needs_secret(const hfsb_request *r) {
+    const hfsbi_face *face = hfsbi_request_face(r);
+    if (!face || face->guard == HFSBI_FACE_SERVER)
+        return !r->conn->server->access.no_auth;
+    return face->guard != HFSBI_FACE_NAMES;
+}
+
 /* True if the request names this server: DNS rebinding sends another name. */
 static bool hfsbi_request_host_ok(const hfsb_request *r) {
     const hfsbi_listener *at = r->conn->listener;
-    const hfsbi_face     *face = hfsbi_request_face(r);
-    /* nobody else's name can lead to a Unix socket */
-    return at->local || (face && face->any_host) ||
+    return hfsbi_host_is_ours(r->conn->server, at, r->head.host) ||
            hfsbi_host_may_be_any(r->conn->server, at) ||
-           hfsbi_host_is_ours(r->conn->server, at, r->head.host);
+           (hfsbi_request_needs_secret(r) &&
+            (at->local || hfsbi_request_has_guard(r, HFSBI_FACE_TOKEN)));
 }
 
-/* True if there is no Origin (not a browser), or one of our own names. */
+/* True if there is no Origin (not a browser), or one of our own names. With a
+   secret that is a page on any port of this machine, which does not know it.
+   "*" does not make a name ours where names are all there is. */
 static bool hfsbi_request_origin_ok(const hfsb_request *r) {
+    const hfsb_server    *server = r->conn->server;
     const hfsbi_listener *at = r->conn->listener;
-    hfsb_str              origin = hfsb_http_field_find(&r->head, "origin");
-    size_t                slash;
+    hfsb_str origin = hfsb_http_field_find(&r->head, "origin"), host, name;
+    size_t   slash;
     if (!origin.ptr) return true;
+    if (hfsbi_request_has_guard(r, HFSBI_FACE_PATH) &&
+        hfsb_str_equal(origin, HFSB_LIT("null")))
+        return true;
     slash = hfsb_str_find(origin, HFSB_LIT("://"));
     if (hfsb_http_field_count(&r->head, "origin") > 1 || slash == HFSB_NPOS)
         return false; /* "null", for example */
-    return hfsbi_host_may_be_any(r->conn->server, at) ||
-           hfsbi_host_is_ours(r->conn->server, at,
-                              hfsb_str_slice(origin, slash + 3, origin.len));
+    host = hfsb_str_slice(origin, slash + 3, origin.len);
+    name = hfsbi_host_name(host);
+    if (hfsbi_request_needs_secret(r))
+        return hfsbi_host_may_be_any(server, at) ||
+               hfsbi_host_is_ours(server, at, host);
+    return !hfsb_str_equal(name, HFSB_LIT("*")) &&
+           (hfsbi_host_is_listed(server, name) ||
+            (hfsb_http_same(host, r->head.host) &&
+             hfsbi_host_is_ours(server, at, host)));
 }
 
 /* True if a browser sends the request for a page of another site, which need
@@ -115,9 +154,20 @@ static bool hfsbi_request_origin_ok(const hfsb_request *r) {
    may be linked to. */
 static bool hfsbi_request_is_cross_site(const hfsb_request *r) {
     hfsb_str site = hfsb_http_field_find(&r->head, "sec-fetch-site");
-    return hfsb_http_same(site, HFSB_LIT("cross-site")) &&
+    return !hfsbi_request_has_guard(r, HFSBI_FACE_PATH) &&
+           hfsb_http_same(site, HFSB_LIT("cross-site")) &&
            !(r->route && r->route->set.no_token) &&
            !hfsbi_host_may_be_any(r->conn->server, r->conn->listener);
+}
+
+/* A browser adds Origin to every POST of a page. */
+HFSBI_FN bool hfsbi_request_is_direct(hfsb_request *r) {
+    hfsb_str site = hfsb_http_field_find(&r->head, "sec-fetch-site");
+    if (hfsb_http_field_find(&r->head, "origin").ptr ||
+        hfsb_http_same(site, HFSB_LIT("cross-site")))
+        hfsb_reply_error(r, 403, "Web pages may not set the token.");
+    else return true;
+    return false;
 }
 
 /* ---- the token ---- */
@@ -164,21 +214,31 @@ static hfsb_str hfsbi_credentials(hfsb_str value, const char *scheme) {
     return hfsbi_trim(hfsb_str_slice(value, space, value.len));
 }
 
-HFSBI_FN bool
-hfsbi_request_proves(hfsb_request *r, const char *name, const char *scheme,
-                     const unsigned char digest[HFSB_SHA256_SIZE]) {
+HFSBI_FN bool hfsbi_request_proves_any(hfsb_request *r, const char *name,
+                                       const char                 *scheme,
+                                       const unsigned char *const *digests) {
     bool   proven = false;
-    size_t i, n = 0;
+    size_t i, k, n = 0;
     for (i = 0; i < r->head.field_count; i++) {
         hfsb_http_field *f = &r->head.fields[i];
         hfsb_str         value = f->value;
         if (!hfsb_http_same(f->name, hfsb_cstr(name))) continue;
         if (scheme) value = hfsbi_credentials(value, scheme);
-        proven = value.len > 0 && hfsbi_secret_is(value, digest);
+        for (k = 0; value.len > 0 && digests[k]; k++)
+            if (hfsbi_secret_is(value, digests[k])) proven = true;
         hfsbi_field_wipe(f);
         n++;
     }
     return n == 1 && proven;
+}
+
+HFSBI_FN bool
+hfsbi_request_proves(hfsb_request *r, const char *name, const char *scheme,
+                     const unsigned char digest[HFSB_SHA256_SIZE]) {
+    const unsigned char *digests[2];
+    digests[0] = digest;
+    digests[1] = NULL;
+    return hfsbi_request_proves_any(r, name, scheme, digests);
 }
 
 /* Checks "Bearer {token}". */
@@ -209,22 +269,71 @@ static hfsbi_token hfsbi_token_find(const hfsb_server *server,
     return n > 1 ? HFSBI_TOKEN_WRONG : found; /* ambiguous */
 }
 
-/* Looks for the token in both fields that may carry it, and wipes it there.
+/* A browser cannot add a field to its request for a WebSocket. There the token
+   may be the last protocol that the client offers, "hfsb.bearer.HEX", with the
+   token in hexadecimal. Takes it out of that list, and wipes it. */
+static hfsbi_token hfsbi_token_of_protocol(const hfsb_server *server,
+                                           hfsb_http_field   *f) {
+    const hfsb_str name = HFSB_LIT("hfsb.bearer.");
+    size_t         at = hfsb_str_find(f->value, name), end = at, i;
+    char           token[512];
+    hfsb_str       hex;
+    bool           good;
+    if (at == HFSB_NPOS) return HFSBI_TOKEN_ABSENT;
+    hex = hfsb_str_slice(f->value, at + name.len, f->value.len);
+    good = hex.len % 2 == 0 && hex.len > 0 && hex.len <= 2 * sizeof token;
+    for (i = 0; good && i < hex.len; i += 2) {
+        int a = hfsbi_hex_digit(hex.ptr[i]),
+            b = hfsbi_hex_digit(hex.ptr[i + 1]);
+        good = a >= 0 && b >= 0;
+        if (good) token[i / 2] = (char)(a * 16 + b);
+    }
+    good = good &&
+           hfsbi_server_token_is(server, hfsb_str_make(token, hex.len / 2));
+    hfsbi_wipe(token, sizeof token);
+    hfsbi_wipe((void *)(uintptr_t)hex.ptr, hex.len);
+    while (end &&
+           (f->value.ptr[end - 1] == ' ' || f->value.ptr[end - 1] == ','))
+        end--;
+    f->value.len = end;
+    return good ? HFSBI_TOKEN_OK : HFSBI_TOKEN_WRONG;
+}
+
+static hfsbi_token hfsbi_token_find_protocol(const hfsb_server *server,
+                                             hfsb_http_head    *head) {
+    const hfsb_str name = HFSB_LIT("sec-websocket-protocol");
+    hfsbi_token    found = HFSBI_TOKEN_ABSENT, one;
+    size_t         i;
+    for (i = 0; i < head->field_count; i++) {
+        if (!hfsb_http_same(head->fields[i].name, name)) continue;
+        one = hfsbi_token_of_protocol(server, &head->fields[i]);
+        if (one == HFSBI_TOKEN_ABSENT) continue;
+        found = found == HFSBI_TOKEN_ABSENT ? one : HFSBI_TOKEN_WRONG;
+    }
+    return found;
+}
+
+/* Looks for the token in the fields that may carry it, and wipes it there.
    X-Sandbox-Authorization decides alone where it is present: in front of a
    private Space, Authorization carries the Hub's token. Where no token is
-   needed, or a face looks for its own, Authorization stays for it. */
+   needed, or a face looks for its own, Authorization stays for it; for the
+   host's `authorize` both stay. */
 static hfsbi_token hfsbi_request_token(hfsb_request *r) {
     const hfsb_server *server = r->conn->server;
     const hfsbi_face  *face = hfsbi_request_face(r);
-    bool keep = server->access.no_auth || (face && face->trusts) ||
+    bool               asks = server->access.authorize != NULL;
+    bool keep = server->access.no_auth || asks || (face && face->trusts) ||
                 (r->route && r->route->set.no_token);
     hfsbi_token own =
-        hfsbi_token_find(server, &r->head, "x-sandbox-authorization", false);
+        hfsbi_token_find(server, &r->head, "x-sandbox-authorization", asks);
     hfsbi_token other =
         hfsbi_token_find(server, &r->head, "authorization", keep);
+    hfsbi_token offered = hfsbi_token_find_protocol(server, &r->head);
     if (server->access.no_auth) return HFSBI_TOKEN_OK;
-    if (!server->access.has_token) return HFSBI_TOKEN_NONE;
-    return own == HFSBI_TOKEN_ABSENT ? other : own;
+    if (!server->access.has_token && !asks) return HFSBI_TOKEN_NONE;
+    if (own != HFSBI_TOKEN_ABSENT) return own;
+    return other == HFSBI_TOKEN_OK || offered == HFSBI_TOKEN_ABSENT ? other
+                                                                    : offered;
 }
 
 /* ---- making and freeing ---- */
@@ -272,6 +381,12 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     return r;
 }
 
+static hfsb_str hfsbi_request_log_path(const hfsb_request *r) {
+    if (r->route && hfsbi_request_has_guard(r, HFSBI_FACE_PATH))
+        return r->route->path;
+    return r->head.path.len ? r->head.path : r->head.target;
+}
+
 static void hfsbi_request_log(hfsb_request *r) {
     hfsbi_server_stats *stats = &r->conn->server->stats;
     hfsb_server_event   event = HFSB_INIT;
@@ -284,7 +399,7 @@ static void hfsbi_request_log(hfsb_request *r) {
     }
     event.what = "request";
     event.method = r->head.method;
-    event.path = r->head.path.len ? r->head.path : r->head.target;
+    event.path = hfsbi_request_log_path(r);
     event.status = r->reply.status;
     event.duration_ms = hfsbi_loop_now(r->conn->server->loop) - r->began;
     event.bytes_in = r->body.received;
@@ -298,6 +413,7 @@ static void hfsbi_request_log(hfsb_request *r) {
 HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
     const hfsb_alloc *alloc = &r->conn->server->alloc;
     hfsbi_request_log(r);
+    hfsbi_idle_end_request(r);
     hfsbi_close(&r->file.fd);
     hfsb_buf_free(&r->parts_text);
     hfsb_buf_free(&r->body.bytes);
@@ -342,6 +458,7 @@ static bool hfsbi_path_fits(hfsb_str route, hfsb_str path, hfsb_str *parts) {
 
 static bool hfsbi_method_fits(hfsb_str route, hfsb_str method) {
     return hfsb_str_equal(route, method) ||
+           hfsb_str_equal(route, HFSB_LIT("*")) ||
            (hfsb_str_equal(route, HFSB_LIT("GET")) &&
             hfsb_str_equal(method, HFSB_LIT("HEAD")));
 }
@@ -351,16 +468,32 @@ static bool hfsbi_listener_shows(const hfsbi_listener *at,
     return at->face ? at->face == face : !face || !face->alone;
 }
 
+/* The path without slashes that do not count. */
+static hfsb_str hfsbi_trim_slashes(hfsb_str path) {
+    while (path.len > 1 && path.ptr[0] == '/' && path.ptr[1] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
+    return path;
+}
+
 /* Finds the route. If none fits, *allow lists the methods of the path ("" if
    there is no such path). */
 static void hfsbi_request_find_route(hfsb_request *r, char allow[128]) {
     const hfsbi_route *route;
+    hfsb_str           trimmed = hfsbi_trim_slashes(r->head.path);
     size_t             n = 0;
     allow[0] = '\0';
     for (route = r->conn->server->routes; route; route = route->next) {
         hfsb_str parts[HFSBI_PARTS] = {{NULL, 0}};
         if (!hfsbi_listener_shows(r->conn->listener, route->face)) continue;
-        if (!hfsbi_path_fits(route->path, r->head.path, parts)) continue;
+        if (!hfsbi_path_fits(route->path,
+                             route->face && route->face->trims ? trimmed
+                                                               : r->head.path,
+                             parts))
+            continue;
+        if (route->set.accept &&
+            !hfsb_http_field_lists(&r->head, "Accept", route->set.accept))
+            continue;
         if (hfsbi_method_fits(route->method, r->head.method)) {
             memcpy(r->parts, parts, sizeof parts);
             r->route = route;
@@ -384,7 +517,9 @@ static bool hfsbi_check_host(hfsb_request *r) {
                          "This server does not answer for that Host: allow it "
                          "with --allow-host (allow_hosts).");
     else if (!hfsbi_request_origin_ok(r))
-        hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
+        hfsb_reply_error(r, 403,
+                         "Requests from that Origin are not allowed: allow it "
+                         "with --allow-host (allow_hosts).");
     else if (hfsbi_request_is_cross_site(r))
         hfsb_reply_error(r, 403,
                          "Requests from pages of other sites are not "
@@ -395,6 +530,10 @@ static bool hfsbi_check_host(hfsb_request *r) {
 
 static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
     if (r->route) return true;
+    if (!hfsbi_http_method_known(r->head.method)) {
+        hfsb_reply_error(r, 501, "Unknown request method.");
+        return false;
+    }
     if (*allow) (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
     hfsb_reply_error(r, *allow ? 405 : 404, "%s",
                      *allow ? "Method Not Allowed" : "Not Found");
@@ -409,6 +548,13 @@ static bool hfsbi_check_face(hfsb_request *r, hfsbi_face *face, bool trusted) {
     return false;
 }
 
+/* Whether the host lets a request in that does not have the token. */
+static bool hfsbi_ask_host(const hfsb_request *r) {
+    const hfsb_server *server = r->conn->server;
+    return server->access.authorize &&
+           server->access.authorize(server->user, r);
+}
+
 static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #define HFSBI_USE_TOKEN                                                  \
     " bearer token: send \"X-Sandbox-Authorization: Bearer TOKEN\" (or " \
@@ -416,6 +562,8 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
     hfsbi_face *face = r->route->face;
     bool        by_face = face && face->trusts;
     r->trusted = token == HFSBI_TOKEN_OK;
+    if (!r->trusted && !by_face && !r->route->set.no_token)
+        r->trusted = hfsbi_ask_host(r);
     if (face && (by_face || token != HFSBI_TOKEN_NONE))
         return hfsbi_check_face(r, face,
                                 by_face ? face->trusts(face, r) : r->trusted);
@@ -435,22 +583,29 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #undef HFSBI_USE_TOKEN
 }
 
-/* Decodes the parts of the path. */
-static bool hfsbi_check_parts(hfsb_request *r) {
-    size_t   i, at[HFSBI_PARTS + 1] = {0};
-    hfsb_err err;
-    for (i = 0; i < HFSBI_PARTS; i++) {
-        hfsb_status st = hfsb_http_decode(r->parts[i], &r->parts_text, &err);
-        if (st != HFSB_OK) {
-            hfsb_reply_error(r, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
-            return false;
-        }
+/* Decodes the parts of the path, so that who judges a request and who answers
+   it see the same; on failure they are empty. */
+static hfsb_status hfsbi_request_decode_parts(hfsb_request *r, hfsb_err *err) {
+    size_t      i, at[HFSBI_PARTS + 1] = {0};
+    hfsb_status st = HFSB_OK;
+    if (r->route && r->route->set.raw) return HFSB_OK;
+    for (i = 0; i < HFSBI_PARTS && st == HFSB_OK; i++) {
+        st = hfsb_http_decode(r->parts[i], &r->parts_text, err);
         at[i + 1] = r->parts_text.len;
     }
     for (i = 0; i < HFSBI_PARTS; i++)
-        r->parts[i] =
-            hfsb_str_slice(hfsb_buf_str(&r->parts_text), at[i], at[i + 1]);
-    return true;
+        r->parts[i] = st == HFSB_OK
+                          ? hfsb_str_slice(hfsb_buf_str(&r->parts_text), at[i],
+                                           at[i + 1])
+                          : hfsb_str_make("", 0);
+    return st;
+}
+
+static bool hfsbi_check_parts(hfsb_request *r, hfsb_status st,
+                              const hfsb_err *err) {
+    if (st == HFSB_OK) return true;
+    hfsb_reply_error(r, st == HFSB_NOMEM ? 503 : 400, "%s", err->msg);
+    return false;
 }
 
 static size_t hfsbi_request_max_body(const hfsb_request *r) {
@@ -508,10 +663,14 @@ static void hfsbi_request_continue(hfsb_request *r) {
 HFSBI_FN void hfsbi_request_check(hfsb_request *r) {
     char        allow[128];
     hfsbi_token token;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
     hfsbi_request_find_route(r, allow);
     token = hfsbi_request_token(r); /* first, since it wipes */
+    st = hfsbi_request_decode_parts(r, &err);
     if (!hfsbi_check_host(r) || !hfsbi_check_route(r, allow) ||
-        !hfsbi_check_token(r, token) || !hfsbi_check_parts(r) ||
+        (st == HFSB_NOMEM && !hfsbi_check_parts(r, st, &err)) ||
+        !hfsbi_check_token(r, token) || !hfsbi_check_parts(r, st, &err) ||
         !hfsbi_check_size(r) || !hfsbi_check_expect(r) ||
         !hfsbi_check_stopping(r))
         return;
@@ -532,12 +691,25 @@ static size_t hfsbi_bodies_room(const hfsb_server *server) {
     return used < max ? max - used : 0;
 }
 
+/* A body without a token may bring one (/init). It must not leave copies when
+   its buffer grows, so that has its final size at once. A route that takes
+   larger bodies is not such a one, and a stranger reserves no more of them
+   than it sends. */
+static bool hfsbi_request_make_room(hfsb_request *r) {
+    size_t max = hfsbi_request_max_body(r);
+    if (r->body.bytes.len || !r->route->set.no_token || max > HFSBI_STRANGER)
+        return true;
+    if (r->head.body == HFSB_HTTP_LENGTH) max = (size_t)r->head.length;
+    return hfsb_buf_reserve(&r->body.bytes, max) == HFSB_OK;
+}
+
 static void hfsbi_request_store(hfsb_request *r, hfsb_str piece) {
     hfsb_server   *server = r->conn->server;
     hfsbi_body_in *body = &r->body;
     if (body->bytes.len + piece.len > hfsbi_request_max_body(r)) {
         hfsbi_request_too_large(r);
     } else if (piece.len > hfsbi_bodies_room(server) ||
+               !hfsbi_request_make_room(r) ||
                hfsb_buf_append(&body->bytes, piece) != HFSB_OK) {
         (void)hfsb_reply_field(r, "Retry-After", HFSB_LIT("1"));
         hfsb_reply_error(r, 503,
@@ -577,14 +749,14 @@ static void hfsbi_work_done(hfsbi_task *task) {
     else hfsbi_conn_touch(conn);
 }
 
-HFSBI_FN void
-hfsbi_request_work(hfsb_request *request, bool walled, void (*run)(void *user),
-                   void (*done)(void *user, hfsb_request *request),
-                   void *user) {
-    hfsbi_pool_work *work = &request->work;
+HFSBI_FN void hfsbi_request_work(
+    hfsb_request *request, const hfsbi_rights *rights, void (*run)(void *user),
+    void (*done)(void *user, hfsb_request *request), void *user) {
+    static const hfsbi_rights none = HFSB_INIT;
+    hfsbi_pool_work          *work = &request->work;
     work->task.run = hfsbi_work_run;
     work->task.done = hfsbi_work_done;
-    work->task.walled = walled;
+    work->task.rights = rights ? *rights : none;
     work->run = run;
     work->done = done;
     work->user = user;
@@ -615,7 +787,7 @@ HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *r) {
 HFSBI_FN void hfsbi_request_handle(hfsb_request *r) {
     if (r->reply.state != HFSBI_REPLY_NONE) return;
     if (r->route->set.threaded)
-        hfsbi_request_work(r, false, hfsbi_handler_run, hfsbi_handler_done, r);
+        hfsbi_request_work(r, NULL, hfsbi_handler_run, hfsbi_handler_done, r);
     else r->route->set.fn(r->route->set.user, r);
 }
 

@@ -221,12 +221,18 @@ static unsigned hfsbi_listener_describe(hfsbi_listener *l) {
     return 0;
 }
 
-/* Stops listening; the object stays, since connections point to it. */
+/* Stops listening; the object stays, since connections point to it. Another
+   server may listen at that path by now: as long as the socket is open, its
+   file, removed or not, is the only one with its inode. */
 static void hfsbi_listener_shut(hfsbi_listener *l) {
+    struct stat st;
+    if (l->made && lstat(l->name.ptr, &st) == 0 &&
+        (unsigned long long)st.st_dev == l->device &&
+        (unsigned long long)st.st_ino == l->inode)
+        (void)unlink(l->name.ptr);
+    l->made = false;
     hfsbi_loop_io_forget(l->server->loop, &l->io);
     hfsbi_close(&l->io.fd);
-    if (l->made) (void)unlink(l->name.ptr);
-    l->made = false;
 }
 
 static void hfsbi_listener_free(hfsbi_listener *l) {
@@ -363,6 +369,7 @@ static void hfsbi_limits_set(hfsbi_limits *limits, const hfsb_server_opts *o) {
     limits->http.max_head = hfsbi_limit_size(o->max_head, 16384);
     limits->http.max_fields = hfsbi_limit_size(o->max_fields, 100);
     limits->http.max_target = limits->http.max_head;
+    limits->http.any_method = true; /* routes decide */
     limits->max_body = hfsbi_limit_size(o->max_body, (size_t)64 << 20);
     limits->max_bodies = hfsbi_limit_size(o->max_bodies, (size_t)256 << 20);
     limits->max_connections = hfsbi_limit_size(o->max_connections, 1024);
@@ -411,11 +418,9 @@ static hfsb_status hfsbi_server_allocate(hfsb_server            *server,
     server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
     if (!server->fields || !server->block) return HFSB_NOMEM;
     hfsbi_random_hex(server->instance, sizeof server->instance - 1);
-    /* a browser must not run or show a reply inside a page of another site */
     hfsb_buf_printf(&server->common,
                     "X-Hfsb: %s; instance=%s\r\n"
-                    "X-Content-Type-Options: nosniff\r\n"
-                    "Cross-Origin-Resource-Policy: same-origin\r\n",
+                    "X-Content-Type-Options: nosniff\r\n",
                     HFSB_VERSION, server->instance);
     for (; host && *host; host++)
         hfsb_buf_append(&server->access.hosts,
@@ -431,8 +436,9 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
     hfsb_status st;
     server->alloc = o->alloc;
     server->access.hosts.alloc = server->common.alloc = o->alloc;
-    server->group.env.alloc = o->alloc;
+    server->group.env.alloc = server->group.plan.doc.alloc = o->alloc;
     server->access.no_auth = o->no_auth;
+    server->access.authorize = o->authorize;
     server->access.late = o->late_token && !o->no_auth;
     server->access.open_to_all = o->open_to_all;
     server->on_event = o->on_event;
@@ -453,6 +459,7 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
     server->group.max_input = server->limits.max_bodies;
     if (!hfsbi_stop_open(server))
         return hfsbi_fail_os(err, errno, "The server cannot be opened");
+    hfsbi_server_set_idle(server, o->max_idle_ms);
     return hfsbi_ok(err);
 }
 
@@ -489,7 +496,8 @@ static void hfsbi_listeners_free(hfsb_server *server) {
 }
 
 static size_t hfsbi_route_size(const hfsbi_route *route) {
-    return sizeof *route + route->method.len + route->path.len + 2;
+    return sizeof *route + route->method.len + route->path.len +
+           route->accept.len + 3;
 }
 
 static void hfsbi_routes_free(hfsb_server *server) {
@@ -538,9 +546,11 @@ void hfsb_server_close(hfsb_server *server) {
             server->parts = part->next;
             if (part->free) part->free(part);
         }
+        hfsbi_timers_close(server);
         hfsbi_listeners_free(server);
         hfsbi_loop_timer_clear(server->loop, &server->accept.timer);
         hfsbi_loop_timer_clear(server->loop, &server->stop.timer);
+        hfsbi_loop_timer_clear(server->loop, &server->stop.idle.timer);
         hfsbi_loop_io_forget(server->loop, &server->stop.io);
         hfsbi_loop_close(server->loop);
     }
@@ -551,6 +561,7 @@ void hfsb_server_close(hfsb_server *server) {
     hfsb_buf_free(&server->access.hosts);
     hfsb_buf_free(&server->common);
     hfsb_buf_free(&server->group.env);
+    hfsbi_plan_free(&server->group.plan);
     if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
     hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
     hfsbi_array_free(&alloc, server->fields, server->limits.http.max_fields,
@@ -609,6 +620,7 @@ static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
 hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
                                     hfsb_err *err) {
     struct sockaddr_un a;
+    struct stat        file;
     size_t             len = path ? strlen(path) : 0;
     hfsb_status        st;
     int                fd, code;
@@ -633,6 +645,10 @@ hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
     }
     st = hfsbi_listener_add(server, fd, path, true, NULL, err);
     if (st != HFSB_OK) (void)unlink(path);
+    else if (lstat(path, &file) == 0) {
+        server->accept.listeners->device = (unsigned long long)file.st_dev;
+        server->accept.listeners->inode = (unsigned long long)file.st_ino;
+    }
     return st;
 }
 
@@ -714,8 +730,9 @@ static void hfsbi_stop_finish(hfsb_server *server) {
     }
 }
 
-/* Settles connections and moves a stop on; false once it is done. */
-static bool hfsbi_server_settle(hfsb_server *server) {
+/* Settles connections and moves a stop on; false once it is done. Under the
+   lock of the loop: threads of its pool set timers, too. */
+static bool hfsbi_server_settle_locked(hfsb_server *server) {
     hfsbi_stop *stop = &server->stop;
     hfsbi_conns_settle(server);
     if (stop->calls > 1) stop->phase = HFSBI_STOP_DONE;
@@ -727,6 +744,14 @@ static bool hfsbi_server_settle(hfsb_server *server) {
         hfsbi_server_is_idle(server))
         hfsbi_stop_finish(server);
     return stop->phase < HFSBI_STOP_DONE;
+}
+
+static bool hfsbi_server_settle(hfsb_server *server) {
+    bool goes_on;
+    hfsbi_loop_lock(server->loop);
+    goes_on = hfsbi_server_settle_locked(server);
+    hfsbi_loop_unlock(server->loop);
+    return goes_on;
 }
 
 /* ---- running ---- */
@@ -805,7 +830,8 @@ static const hfsbi_route *hfsbi_route_find(const hfsb_server *server,
     for (route = server->routes; route; route = route->next)
         if (hfsbi_faces_meet(route->face, face) &&
             hfsb_str_equal(route->method, hfsb_cstr(want->method)) &&
-            hfsb_str_equal(route->path, hfsb_cstr(want->path)))
+            hfsb_str_equal(route->path, hfsb_cstr(want->path)) &&
+            hfsb_str_equal(route->accept, hfsb_cstr(want->accept)))
             break;
     return route;
 }
@@ -833,7 +859,7 @@ hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
     return hfsbi_face_add(server, NULL, route, err);
 }
 
-/* One block:  struct | method NUL | path NUL */
+/* One block:  struct | method NUL | path NUL | accept NUL */
 HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
                                     const hfsb_route *route, hfsb_err *err) {
     hfsbi_route *r, new_route = HFSB_INIT, **link = &server->routes;
@@ -844,6 +870,7 @@ HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
     new_route.set = *route;
     new_route.method = hfsb_cstr(route->method);
     new_route.path = hfsb_cstr(route->path);
+    new_route.accept = hfsb_cstr(route->accept); /* or NULL */
     r = (hfsbi_route *)hfsbi_array(&server->alloc,
                                    hfsbi_route_size(&new_route), 1);
     if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
@@ -854,12 +881,24 @@ HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
     text += r->method.len + 1;
     memcpy(text, route->path, r->path.len + 1);
     r->path.ptr = r->set.path = text;
+    text += r->path.len + 1;
+    text[r->accept.len] = '\0';
+    if (r->accept.len) memcpy(text, route->accept, r->accept.len);
+    if (r->accept.len) r->accept.ptr = r->set.accept = text;
     while (*link) link = &(*link)->next; /* in the order they were added */
     *link = r;
     return hfsbi_ok(err);
 }
 
 /* ---- for the rooms built on the server ---- */
+
+HFSBI_FN const hfsb_route *hfsbi_server_route(const hfsb_server *server,
+                                              size_t             n) {
+    const hfsbi_route *route;
+    for (route = server->routes; route; route = route->next)
+        if (!route->face && n-- == 0) return &route->set;
+    return NULL;
+}
 
 HFSBI_FN hfsbi_loop *hfsbi_server_loop(hfsb_server *server) {
     return server->loop;

@@ -16,7 +16,7 @@ typedef struct hfsb_request hfsb_request;
 /* One line for a log: an answered request, or another event. Views are valid
    during the callback only. */
 typedef struct hfsb_server_event {
-    const char *what;         /* "request", or the event: "accept failed" */
+    const char *what; /* "request", or the event: "accept failed", "idle" */
     hfsb_str    method, path; /* of a request, as received: hostile bytes */
     int         status;       /* 0: the client went away before its reply */
     long long   duration_ms;
@@ -36,9 +36,19 @@ typedef struct hfsb_server_opts {
     bool     no_auth;     /* no token is needed; the server then listens on
                          loopback only */
     bool     open_to_all; /* a server with no_auth may listen on any address */
+    /* A second way to be trusted: asked about a request for a route that needs
+       a token and whose token is absent or wrong. True lets it in; otherwise
+       it gets 401. Runs in the thread that serves, as soon as the head is
+       complete; must not block, nor reply. Where it is set Authorization and
+       X-Sandbox-Authorization stay in the head unless they hold the token.
+       Compare secrets with hfsb_secret_equal(). (NULL: only the token) */
+    bool (*authorize)(void *user, const hfsb_request *request);
     const char *const *allow_hosts; /* names that Host and Origin may have, in
                          addition to loopback names and the bound address;
-                         NULL-terminated; "*" allows any */
+                         NULL-terminated; "*" allows any. Where no token is
+                         needed Host is checked on Unix sockets, too, and an
+                         Origin must be the Host with its port, or a name
+                         listed here, for which "*" does not count */
     size_t             max_head;    /* bytes (0: 16 KiB) */
     size_t             max_fields;  /* (0: 100) */
     size_t    max_body;        /* bytes of a body kept in memory (0: 64 MiB) */
@@ -67,12 +77,19 @@ typedef struct hfsb_server_opts {
     long long drain_ms;    /* of a stop before that: everything is served as
                           before, but those that ask for readiness get 503, so
                           that a load balancer looks elsewhere (0: none) */
+    long long max_idle_ms; /* stops the server once there was, for so long, no
+                          request with the token (health checks need none; a
+                          GET with "X-Hfsb-Who: page" only looks on,
+                          unless a file is being sent) and no command that
+                          waits or runs, a background job included; what a
+                          command has left running does not count (0: never)
+                        */
     size_t    max_threads; /* for work that takes less than a second; up to
                             eight times as many for work that takes longer
                             (0: 8) */
     bool      no_threads;  /* do blocking work at once, in the loop */
     void (*on_event)(void *user, const hfsb_server_event *event);
-    void      *user;
+    void      *user;  /* of on_event and authorize */
     hfsb_alloc alloc; /* must be usable from the server's threads */
 } hfsb_server_opts;
 
@@ -97,7 +114,8 @@ HFSB_API hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
                                         unsigned port, unsigned *bound,
                                         hfsb_err *err);
 /* A Unix socket, mode 0600. Replaces the stale socket of a server that died;
-   HFSB_REFUSED if another server answers there. close removes it. */
+   HFSB_REFUSED if another server answers there. close removes it, unless
+   another one has taken its path. */
 HFSB_API hfsb_status hfsb_server_listen_unix(hfsb_server *server,
                                              const char *path, hfsb_err *err);
 /* An inherited listening socket. HFSB_ARG if fd is not one; otherwise the
@@ -136,12 +154,31 @@ HFSB_API long long hfsb_server_deadline(hfsb_server *server);
 HFSB_API hfsb_status hfsb_server_post(hfsb_server *server,
                                       void (*fn)(void *user), void *user);
 
+/* ---- timers; only in the thread that serves, or before it runs ---- */
+
+/* Calls fn(user) in the thread that serves once the time that hfsb_timer_set()
+   gave is over. */
+typedef struct hfsb_timer hfsb_timer;
+
+/* Opens a timer in *out, not set. HFSB_OK; HFSB_NOMEM with *out NULL.
+   hfsb_server_close() closes the timers that are left; from then on they must
+   not be used. */
+HFSB_API hfsb_status hfsb_timer_open(hfsb_server *server,
+                                     void (*fn)(void *user), void *user,
+                                     hfsb_timer **out, hfsb_err *err);
+/* Calls fn once in ms milliseconds, instead of the time set before; ms below 0:
+   not at all. fn may set or close its own timer. */
+HFSB_API void hfsb_timer_set(hfsb_timer *timer, long long ms);
+/* NULL is allowed. */
+HFSB_API void hfsb_timer_close(hfsb_timer *timer);
+
 /* ---- routes ---- */
 
 typedef void (*hfsb_route_fn)(void *user, hfsb_request *request);
 
 typedef struct hfsb_route {
-    const char   *method; /* "GET" (which answers HEAD too), "POST" ... */
+    const char   *method; /* "GET" (which answers HEAD too), "POST" ...; "*":
+                           any, also one that HTTP does not know */
     const char   *path;   /* "/hello"; a "*" matches one part, not empty:
                            "/things/" "*" "/parts"; "**" at the end matches the
                            rest, which may be empty */
@@ -154,28 +191,36 @@ typedef struct hfsb_route {
                                 512 KiB of stack, and must reply before it
                                 returns, with hfsb_reply() or
                                 hfsb_reply_error() */
+    bool          raw; /* the parts of the path are not decoded: %2F and %00
+                          stay as they are */
     size_t        max_body; /* (0: that of the server; with no_token 64 KiB,
                                 since anyone can fill it) */
     /* For bodies of any size, in pieces as they arrive: begin is called when
        the head is complete, body for each piece. With neither set the body is
-       kept in memory. Both may reply: then nothing more is called. */
+       kept in memory. Both may reply, or begin a reply: then nothing more is
+       called, and the rest of the body is read and thrown away. A route cannot
+       send its reply while it reads: it begins the reply in fn. */
     hfsb_route_fn begin;
     void (*body)(void *user, hfsb_request *request, hfsb_str piece);
+    const char *accept; /* only for requests whose Accept lists this type, as
+                           those of browsers list "text/html" (NULL: for all).
+                           Of several routes that fit, the first one that was
+                           added is taken */
 } hfsb_route;
 
 /* Adds a route, before the server runs or in its thread. Texts are copied.
-   HFSB_OK; HFSB_ARG for an invalid route, or one whose method and path exist
-   already; HFSB_NOMEM. */
+   HFSB_OK; HFSB_ARG for an invalid route, or one whose method, path and accept
+   exist already; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_server_add(hfsb_server      *server,
                                      const hfsb_route *route, hfsb_err *err);
 
 /* ---- a request: valid until its reply has ended or `gone` was called ---- */
 
 /* The head. X-Sandbox-Authorization is empty, and on a route that needs a
-   token so is Authorization. */
+   token so is Authorization, unless the server has `authorize`. */
 HFSB_API const hfsb_http_head *hfsb_request_head(const hfsb_request *request);
-/* The match of the n-th "*" of the route's path, counted from 0 and decoded;
-   "" if there is no such "*". */
+/* The match of the n-th "*" of the route's path, counted from 0 and decoded
+   (unless the route is raw); "" if there is no such "*". */
 HFSB_API hfsb_str hfsb_request_part(const hfsb_request *request, size_t n);
 /* Appends the value of a key of the query, as hfsb_http_query_find(). */
 HFSB_API hfsb_status hfsb_request_query(const hfsb_request *request,
@@ -211,6 +256,10 @@ HFSB_API void hfsb_reply(hfsb_request *request, int status, const char *type,
 /* {"detail":...,"error":...}, both the same text; format as in printf. */
 HFSB_API void hfsb_reply_error(hfsb_request *request, int status,
                                const char *format, ...) HFSBI_PRINTF(3, 4);
+/* JSON in the format of hfsb_json_printf(). Without memory, or for an invalid
+   format, the connection is closed. */
+HFSB_API void hfsb_reply_json(hfsb_request *request, int status,
+                              const char *format, ...) HFSBI_PRINTF(3, 4);
 /* length bytes of a file, starting at offset; takes over fd. */
 HFSB_API void hfsb_reply_file(hfsb_request *request, int status,
                               const char *type, int fd,
@@ -240,11 +289,15 @@ typedef struct hfsb_server_sandbox_opts {
     long long beat_ms; /* interval at which a slow reply sends a blank, so that
                           no proxy gives up (0: 10,000); half the command's
                           timeout if that is less */
+    bool      no_page; /* there is no page at "/", and raw output of commands
+                          is not kept for those who watch */
 } hfsb_server_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
-   tools, /api/jobs, /api/files, /api/events, /api/metrics. Without a journal in
-   the options of the tools they get one in memory. opts may be NULL. Returns as
+   tools, /api/jobs, /api/files, /api/events, /api/metrics and more, at
+   /api/openapi.json their description, /proxy and /open, which relay to ports
+   of this machine, and for browsers the page at "/". Without a journal in the
+   options of the tools they get one in memory. opts may be NULL. Returns as
    hfsb_tools_open(), and HFSB_ARG if the server has them already. */
 HFSB_API hfsb_status hfsb_server_add_sandbox(
     hfsb_server *server, const hfsb_server_sandbox_opts *opts, hfsb_err *err);

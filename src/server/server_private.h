@@ -38,20 +38,23 @@ HFSBI_FN const hfsbi_server_stats *hfsbi_server_stats_of(hfsb_server *server);
 /* Random hexadecimal digits, chosen when the server was opened. */
 HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
 
-/* An object that lives with the server, embedded in its owner. Any of its four
+/* An object that lives with the server, embedded in its owner. Any of its five
    functions may be NULL.
    hfsb_server_stop(): drain_ms -> listeners close, stop() of every part is
    called -> up to 2 s for requests to finish -> end() of every part -> the
    loop ends once no request is left and no part is busy, or when stop_ms are
    over.
    hfsb_server_close(): end() of every part, wait for the pool threads, free()
-   of every part, newest first; no connection is left then, the loop is. */
+   of every part, newest first; no connection is left then, the loop is.
+   needs() is true while the part keeps the server from stopping for want of
+   requests and commands. */
 typedef struct hfsbi_server_part {
     struct hfsbi_server_part *next; /* private */
     void (*end)(struct hfsbi_server_part *part);
     bool (*busy)(struct hfsbi_server_part *part);
     void (*free)(struct hfsbi_server_part *part);
     void (*stop)(struct hfsbi_server_part *part);
+    bool (*needs)(struct hfsbi_server_part *part);
     bool place; /* has clients of its own: the server may run without a
                    listener */
 } hfsbi_server_part;
@@ -65,18 +68,35 @@ HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server);
 /* True after the second one. */
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
+/* Stops the server once it was not in use for so long (0: never), see idle.c.
+   Does nothing if the options of the server, or an earlier call, set that. */
+HFSBI_FN void hfsbi_server_set_idle(hfsb_server *server, long long max_ms);
+
+/* What keeps web pages from the routes of a face: see request.c. */
+typedef enum hfsbi_face_guard {
+    HFSBI_FACE_SERVER, /* as for the server's own routes: its token, or names
+                          where it needs none */
+    HFSBI_FACE_TOKEN,  /* a secret that every client sends */
+    HFSBI_FACE_PATH,   /* a secret in the path: whoever knows it may use it,
+                          also a page in a sandbox of the browser, whose Origin
+                          is "null". Logs show the route instead */
+    HFSBI_FACE_NAMES   /* its clients prove nothing: who reaches it may use
+                          it */
+} hfsbi_face_guard;
+
 /* A face of the server: the routes of one protocol, how its clients prove that
    they may use them, and how it writes errors. Part of its owner, which lives
    as long as the server. Routes of no face are the server's own. */
 typedef struct hfsbi_face {
     bool alone;    /* has a port of its own, see hfsbi_face_listen(), and is
                       not shown elsewhere */
-    bool any_host; /* Host is not checked: its clients send a secret that no
-                      web page knows */
+    bool trims;    /* slashes at the begin and the end of a path do not
+                      count */
+    hfsbi_face_guard guard;
     int  denied;   /* status of a reply to those that are not trusted */
     /* True if the request proves that its sender may use the route, which is
-       known, with its parts as they were sent. NULL: by the token of the
-       server. */
+       known, with its parts as the handler will see them. NULL: by the token
+       of the server. */
     bool (*trusts)(struct hfsbi_face *face, hfsb_request *request);
     /* Replies with an error; must not use hfsb_reply_error(). */
     void (*refuse)(struct hfsbi_face *face, hfsb_request *request, int status,
@@ -86,13 +106,22 @@ typedef struct hfsbi_face {
 /* hfsb_server_add() for a route of a face (NULL: the server's own). */
 HFSBI_FN hfsb_status hfsbi_face_add(hfsb_server *server, hfsbi_face *face,
                                     const hfsb_route *route, hfsb_err *err);
+/* Returns the n-th route of no face, from 0 in the order they were added; NULL
+   after the last. */
+HFSBI_FN const hfsb_route *hfsbi_server_route(const hfsb_server *server,
+                                              size_t             n);
 /* hfsb_server_listen() for a face that is alone. */
 HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
                                        const char *host, unsigned port,
                                        unsigned *bound, hfsb_err *err);
-/* True if the request has the field once, with a value of that SHA-256, which
-   follows a scheme such as "Bearer" (NULL: none). Wipes the values of all
-   fields of that name. */
+/* True if the request has the field once, with a value of one of these SHA-256
+   (NULL-terminated), which follows a scheme such as "Bearer" (NULL: none).
+   Wipes the values of all fields of that name: several secrets that would do
+   must be tried in one call. */
+HFSBI_FN bool hfsbi_request_proves_any(hfsb_request *request, const char *name,
+                                       const char                 *scheme,
+                                       const unsigned char *const *digests);
+/* The same for one. */
 HFSBI_FN bool
 hfsbi_request_proves(hfsb_request *request, const char *name,
                      const char         *scheme,
@@ -121,6 +150,9 @@ HFSBI_FN unsigned long long hfsbi_request_serial(const hfsb_request *request);
 
 /* True if there is one Content-Type, and it is JSON. */
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request);
+/* For a POST that sets a secret. True if no web page has sent it; false after
+   it was refused. */
+HFSBI_FN bool hfsbi_request_is_direct(hfsb_request *request);
 
 /* Moves the body out of the request into *out. */
 HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out);
@@ -138,12 +170,11 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
    its work. In done, hfsbi_request_is_gone() reports whether a reply can still
    be sent; replying to a gone or answered request does nothing. Both functions
    may start the next work, even for a gone request. A request has one piece of
-   work at a time; run must not touch the request. walled: it is a walled task.
-   */
-HFSBI_FN void
-hfsbi_request_work(hfsb_request *request, bool walled, void (*run)(void *user),
-                   void (*done)(void *user, hfsb_request *request),
-                   void *user);
+   work at a time; run must not touch the request. rights: of the task (NULL: those
+   of this process, outside of walls); copied. */
+HFSBI_FN void hfsbi_request_work(
+    hfsb_request *request, const hfsbi_rights *rights, void (*run)(void *user),
+    void (*done)(void *user, hfsb_request *request), void *user);
 
 /* True once the connection is closed; only work keeps such a request alive. */
 HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request);
@@ -209,7 +240,8 @@ HFSBI_FN hfsb_status hfsbi_websocket_send(hfsbi_websocket *socket, bool text,
                                           hfsb_str message);
 /* Bytes that the peer has not taken yet. */
 HFSBI_FN size_t hfsbi_websocket_waiting(const hfsbi_websocket *socket);
-/* Stops or continues reading. */
+/* Stops or continues reading. In a pause the peer is sent a ping every
+   silence_ms, and need not answer. */
 HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *socket, bool paused);
 /* Begins the end: `closed` follows when the peer has answered, or does not
    for a while. */
@@ -238,9 +270,9 @@ typedef struct hfsbi_wire_fn {
    the caller's. max: bytes of a line. HFSB_OK; HFSB_NOMEM, HFSB_IO: nothing is
    called. */
 HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
-                                      size_t max, const hfsbi_wire_fn *fn,
-                                      void *user, hfsbi_wire **made,
-                                      hfsb_err *err);
+                                     size_t max, const hfsbi_wire_fn *fn,
+                                     void *user, hfsbi_wire **made,
+                                     hfsb_err *err);
 /* Quiet for NULL. Not from its functions. */
 HFSBI_FN void hfsbi_wire_free(hfsbi_wire *wire);
 /* Queues a message, whose memory may be taken over, and sends what fits. An
@@ -257,6 +289,47 @@ HFSBI_FN void hfsbi_wire_shut(hfsbi_wire *wire);
 HFSBI_FN void hfsbi_wire_end(hfsbi_wire *wire);
 /* True when nobody reads what is sent. */
 HFSBI_FN bool hfsbi_wire_is_lost(const hfsbi_wire *wire);
+
+/* ---- relay.c: requests for another server on this machine ---- */
+
+/* Where a request goes, and how. */
+typedef struct hfsbi_relay_opts {
+    unsigned port; /* of 127.0.0.1 */
+    /* Returns a connected or connecting socket for the port that does not
+       block, or -1 with errno; called again for a while after EAGAIN: the
+       server's queue of connections is full. (NULL: a socket of TCP) */
+    int (*dial)(void *user, unsigned port);
+    size_t prefix; /* bytes of the path that are not passed on */
+    const char *const *hide; /* fields that are not passed on, in addition to
+                                Authorization, which may hold a token;
+                                NULL-terminated (NULL: none); constant */
+    const char *const *drop; /* the same for fields of the reply */
+    bool rebase; /* the inner server does not know the prefix: it is added to
+                    redirects, and its cookies are kept apart */
+    /* Called once at the end, however that comes (NULL: nothing). */
+    void (*done)(void *user);
+    void *user;
+} hfsbi_relay_opts;
+
+/* Adds a route that is relayed, for every method. Its path ends in "/" "**";
+   the parts of a request's path are not decoded. begin must call
+   hfsbi_relay_start(), or reply. */
+HFSBI_FN hfsb_status hfsbi_relay_add(hfsb_server *server, hfsbi_face *face,
+                                     const char *path, hfsb_route_fn begin,
+                                     void *user, hfsb_err *err);
+/* Passes a request on, and the reply back. 502 when nobody listens or the
+   reply is invalid, 503 when the inner server accepts no connection for
+   head_ms. hfsb_request_set(), _on_gone(), on_eof and on_drained are used by
+   it. Each request has a connection of its own to the inner server, so that
+   the next one of the client is checked like the first. A request to change
+   the protocol, such as one for a WebSocket, becomes a tunnel when the inner
+   server agrees. Memory is bounded: each side waits for the other. */
+HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
+                                const hfsbi_relay_opts *opts);
+/* Bytes of a path up to the end of its n-th part, counted from 1. */
+HFSBI_FN size_t hfsbi_relay_prefix(hfsb_str path, size_t n);
+/* A socket that does not block; -1 with errno. */
+HFSBI_FN int hfsbi_relay_socket(int family);
 
 /* ==== inside the server room ============================================== */
 
@@ -277,7 +350,7 @@ typedef struct hfsbi_route {
     struct hfsbi_route *next;
     hfsbi_face         *face; /* NULL: the server's own */
     hfsb_route          set;  /* its texts follow the struct */
-    hfsb_str            method, path;
+    hfsb_str            method, path, accept;
 } hfsbi_route;
 
 typedef struct hfsbi_listener {
@@ -287,7 +360,9 @@ typedef struct hfsbi_listener {
     hfsbi_face            *face; /* the only one shown; NULL: all that are not
                                     alone, and the server's own */
     bool                   loopback, local; /* local: a Unix socket */
-    bool                   made;        /* close removes the socket's file */
+    bool                   made; /* close removes the socket's file, if it
+                                    is still this one: */
+    unsigned long long     device, inode;
     char                   address[64]; /* bound, numeric; "" when local */
     hfsb_buf               name;        /* host as given, or the path */
 } hfsbi_listener;
@@ -437,6 +512,7 @@ typedef struct hfsbi_access {
     unsigned char token[HFSB_SHA256_SIZE]; /* its digest */
     bool          has_token, no_auth, open_to_all;
     bool          late; /* the token may be set later */
+    bool (*authorize)(void *user, const hfsb_request *request);
     hfsb_buf      hosts; /* allowed names, each followed by a NUL */
 } hfsbi_access;
 
@@ -455,6 +531,12 @@ typedef enum hfsbi_stop_phase {
     HFSBI_STOP_DONE
 } hfsbi_stop_phase;
 
+typedef struct hfsbi_idle {
+    long long   max_ms; /* 0: the server does not stop by itself */
+    long long   used;   /* until when it was in use, on hfsb_clock_ms() */
+    hfsbi_timer timer;
+} hfsbi_idle;
+
 typedef struct hfsbi_stop {
     hfsbi_stop_phase phase;
     int              pipe[2]; /* one byte per call of hfsb_server_stop() */
@@ -462,6 +544,7 @@ typedef struct hfsbi_stop {
     size_t           calls;
     hfsbi_timer      timer; /* ends the phase */
     long long        until;
+    hfsbi_idle       idle; /* what stops a server that nobody uses */
 } hfsbi_stop;
 
 struct hfsb_server {
@@ -480,12 +563,23 @@ struct hfsb_server {
     hfsbi_conn        *touched; /* connections to settle */
     hfsbi_route       *routes;
     hfsbi_server_part *parts;
+    hfsb_timer        *timers;
     hfsbi_server_stats stats;
     char               instance[17];
     hfsb_buf           common;   /* fields of every reply */
     char               date[48]; /* the field Date, for second date_at */
     long long          date_at;
 };
+
+/* ---- idle.c ---- */
+
+/* A request ends. */
+HFSBI_FN void hfsbi_idle_end_request(const hfsb_request *request);
+
+/* ---- timer.c ---- */
+
+/* Closes the timers that are left. */
+HFSBI_FN void hfsbi_timers_close(hfsb_server *server);
 
 /* ---- server.c ---- */
 
@@ -515,6 +609,8 @@ HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn);
    the connection was paused. */
 HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn);
 HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn);
+/* Lets the kernel notice that a silent peer is gone, after two minutes. */
+HFSBI_FN void hfsbi_keepalive(int fd);
 /* The request is complete: from WORK to TUNNEL. */
 HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn);
 /* The reply is complete: to REPLY. */
@@ -558,3 +654,17 @@ HFSBI_FN void hfsbi_reply_writable(hfsb_request *request);
 HFSBI_FN size_t hfsbi_reply_left(const hfsb_request *request);
 /* Sends the reply that a handler made in a thread. */
 HFSBI_FN void hfsbi_reply_send_held(hfsb_request *request);
+
+/* ---- relay_head.c ---- */
+
+/* Appends the head for the inner server. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_relay_put_head(const hfsb_http_head   *head,
+                                          const hfsbi_relay_opts *opts,
+                                          hfsb_buf               *out);
+/* True if a head asks for another protocol. */
+HFSBI_FN bool hfsbi_relay_is_upgrade(const hfsb_http_head *head);
+/* Adds the fields of the inner server's reply to ours. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_relay_copy_fields(hfsb_request           *request,
+                                             const hfsb_http_head   *head,
+                                             const hfsbi_relay_opts *opts);

@@ -9,9 +9,11 @@
    The tunnel's bytes go through the frame reader; the owner gets pieces of
    messages as they come, and whole control frames are answered here. A peer
    that has been silent for a while is sent a ping, and is lost when nothing
-   comes after that for as long again. A peer that does not read is lost after
-   body_ms, as with any reply; the owner looks at hfsbi_websocket_waiting()
-   before it sends much.
+   comes after that for as long again. While the owner pauses nothing is read:
+   then pings only show the peer that somebody is here, and no answer is
+   expected. While bytes wait to be sent there are none: a ping would wait
+   after them. A peer that does not read is lost after body_ms, as with any
+   reply; the owner looks at hfsbi_websocket_waiting() before it sends much.
 
    The owner must not use the object after its `closed` was called. */
 #include "server_private.h"
@@ -32,6 +34,7 @@ struct hfsbi_websocket {
     hfsbi_loop               *loop;
     long long                 heard;   /* hfsb_clock_ms() of the last bytes */
     bool                      pinged;  /* since then */
+    bool                      paused;  /* by the owner */
     bool                      reading; /* in hfsbi_websocket_bytes() */
     hfsb_alloc                alloc;
 };
@@ -146,20 +149,26 @@ static void hfsbi_websocket_bytes(void *user, hfsb_request *request,
 
 /* ---- time ---- */
 
-/* A ping after silence; the end after more of it, or when the peer does not
-   answer our close. */
+/* A ping after silence, or in a pause; the end after more silence, or when the
+   peer does not answer our close. */
 static void hfsbi_websocket_tick(hfsbi_timer *timer) {
     hfsbi_websocket *w =
         (hfsbi_websocket *)(void *)((char *)timer -
                                     offsetof(hfsbi_websocket, timer));
     long long now = hfsb_clock_ms();
+    bool      waits = hfsbi_websocket_waiting(w) > 0;
+    if (w->paused || waits) {
+        w->heard = now;
+        w->pinged = false;
+    }
     if (w->state == HFSBI_WEBSOCKET_CLOSING ||
         (w->pinged && now - w->heard >= 2 * w->fn->silence_ms)) {
         hfsbi_websocket_end(w);
         return;
     }
-    if (!w->pinged && now - w->heard >= w->fn->silence_ms) {
-        w->pinged = true;
+    if ((w->paused && !waits) ||
+        (!w->pinged && now - w->heard >= w->fn->silence_ms)) {
+        w->pinged = !w->paused;
         (void)hfsbi_websocket_put(w, HFSBI_WS_PING, HFSB_LIT(""));
     }
     hfsbi_loop_timer(w->loop, timer,
@@ -228,6 +237,7 @@ HFSBI_FN hfsbi_websocket *hfsbi_websocket_open(hfsb_request      *request,
 }
 
 HFSBI_FN void hfsbi_websocket_pause(hfsbi_websocket *w, bool paused) {
+    w->paused = paused;
     if (paused) hfsb_request_pause(w->request);
     else hfsb_request_resume(w->request);
 }

@@ -77,7 +77,7 @@ HFSBI_FN void hfsbi_wire_shut(hfsbi_wire *l) {
         (void)hfsbi_loop_io(l->loop, &l->in, 0);
 }
 
-/* The input is over: tells the owner, once. */
+/* The input is over: calls the owner, once. */
 static void hfsbi_wire_over(hfsbi_wire *l, bool lost) {
     bool open = l->state < HFSBI_WIRE_SHUT;
     hfsbi_wire_shut(l);
@@ -189,7 +189,7 @@ static ssize_t hfsbi_wire_write(hfsbi_wire *l, hfsb_str bytes) {
     if (l->out_kind == HFSBI_WIRE_SOCKET) {
         do
             n = send(l->out.fd, bytes.ptr, bytes.len,
-                     MSG_DONTWAIT | MSG_NOSIGNAL);
+                     MSG_DONTWAIT | HFSBI_MSG_NOSIGNAL);
         while (n < 0 && errno == EINTR);
         return n;
     }
@@ -354,7 +354,10 @@ HFSBI_FN void hfsbi_wire_free(hfsbi_wire *l) {
 
 static hfsbi_wire_kind hfsbi_wire_kind_of(const struct stat *st) {
     if (S_ISREG(st->st_mode)) return HFSBI_WIRE_PLAIN;
-    return S_ISSOCK(st->st_mode) ? HFSBI_WIRE_SOCKET : HFSBI_WIRE_POLLED;
+#ifdef MSG_NOSIGNAL
+    if (S_ISSOCK(st->st_mode)) return HFSBI_WIRE_SOCKET;
+#endif
+    return HFSBI_WIRE_POLLED;
 }
 
 /* Starts polling; false with errno. */

@@ -100,14 +100,27 @@ HFSBI_FN hfsb_status hfsbi_args_check(const hfsbi_param     *params,
 
 /* ---- one value ---- */
 
+/* Begins a message with the name of the parameter, which is a key or an option
+   of the command line: "max_depth must be " or "--max-depth must be ". */
+static hfsb_status hfsbi_param_fail(const hfsbi_param    *p,
+                                    const hfsbi_args_how *how, hfsb_err *err) {
+    bool   flag = how->names == HFSB_EDIT_NAMES_FLAGS;
+    size_t i;
+    hfsbi_fail(err, HFSB_ARG, 0, "%s%s must be ", flag ? "--" : "", p->name);
+    for (i = 0; flag && err && i < strlen(p->name); i++)
+        if (p->name[i] == '_') err->msg[i + 2] = '-';
+    return HFSB_ARG;
+}
+
 /* "must be 'a', 'b' or 'c'" without quotes, as a sentence. */
-static hfsb_status hfsbi_param_no_choice(const hfsbi_param *p, hfsb_str given,
-                                         hfsb_err *err) {
+static hfsb_status hfsbi_param_no_choice(const hfsbi_param    *p,
+                                         const hfsbi_args_how *how,
+                                         hfsb_str given, hfsb_err *err) {
     hfsb_str    rest = hfsb_cstr(p->choices), one, next;
     const char *end = strchr(p->choices, '|');
     bool        more;
     if (end) rest.len = (size_t)(end - p->choices);
-    hfsbi_fail(err, HFSB_ARG, 0, "%s must be ", p->name);
+    hfsbi_param_fail(p, how, err);
     more = hfsbi_param_choice(&rest, &one);
     hfsbi_err_add(err, "%.*s", (int)one.len, one.ptr);
     for (more = more && hfsbi_param_choice(&rest, &one); more; one = next) {
@@ -150,12 +163,13 @@ static hfsb_status hfsbi_param_text(const hfsbi_param     *p,
     rest = hfsb_cstr(p->choices);
     while (hfsbi_param_choice(&rest, &one))
         if (hfsb_str_equal(one, *out)) return HFSB_OK;
-    return hfsbi_param_no_choice(p, *out, err);
+    return hfsbi_param_no_choice(p, how, *out, err);
 }
 
 static hfsb_status hfsbi_param_int(const hfsbi_param     *p,
                                    const hfsb_json_value *object,
-                                   long long *out, hfsb_err *err) {
+                                   const hfsbi_args_how *how, long long *out,
+                                   hfsb_err *err) {
     const hfsb_json_value *value = hfsb_json_get(object, p->name);
     hfsb_status            st;
     *out = p->preset;
@@ -168,13 +182,15 @@ static hfsb_status hfsbi_param_int(const hfsbi_param     *p,
     if (hfsb_json_type_of(value) == HFSB_JSON_NULL) return st; /* not given */
     if (*out > p->max && p->flags & HFSBI_CLAMPED) *out = p->max;
     if (*out >= p->min && *out <= p->max) return HFSB_OK;
-    return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s, not %lld.", p->name,
-                      p->must, *out);
+    hfsbi_param_fail(p, how, err);
+    hfsbi_err_add(err, "%s, not %lld.", p->must, *out);
+    return HFSB_ARG;
 }
 
 static hfsb_status hfsbi_param_number(const hfsbi_param     *p,
                                       const hfsb_json_value *object,
-                                      double *out, hfsb_err *err) {
+                                      const hfsbi_args_how *how, double *out,
+                                      hfsb_err *err) {
     char        text[32];
     size_t      n;
     hfsb_status st = hfsb_json_arg_double(object, p->name,
@@ -182,8 +198,9 @@ static hfsb_status hfsbi_param_number(const hfsbi_param     *p,
     if (st != HFSB_OK || !p->must || *out >= (double)p->min) return st;
     n = hfsbi_number_write_double(*out, text);
     if (n > 2 && text[n - 1] == '0' && text[n - 2] == '.') n -= 2;
-    return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s, not %.*s.", p->name,
-                      p->must, (int)n, text);
+    hfsbi_param_fail(p, how, err);
+    hfsbi_err_add(err, "%s, not %.*s.", p->must, (int)n, text);
+    return HFSB_ARG;
 }
 
 static hfsb_status hfsbi_param_switch(const hfsbi_param     *p,
@@ -207,9 +224,9 @@ static hfsb_status hfsbi_param_read(const hfsbi_param     *p,
     case HFSBI_ARG_STR:
         return hfsbi_param_text(p, object, how, (hfsb_str *)field, err);
     case HFSBI_ARG_INT:
-        return hfsbi_param_int(p, object, (long long *)field, err);
+        return hfsbi_param_int(p, object, how, (long long *)field, err);
     case HFSBI_ARG_NUMBER:
-        return hfsbi_param_number(p, object, (double *)field, err);
+        return hfsbi_param_number(p, object, how, (double *)field, err);
     case HFSBI_ARG_BOOL:
         return hfsb_json_arg_bool(object, p->name, required, (bool *)field,
                                   err);
@@ -241,16 +258,22 @@ HFSBI_FN hfsb_status hfsbi_args_fill(const hfsbi_param     *params,
     const hfsbi_param *p;
     hfsb_json_doc     *parsed = how->parsed;
     hfsb_status        st = HFSB_OK;
+    size_t             used = 0;
     for (p = params; st == HFSB_OK && p->name; p++) {
         char *field = (char *)out + p->field;
+        bool  nests = p->type == HFSBI_ARG_OBJECT || p->type == HFSBI_ARG_LIST;
         if (p->flags & HFSBI_BY_TOOL) continue;
+        if (nests && parsed && used++ == how->parsed_count)
+            return hfsbi_fail(err, HFSB_LIMIT, 0,
+                              "At most %zu parameters may be objects or lists.",
+                              how->parsed_count);
         HFSB_ASSERT(p->field + hfsbi_param_size(p->type) <=
                     sizeof(hfsbi_args));
         memset(field, 0, hfsbi_param_size(p->type));
         if (how->id.ptr && strcmp(p->name, "id") == 0)
             *(hfsb_str *)(void *)field = how->id;
         else st = hfsbi_param_read(p, object, how, parsed, field, err);
-        if (p->type == HFSBI_ARG_OBJECT || p->type == HFSBI_ARG_LIST) parsed++;
+        if (nests && parsed) parsed++;
         if (st == HFSB_ARG) hfsbi_err_key(err, p->name);
     }
     return st;

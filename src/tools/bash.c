@@ -402,7 +402,10 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
                              "\n(some of the output was lost: out of memory)");
     if (st == HFSB_OK) st = hfsbi_bash_error(job, err);
     job->result.success = st == HFSB_OK && job->result.error.len == 0;
-    if (err) job->result.code = err->code;
+    if (err) {
+        job->result.code = err->code;
+        memcpy(job->result.key, err->key, sizeof job->result.key);
+    }
     return st == HFSB_OK ? hfsbi_bash_fields(job) : st;
 }
 
@@ -463,6 +466,7 @@ static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
     asked.key = call->opts.key;
     asked.digest = call->digest;
     asked.on_text = call->opts.on_text;
+    asked.on_line = call->opts.on_line;
     asked.user = call->opts.user;
     asked.owner = call->owner;
     asked.brief = &call->brief;
@@ -499,14 +503,14 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_prepare_bash(hfsb_call *call, const void *args,
-                                      hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_prepare_bash(hfsb_call *call, const void *args,
+                                        hfsb_err *err) {
     return hfsbi_spec_fill(call, (const hfsbi_bash_args *)args, &call->spec,
                            err);
 }
 
-static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     hfsb_status st;
     (void)args;
     if (call->tools->history && call->tools->own_loop)
@@ -544,8 +548,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
         "own" HFSBI_BASH_WORDS,
         HFSBI_TOOL_RUNS,
         HFSBI_TOOL_CORE,
-        hfsbi_bash_params,
-        hfsbi_run_bash,
-        hfsbi_prepare_bash};
+        hfsbi_bash_params};
     return &row;
 }

@@ -287,9 +287,8 @@ static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     hfsbi_onces_drop_old(tools);
     once = hfsbi_once_find(tools, call->opts.key);
     if (!once) {
-        hfsb_status st =
-            hfsbi_spent_check(tools, call->digest, HFSB_LIT(""),
-                              call->opts.key, err);
+        hfsb_status st = hfsbi_spent_check(tools, call->digest, HFSB_LIT(""),
+                                           call->opts.key, err);
         if (st != HFSB_OK) return st;
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
@@ -348,6 +347,27 @@ static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
     return st;
 }
 
+typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, const void *args,
+                                     hfsb_err *err);
+
+/* The functions of a tool. Only here are they named. */
+typedef struct hfsbi_tool_code {
+    hfsbi_tool_fn run, prepare;
+} hfsbi_tool_code;
+
+static const hfsbi_tool_code hfsbi_tool_codes[HFSBI_TOOLS] = {
+#define HFSBI_X(name, prepare) {hfsbi_run_##name, prepare},
+    HFSBI_TOOL_LIST(HFSBI_X)
+#undef HFSBI_X
+};
+
+/* tool is one of the list. */
+static const hfsbi_tool_code *hfsbi_tool_code_of(const hfsbi_tool *tool) {
+    size_t i = 0;
+    while (hfsbi_tool_at(i) != tool) i++;
+    return &hfsbi_tool_codes[i];
+}
+
 /* Checks and reads the arguments. A repeat is recognised before the values are
    read: a key that belongs to another call is refused even if the arguments
    are invalid too. */
@@ -355,19 +375,21 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
                                    const hfsb_json_value *arguments,
                                    hfsb_err              *err) {
     const hfsbi_param *params = call->tool->params;
+    hfsbi_tool_fn      prepare = hfsbi_tool_code_of(call->tool)->prepare;
     hfsbi_args_how     how = HFSB_INIT;
     hfsb_status        st;
     how.strict = call->opts.strict;
     how.notes = &call->notes;
     how.id = call->opts.id;
     how.parsed = &call->parsed;
+    how.parsed_count = 1;
     how.number = &call->number;
+    how.names = call->opts.names;
     st = hfsbi_args_check(params, arguments, &how, err);
     if (st == HFSB_OK) st = hfsbi_call_find_first(call, arguments, err);
     if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
     st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
-    if (st == HFSB_OK && call->tool->prepare)
-        st = call->tool->prepare(call, &call->args, err);
+    if (st == HFSB_OK && prepare) st = prepare(call, &call->args, err);
     if (st == HFSB_OK) call->wait = HFSBI_WAIT_START;
     return st;
 }
@@ -398,7 +420,7 @@ static void hfsbi_call_report(const hfsb_call *call, bool repeat) {
     hfsb_journal *journal = call->tools->journal;
     hfsbi_event   e = HFSB_INIT;
     if (!journal || !call->tool || call->added) return;
-    e.who = call->tools->who;
+    e.who = call->spec.who ? call->spec.who : call->tools->who;
     e.tool = call->tool->name;
     e.brief = &call->brief;
     e.result = &call->result;
@@ -473,6 +495,8 @@ static hfsb_call *hfsbi_call_new(hfsb_tools           *tools,
     hfsbi_build_init(&call->fields, &tools->alloc);
     hfsbi_build_object(&call->fields, NULL);
     if (opts) call->opts = *opts;
+    if (!call->opts.id.ptr) call->opts.id.len = 0;
+    if (!call->opts.key.ptr) call->opts.key.len = 0;
     return call;
 }
 
@@ -498,8 +522,14 @@ HFSBI_FN void hfsbi_call_own(hfsb_call *call, unsigned long long owner) {
     call->owner = owner;
 }
 
-HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
+HFSBI_FN void hfsbi_call_name(hfsb_call *call, const char *who) {
+    call->spec.who = who;
+}
+
+HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text,
+                                 hfsb_tools_text_fn on_line) {
     call->opts.on_text = on_text;
+    call->opts.on_line = on_line;
 }
 
 /* True for a tool that changes files while it runs. */
@@ -536,7 +566,7 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
         hfsbi_history_before(call->tools->history);
         hfsbi_history_busy(call->tools->history, true);
     }
-    st = call->tool->fn(call, &call->args, &err);
+    st = hfsbi_tool_code_of(call->tool)->run(call, &call->args, &err);
     hfsbi_change_unlock(call);
     if (changes) hfsbi_call_changed(call);
     hfsb_json_free(&call->parsed);
@@ -556,6 +586,7 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
     }
     *out = hfsbi_call_new(tools, opts);
     if (!*out) return HFSB_NOMEM;
+    hfsbi_tools_list(NULL, 0, &(*out)->result.output);
     hfsbi_call_settle(*out, hfsbi_tool_unknown(name, &err), &err);
     return HFSB_OK;
 }
@@ -709,7 +740,8 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_call_unlink(call);
     if (call->job) {
         call->job->users--;
-        if (call->streams) call->job->record.on_text = NULL;
+        if (call->streams)
+            call->job->record.on_text = call->job->record.on_line = NULL;
     }
     for (i = 0; i < call->killed.count; i++) call->killed.list[i]->users--;
     if (call->once) call->once->users--;
@@ -836,6 +868,7 @@ HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
     how.notes = &notes;
     how.number = &number;
     how.parsed = parsed;
+    how.parsed_count = HFSBI_RUN_PARSED;
     st = hfsbi_args_read(params, arguments, &how, &args, &err);
     if (st == HFSB_OK) st = fn(user, &args, result, &err);
     if (st == HFSB_OK)
@@ -859,6 +892,9 @@ HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
     how.unique_keys = true;
     st = hfsb_json_parse(text, &how, doc, &err);
     if (st == HFSB_OK) return st;
+    if (st != HFSB_NOMEM)
+        hfsbi_err_add(&err,
+                      " (in the arguments, which must be a JSON object)");
     hfsbi_result_status(result, st, &err);
     return st == HFSB_NOMEM ? st : HFSB_ARG;
 }

@@ -17,10 +17,13 @@
    that is much longer than a page is shown by its head and its tail.
 
    kill asks jobs to end and waits until they have; the grace between TERM and
-   KILL applies. bash_input waits only for an answer by pages. */
+   KILL applies. What a finished job left running gets KILL at once when the job
+   is named: a confined command cannot end what another one left. bash_input
+   waits only for an answer by pages. */
 #include "tools_private.h"
 
 enum {
+    HFSBI_KILL_PASSES = 4,     /* over what a finished job left running */
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
     HFSBI_PROMPT_MS = 300,     /* an unfinished line unchanged is a prompt */
     HFSBI_PAUSE_MS = 500,      /* silence that ends an answer */
@@ -444,8 +447,8 @@ static void hfsbi_output_wait_for(hfsb_call *call, hfsbi_job *job,
     hfsbi_tools_stir(tools); /* sets the timer */
 }
 
-static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
-                                         hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
+                                           hfsb_err *err) {
     const hfsbi_output_args *a = (const hfsbi_output_args *)args;
     hfsb_tools              *tools = call->tools;
     hfsb_status              st = HFSB_OK;
@@ -469,9 +472,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_CORE,
-        hfsbi_output_params,
-        hfsbi_run_bash_output,
-        NULL};
+        hfsbi_output_params};
     return &row;
 }
 
@@ -538,8 +539,8 @@ static void hfsbi_input_listen(hfsb_call *call, const hfsbi_input_args *a,
     call->output.pauses = true;
 }
 
-static hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
+                                          hfsb_err *err) {
     const hfsbi_input_args *a = (const hfsbi_input_args *)args;
     hfsb_tools             *tools = call->tools;
     const hfsbi_job        *job;
@@ -568,9 +569,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
         NULL,
         HFSBI_TOOL_RUNS,
         0,
-        hfsbi_input_params,
-        hfsbi_run_bash_input,
-        NULL};
+        hfsbi_input_params};
     return &row;
 }
 
@@ -580,6 +579,22 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
    there is only one caller. */
 static bool hfsbi_kill_may(const hfsb_call *call, const hfsbi_job *job) {
     return !call->owner || job->owner == call->owner;
+}
+
+/* Kills what a finished job left running, again while some is found: it may
+   have started more meanwhile. */
+static void hfsbi_kill_left(hfsb_call *call, hfsbi_job *job) {
+    hfsbi_killed  *k = &call->killed;
+    hfsbi_snapshot snap;
+    size_t         pass, found = job->left_count;
+    hfsbi_snapshot_init(&snap, &call->tools->alloc);
+    for (pass = 0; pass < HFSBI_KILL_PASSES && found; pass++) {
+        hfsbi_snapshot_take(&snap);
+        found = hfsbi_job_kill_left(job, &snap, k->left,
+                                    pass ? 0 : HFSBI_JOB_LEFT);
+        if (!pass) k->left_count = found;
+    }
+    hfsbi_snapshot_free(&snap);
 }
 
 /* Asks one job, or with NULL all jobs of the caller, to end. call->killed.list
@@ -595,6 +610,7 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     if (!call->killed.list) return HFSB_NOMEM;
     call->killed.cap = n + 1;
     call->killed.one = only != NULL;
+    if (only) hfsbi_kill_left(call, only);
     for (job = hfsbi_jobs_first(tools); job;
          job = hfsbi_jobs_next(tools, job)) {
         if (only ? job != only : !hfsbi_kill_may(call, job)) continue;
@@ -632,12 +648,18 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     size_t i, n = 0;
     for (i = 0; i < call->killed.count; i++)
         n += hfsbi_kill_succeeded(call->killed.list[i]);
-    hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [", n);
+    hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [",
+                    n + call->killed.left_count);
     for (i = n = 0; i < call->killed.count; i++)
         if (hfsbi_kill_succeeded(call->killed.list[i]))
             hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
                             call->killed.list[i]->pid);
-    hfsb_buf_append(&call->result.output, HFSB_LIT("]"));
+    for (i = 0; i < call->killed.left_count && i < HFSBI_JOB_LEFT; i++)
+        hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
+                        call->killed.left[i]);
+    hfsb_buf_append(&call->result.output, i < call->killed.left_count
+                                              ? HFSB_LIT(", ...]")
+                                              : HFSB_LIT("]"));
     for (i = 0; i < call->killed.count; i++)
         if (call->killed.list[i]->pid > 0 &&
             !hfsbi_kill_succeeded(call->killed.list[i]))
@@ -657,8 +679,8 @@ static const hfsbi_param hfsbi_kill_params[] = {
     HFSBI_PARAM("id", HFSBI_ARG_STR, 0, hfsbi_kill_args, id, NULL),
     HFSBI_PARAM_END};
 
-static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     hfsb_str    id = ((const hfsbi_kill_args *)args)->id;
     hfsb_tools *tools = call->tools;
     hfsbi_job  *only = NULL;
@@ -683,8 +705,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
         NULL,
         HFSBI_TOOL_REPEATS,
         0,
-        hfsbi_kill_params,
-        hfsbi_run_kill,
-        NULL};
+        hfsbi_kill_params};
     return &row;
 }

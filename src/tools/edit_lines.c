@@ -531,8 +531,8 @@ static int hfsbi_op_compare(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static hfsb_status hfsbi_run_edit_lines(hfsb_call *call, const void *args,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_edit_lines(hfsb_call *call, const void *args,
+                                          hfsb_err *err) {
     const hfsbi_edit_lines_args *a = (const hfsbi_edit_lines_args *)args;
     const hfsb_alloc            *alloc = &call->tools->alloc;
     hfsb_json_iter               it = hfsb_json_begin(a->ops);
@@ -576,8 +576,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit_lines(void) {
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST,
-        hfsbi_edit_lines_params,
-        hfsbi_run_edit_lines,
-        NULL};
+        hfsbi_edit_lines_params};
     return &row;
 }

@@ -25,7 +25,8 @@ HFSBI_FN void hfsbi_far_output(hfsbi_job *job, hfsb_proc_stream stream,
 /* The part of the marker that is unique has no special characters. */
 HFSBI_FN void hfsbi_far_log(const hfsbi_job *job, char out[HFSBI_FAR_LOG]) {
     const char *dot = strrchr(job->marker, '.');
-    (void)snprintf(out, HFSBI_FAR_LOG, "/tmp/hfsb-%.40s.log",
+    (void)snprintf(out, HFSBI_FAR_LOG, "%shfsb-%.40s.log",
+                   job->tools->far->only_home ? "" : "/tmp/",
                    dot ? dot + 1 : job->marker);
 }
 

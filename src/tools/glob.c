@@ -257,8 +257,9 @@ static hfsb_status hfsbi_glob_put_none(hfsb_call               *call,
                         "; \"~\" is not expanded: give the full path");
     if (g->finder.ignored)
         hfsb_buf_printf(&call->result.output,
-                        "; what .gitignore names was left out, all=true "
-                        "includes it");
+                        "; what .gitignore names was left out, %s "
+                        "includes it",
+                        hfsbi_finder_all(call));
     hfsb_buf_append_byte(&call->result.output, ')');
     return hfsb_buf_finish(&call->result.output, mark);
 }
@@ -341,8 +342,8 @@ static hfsb_status hfsbi_glob_begin(hfsb_call *call, hfsbi_glob_search *g,
     return hfsbi_glob_walk(call, g, err);
 }
 
-static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_glob_args *a = (const hfsbi_glob_args *)args;
     hfsbi_glob_search      g;
     hfsb_status            st;
@@ -374,8 +375,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_glob_params,
-        hfsbi_run_glob,
-        NULL};
+        hfsbi_glob_params};
     return &row;
 }

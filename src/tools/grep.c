@@ -426,7 +426,7 @@ static void hfsbi_grep_put_skipped(const hfsbi_grep *g, hfsb_buf *sink) {
 }
 
 /* Appends why nothing matches, with the next step. */
-static hfsb_status hfsbi_grep_put_none(hfsbi_grep *g) {
+static hfsb_status hfsbi_grep_put_none(const hfsb_call *call, hfsbi_grep *g) {
     size_t mark = g->lines.out->len;
     hfsb_buf_printf(g->lines.out, "(no matches; %llu file%s searched",
                     g->searched, hfsbi_plural(g->searched));
@@ -441,8 +441,9 @@ static hfsb_status hfsbi_grep_put_none(hfsbi_grep *g) {
                               "folder");
     if (g->finder.ignored)
         hfsb_buf_printf(g->lines.out,
-                        "; what .gitignore names was left out, all=true "
-                        "includes it");
+                        "; what .gitignore names was left out, %s "
+                        "includes it",
+                        hfsbi_finder_all(call));
     hfsb_buf_append_byte(g->lines.out, ')');
     return hfsb_buf_finish(g->lines.out, mark);
 }
@@ -469,7 +470,7 @@ static unsigned long long hfsbi_grep_next(const hfsbi_grep *g) {
 /* Adds the notes and fields of the result. */
 static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
     hfsb_status st = HFSB_OK;
-    if (!g->files) st = hfsbi_grep_put_none(g);
+    if (!g->files) st = hfsbi_grep_put_none(call, g);
     if (st == HFSB_OK) st = hfsbi_grep_put_page(call, g);
     if (st == HFSB_OK && g->lines.bad_utf8)
         st = hfsbi_finder_note(call, "(bytes that are not UTF-8 are shown as "
@@ -541,7 +542,8 @@ static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {
 }
 
 /* Opens the pattern. HFSB_OK; else a message that helps to correct it. */
-static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
+static hfsb_status hfsbi_grep_pattern(const hfsb_call *call, hfsbi_grep *g,
+                                      hfsb_str               pattern,
                                       const hfsb_regex_opts *how,
                                       hfsb_err              *err) {
     hfsb_status st;
@@ -551,11 +553,15 @@ static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "The pattern has a line feed in it, but lines are "
                           "searched one by one: give a part that is on one "
-                          "line, and context for the lines around it.");
+                          "line, and %scontext for the lines around it.",
+                          call->opts.names == HFSB_EDIT_NAMES_FLAGS ? "--"
+                                                                    : "");
     st = hfsb_regex_open(pattern, how, &g->lines.regex, err);
     if (st == HFSB_ARG && !how->literal)
-        hfsbi_err_add(err, " To search for the text as it is, set "
-                           "literal=true.");
+        hfsbi_err_add(err, " To search for the text as it is, %s.",
+                      call->opts.names == HFSB_EDIT_NAMES_FLAGS
+                          ? "give --literal"
+                          : "set literal=true");
     return st;
 }
 
@@ -600,7 +606,7 @@ static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
     g->path = a->path;
     g->lines.mode = hfsbi_grep_mode_of(a->mode);
     g->lines.context = (size_t)a->context;
-    st = hfsbi_grep_pattern(g, a->pattern, &how, err);
+    st = hfsbi_grep_pattern(call, g, a->pattern, &how, err);
     if (st == HFSB_OK) st = hfsbi_grep_include(g, &how.alloc, a->include, err);
     if (st == HFSB_OK)
         st = hfsbi_finder_begin(call, &g->finder, a->path, a->all, err);
@@ -609,8 +615,8 @@ static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
     return hfsbi_grep_run(call, g, err);
 }
 
-static hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_grep_args *a = (const hfsbi_grep_args *)args;
     hfsbi_grep             g;
     hfsb_status            st;
@@ -637,8 +643,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_grep_params,
-        hfsbi_run_grep,
-        NULL};
+        hfsbi_grep_params};
     return &row;
 }

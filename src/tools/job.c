@@ -7,10 +7,11 @@
                   |                      ^
                   +-- killed, expired ---+
 
-   At most max_running commands of a group of tools objects run; the others
-   wait in order, and their timeout counts from the moment they were added. No
-   thread belongs to a job: the loop of the tools steps its process, and a timer
-   ends its wait.
+   At most max_running commands of the objects that share a root run; the
+   others wait in order, and their timeout counts from the moment they were
+   added. Programs may run as long as they like, so the next one does not wait
+   for their end: it gives up after HFSBI_PROGRAM_WAIT. No thread belongs to a
+   job: the loop of the tools steps its process, and a timer ends its wait.
 
    When a command ends, the result of bash is written once and kept for
    repeats. Finished jobs are freed by age and number, except while a call
@@ -25,8 +26,10 @@
 enum {
     HFSBI_JOB_HOUR = 3600 * 1000,     /* ms that a finished job is kept */
     HFSBI_JOB_HELD = 8 * 1024 * 1024, /* bytes of text of all finished jobs */
+    HFSBI_JOB_TAPS = 4 * 1024 * 1024, /* bytes that their taps keep */
     HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
     HFSBI_DRAINS = 64,                /* pipes drained in this process */
+    HFSBI_PROGRAM_WAIT = 10000,       /* ms that a program waits for a place */
     HFSBI_START_MS = 20               /* of a server's turn: then the rest of
                                          the commands start in the next one */
 };
@@ -225,6 +228,7 @@ static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
     if (!span) return;
     *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
     span->running = false;
+    job->span = *span;
 }
 
 /* ---- one job ---- */
@@ -269,11 +273,15 @@ static const char *hfsbi_job_tool(const hfsbi_job *job) {
     return job->spec.raw.on ? "process" : "bash";
 }
 
+static const char *hfsbi_job_who(const hfsbi_job *job) {
+    return job->spec.who ? job->spec.who : job->tools->who;
+}
+
 /* Adds the event that the job has been added or, with a result, has ended. */
 static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
     hfsbi_event e = HFSB_INIT;
     if (!job->tools->journal) return 0;
-    e.who = job->tools->who;
+    e.who = hfsbi_job_who(job);
     e.tool = hfsbi_job_tool(job);
     e.brief = &job->brief;
     e.call = job->event;
@@ -282,6 +290,12 @@ static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
     e.duration_ms = (ended ? job->ended : hfsb_clock_ms()) - job->created;
     e.output_bytes = job->record.taken;
     return hfsbi_journal_add(job->tools->journal, &e);
+}
+
+static void hfsbi_job_free_feed(hfsb_tools *tools, hfsbi_feed *feed) {
+    if (!feed) return;
+    hfsbi_feed_free(feed);
+    hfsbi_array_free(&tools->alloc, feed, 1, sizeof *feed);
 }
 
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
@@ -294,16 +308,13 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     tools->group->jobs[job->state]--;
     if (tools->history && job->state == HFSBI_JOB_RUNNING)
         hfsbi_history_busy(tools->history, false);
-    if (job->scan) {
-        tools->group->scanning--;
-        job->scan->job = NULL;
-    }
+    if (job->scan) job->scan->job = NULL;
     hfsbi_job_drop_input(job);
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
-    if (job->feed) hfsbi_feed_free(job->feed);
-    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    hfsbi_job_free_feed(tools, job->feed);
+    hfsbi_job_free_feed(tools, job->tap);
     while ((waiter = job->waiters) != NULL) {
         job->waiters = waiter->next;
         hfsbi_array_free(&tools->alloc, waiter, 1, sizeof *waiter);
@@ -324,6 +335,7 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
                                                         : HFSBI_FEED_STDOUT;
     if (!job->feed) {
         hfsbi_record_write(&job->record, stream, bytes);
+        if (job->tap) hfsbi_feed_write(job->tap, kind, bytes);
         return;
     }
     job->record.taken += bytes.len;
@@ -361,6 +373,20 @@ static void hfsbi_job_started(hfsbi_job *job) {
     }
 }
 
+/* The process takes input again, or has ended. Writers may wait again, and end
+   the wait of others. */
+static void hfsbi_job_call_writers(hfsbi_job *job) {
+    hfsbi_job_writer *w;
+    size_t            n = 0;
+    for (w = job->writers; w; w = w->next) n++;
+    for (; n && (w = job->writers) != NULL; n--) {
+        if (job->proc && !hfsbi_proc_has_room(job->proc)) return;
+        job->writers = w->next;
+        w->job = NULL;
+        w->on_room(w->user);
+    }
+}
+
 /* The status of a program that was not started, if nothing else is known. */
 static hfsb_status hfsbi_job_reason(const hfsbi_job *job) {
     if (job->status != HFSB_OK) return job->status;
@@ -389,10 +415,14 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
     hfsbi_job_stir(job);
-    job->users++; /* those who are told may release it, and start others */
+    job->users++; /* waiters may release it, and start others */
     hfsbi_job_started(job);
+    hfsbi_job_call_writers(job);
     if (job->feed)
         hfsbi_feed_end(job->feed, job->end.end, job->end.exit_code,
+                       job->end.signal);
+    if (job->tap)
+        hfsbi_feed_end(job->tap, job->end.end, job->end.exit_code,
                        job->end.signal);
     job->users--;
 }
@@ -449,16 +479,42 @@ static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
     for (; call; call = call->next_waiting)
         if (call->streams && call->job == job) call->listener.heard = true;
     hfsbi_job_stir(job);
-    if (done) hfsbi_job_end(job);
-    else hfsbi_job_loosen(job);
+    if (done) {
+        hfsbi_job_end(job);
+        return;
+    }
+    hfsbi_job_loosen(job);
+    hfsbi_job_call_writers(job);
+}
+
+/* The end of the wait, on hfsb_clock_ms(); 0: none. */
+static long long hfsbi_job_deadline(const hfsbi_job *job) {
+    return job->spec.timeout > 0
+               ? job->created + (long long)(job->spec.timeout * 1000.0) + 1
+               : 0;
 }
 
 /* Ends a waiting job whose timeout has passed. */
 static void hfsbi_job_expire(hfsbi_timer *timer) {
     hfsbi_job *job =
         (hfsbi_job *)(void *)((char *)timer - offsetof(hfsbi_job, timer));
-    job->end.timed_out = true;
-    hfsbi_job_finish(job, NULL);
+    long long until = hfsbi_job_deadline(job);
+    hfsb_err  err = HFSB_INIT;
+    job->end.timed_out = until && hfsb_clock_ms() >= until;
+    if (!job->end.timed_out)
+        (void)hfsbi_fail(&err, HFSB_BUSY, 0,
+                         "%zu programs run here, as many as may: end some of "
+                         "them.",
+                         job->tools->limits.running);
+    hfsbi_job_finish(job, job->end.timed_out ? NULL : &err);
+}
+
+/* Limits the time that a job waits for a place. */
+static void hfsbi_job_limit_wait(hfsbi_job *job) {
+    long long until = hfsbi_job_deadline(job);
+    long long most = job->created + HFSBI_PROGRAM_WAIT;
+    if (job->feed && (!until || until > most)) until = most;
+    if (until) hfsbi_loop_timer(job->tools->loop, &job->timer, until);
 }
 
 /* The entries of a list, each ending in NUL, as an array that ends in NULL, of
@@ -499,6 +555,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.grace_ms = tools->limits.grace_ms;
     o.no_keeper = tools->no_keeper;
     o.confine = tools->confine;
+    o.uid = tools->rights.uid;
     o.on_output = hfsbi_job_output;
     o.user = job;
     o.alloc = tools->alloc;
@@ -560,7 +617,6 @@ static void hfsbi_job_scan_done(hfsbi_task *task) {
     hfsbi_job      *job = scan->job;
     hfsb_alloc      alloc = scan->alloc;
     if (job) {
-        scan->tools->group->scanning--;
         job->scan = NULL;
         job->scanned = true;
         if (job->state == HFSBI_JOB_WAITING) hfsbi_job_start(scan->tools, job);
@@ -588,7 +644,6 @@ static void hfsbi_job_launch(hfsb_tools *tools, hfsbi_job *job) {
     scan->task.run = hfsbi_job_scan_run;
     scan->task.done = hfsbi_job_scan_done;
     job->scan = scan;
-    tools->group->scanning++;
     hfsbi_loop_work(tools->loop, &scan->task);
 }
 
@@ -642,6 +697,7 @@ static void hfsbi_job_drop_text(hfsbi_job *job) {
     if (!job->feed || job->pid) hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
     if (job->feed) hfsbi_feed_free(job->feed); /* its end stays */
+    if (job->tap) hfsbi_feed_free(job->tap);
     job->result_held = false;
 }
 
@@ -650,10 +706,11 @@ static size_t hfsbi_job_held(const hfsbi_job *job) {
     return hfsbi_record_held(&job->record) + (job->feed ? job->feed->cap : 0);
 }
 
-HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
+/* keep: the number of finished jobs that stay with their text. */
+static void hfsbi_jobs_drop(hfsb_tools *tools, size_t keep) {
     hfsbi_job **link = &tools->jobs, *job;
     long long   now = hfsb_clock_ms();
-    size_t      finished = 0, held = 0;
+    size_t      finished = 0, held = 0, taps = 0;
     hfsbi_onces_drop_old(tools);
     while ((job = *link) != NULL) {
         bool keep_text;
@@ -661,7 +718,7 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
             link = &job->next;
             continue;
         }
-        keep_text = ++finished <= tools->limits.finished &&
+        keep_text = ++finished <= keep &&
                     now - job->ended <= HFSBI_JOB_HOUR;
         if (!keep_text && !job->once) {
             *link = job->next;
@@ -672,8 +729,26 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
         if ((job->result_held || hfsbi_job_held(job)) &&
             (!keep_text || held > HFSBI_JOB_HELD))
             hfsbi_job_drop_text(job);
+        taps += job->tap ? job->tap->cap : 0;
+        if (job->tap && taps > HFSBI_JOB_TAPS) hfsbi_feed_free(job->tap);
         link = &job->next;
     }
+}
+
+HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
+    hfsbi_jobs_drop(tools, tools->limits.finished);
+}
+
+HFSBI_FN size_t hfsbi_tools_end_all(hfsb_tools *tools) {
+    hfsb_tools *t = tools->group->first;
+    size_t      found = 0;
+    for (; t; t = t->group_next) {
+        found += hfsbi_tools_sweep(t, true);
+        hfsbi_loop_lock(t->loop);
+        hfsbi_jobs_drop(t, 0);
+        hfsbi_loop_unlock(t->loop);
+    }
+    return found;
 }
 
 /* True when a server should serve others before it starts this job. Starting a
@@ -685,6 +760,26 @@ static bool hfsbi_job_is_put_off(const hfsb_tools *tools,
            hfsb_clock_ms() - hfsbi_loop_now(tools->loop) > HFSBI_START_MS;
 }
 
+/* True if the two objects have the same root: those of /api, of sessions and
+   of clients of other protocols have, sandboxes of a host have not. */
+static bool hfsbi_tools_share_root(const hfsb_tools *a, const hfsb_tools *b) {
+    return a->place == b->place ||
+           hfsb_str_equal(hfsb_root_path(a->place), hfsb_root_path(b->place));
+}
+
+/* Commands that run, or start after a scan, in the objects that share this
+   one's root. */
+static size_t hfsbi_jobs_placed(const hfsb_tools *tools) {
+    const hfsb_tools *t = tools->group->first;
+    const hfsbi_job  *job;
+    size_t            n = 0;
+    for (; t; t = t->group_next)
+        for (job = hfsbi_tools_share_root(t, tools) ? t->jobs : NULL; job;
+             job = job->next)
+            n += job->state == HFSBI_JOB_RUNNING || job->scan;
+    return n;
+}
+
 /* Returns the job that has waited longest and may start now, or NULL. The
    lists have the newest first. */
 static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
@@ -692,8 +787,8 @@ static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
     const hfsb_tools *tools = group->first;
     if (!group->jobs[HFSBI_JOB_WAITING]) return NULL;
     for (; tools; tools = tools->group_next) {
-        if (group->jobs[HFSBI_JOB_RUNNING] + group->scanning >=
-            tools->limits.running)
+        if (!hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) ||
+            hfsbi_jobs_placed(tools) >= tools->limits.running)
             continue;
         for (job = tools->jobs; job; job = job->next)
             if (job->state == HFSBI_JOB_WAITING && !job->scan &&
@@ -733,7 +828,12 @@ static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
 HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
                                      hfsb_err *err) {
     const hfsbi_tools_group *group = tools->group;
-    if (group->jobs[HFSBI_JOB_WAITING] >= tools->limits.waiting)
+    const hfsb_tools        *t = group->first;
+    size_t                   waiting = 0;
+    for (; t && group->jobs[HFSBI_JOB_WAITING]; t = t->group_next)
+        if (hfsbi_tools_share_root(t, tools))
+            waiting += hfsbi_jobs_count(t, HFSBI_JOB_WAITING);
+    if (waiting >= tools->limits.waiting)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "Too many commands are waiting (%zu): try again "
                           "when some have ended.",
@@ -746,20 +846,25 @@ HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
     return HFSB_OK;
 }
 
-/* Opens what takes the output of a new job. False without memory. */
+/* Opens what takes the output of a new job. A tap does not hold the command:
+   a reader that is slow loses some. False without memory. */
 static bool hfsbi_job_open_output(hfsb_tools *tools, hfsbi_job *job,
                                   const hfsbi_job_spec *spec) {
-    if (spec->raw.on) {
-        job->feed =
-            (hfsbi_feed *)hfsbi_array(&tools->alloc, 1, sizeof *job->feed);
-        if (!job->feed) return false;
-        hfsbi_feed_init(job->feed, spec->raw.keep, hfsbi_job_hold, job,
+    size_t      tap = tools->group->tap;
+    hfsbi_feed *feed = NULL;
+    if (spec->raw.on || tap) {
+        feed = (hfsbi_feed *)hfsbi_array(&tools->alloc, 1, sizeof *feed);
+        if (!feed) return false;
+        hfsbi_feed_init(feed, spec->raw.on ? spec->raw.keep : tap,
+                        spec->raw.on ? hfsbi_job_hold : NULL, job,
                         &tools->alloc);
     }
+    if (spec->raw.on) job->feed = feed;
+    else job->tap = feed;
     if (hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
                           &tools->alloc))
         return true;
-    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    hfsbi_job_free_feed(tools, feed);
     return false;
 }
 
@@ -781,7 +886,8 @@ static hfsbi_job *hfsbi_job_new(hfsb_tools *tools, const hfsbi_job_spec *spec,
         return job;
     }
     hfsbi_record_free(&job->record);
-    hfsbi_array_free(&tools->alloc, job->feed, 1, sizeof *job->feed);
+    hfsbi_job_free_feed(tools, job->feed);
+    hfsbi_job_free_feed(tools, job->tap);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
     return NULL;
 }
@@ -791,6 +897,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_job *job = hfsbi_job_new(tools, spec, asked);
     if (!job) return NULL;
     job->record.on_text = asked->on_text;
+    job->record.on_line = asked->on_line;
     job->record.user = asked->user;
     hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
@@ -811,10 +918,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_jobs_start(tools->group);
     if (job->state != HFSBI_JOB_DONE)
         job->event = hfsbi_job_report(job, false);
-    if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
-        hfsbi_loop_timer(tools->loop, &job->timer,
-                         job->created +
-                             (long long)(job->spec.timeout * 1000.0) + 1);
+    if (job->state == HFSBI_JOB_WAITING) hfsbi_job_limit_wait(job);
     return job;
 }
 
@@ -829,6 +933,18 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
         hfsbi_job_finish(job, NULL);
     }
     return true;
+}
+
+HFSBI_FN size_t hfsbi_job_kill_left(hfsbi_job *job, hfsbi_snapshot *snap,
+                                    long *list, size_t max) {
+    hfsbi_family family = HFSB_INIT;
+    if (job->state != HFSBI_JOB_DONE || !job->left_count) return 0;
+    family.since = job->span.since;
+    family.job = hfsb_fnv(hfsb_cstr(job->marker));
+    family.spans = &job->span;
+    family.span_count = 1;
+    (void)hfsbi_snapshot_signal(snap, &family, false);
+    return hfsbi_snapshot_members(snap, list, max);
 }
 
 HFSBI_FN void hfsbi_job_far_output(hfsbi_job *job, hfsb_proc_stream stream,
@@ -909,7 +1025,7 @@ static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
     hfsbi_build_object(b, NULL);
     hfsbi_build_str(b, "id", hfsb_cstr(job->id));
     hfsbi_build_str(b, "state", hfsb_cstr(hfsbi_job_state_name(job->state)));
-    hfsbi_build_str(b, "who", hfsb_cstr(job->tools->who));
+    hfsbi_build_str(b, "who", hfsb_cstr(hfsbi_job_who(job)));
     hfsbi_build_str(b, "description", hfsb_buf_str(&job->spec.description));
     hfsbi_build_str(b, "command", hfsb_str_slice(command, 0, shown));
     hfsbi_build_bool(b, "command_cut", shown < command.len);

@@ -283,7 +283,7 @@ static void hfsbi_event_text(const hfsb_journal *j, hfsb_buf *out,
     hfsbi_json_put_quoted(out, hfsbi_journal_hide(j, text, max, space));
 }
 
-/* Puts a text of a brief, which has no secrets any more. */
+/* Puts a text that has no secrets, or no longer. */
 static void hfsbi_event_plain(hfsb_buf *out, hfsb_str key, hfsb_str text) {
     if (!text.len) return;
     hfsb_buf_append(out, key);
@@ -364,25 +364,58 @@ static void hfsbi_event_end(hfsb_journal *j, const hfsbi_job *job) {
     if (i) hfsb_buf_append_byte(out, ']');
 }
 
-/* Puts how many lines a diff adds and removes, and the diff if it is short. */
+/* The number of lines in "-3,2" or "+3" of the head of a hunk. */
+static unsigned long long hfsbi_hunk_count(hfsb_str head, const char *mark) {
+    size_t             at = hfsb_str_find(head, hfsb_cstr(mark));
+    unsigned long long count = 1, first;
+    if (at == HFSB_NPOS) return 0;
+    head = hfsb_str_slice(head, at + strlen(mark), head.len);
+    at = hfsbi_read_decimal(head, ~0ull >> 1, &first);
+    head = hfsb_str_slice(head, at, head.len);
+    if (hfsb_str_starts(head, HFSB_LIT(",")))
+        (void)hfsbi_read_decimal(hfsb_str_slice(head, 1, head.len), ~0ull >> 1,
+                                 &count);
+    return count;
+}
+
+/* Counts the lines that a diff of any number of files adds and removes. A
+   hunk ends by its counts: its lines may look like the head of a file. */
+static void hfsbi_event_count_lines(hfsb_str diff, long long *added,
+                                    long long *removed) {
+    unsigned long long olds = 0, news = 0; /* left of the hunk */
+    hfsb_str           line;
+    while (hfsb_text_line(&diff, &line, NULL)) {
+        char mark = line.len ? line.ptr[0] : ' ';
+        if (!olds && !news) {
+            if (!hfsb_str_starts(line, HFSB_LIT("@@ "))) continue;
+            olds = hfsbi_hunk_count(line, " -");
+            news = hfsbi_hunk_count(line, " +");
+            continue;
+        }
+        *added += mark == '+';
+        *removed += mark == '-';
+        olds -= olds && (mark == '-' || mark == ' ');
+        news -= news && (mark == '+' || mark == ' ');
+    }
+}
+
+/* Puts how many lines a diff adds and removes, and the diff if it is short.
+   One that shows *** for a secret cannot be applied, in either direction. */
 static void hfsbi_event_diff(hfsb_journal *j, const hfsb_tool_result *result) {
     hfsb_str diff = hfsb_json_str(hfsb_json_get(result->fields.root, "diff"),
-                                  HFSB_LIT(""));
-    hfsb_str rest = diff, line;
-    size_t   added = 0, removed = 0;
+                                  HFSB_LIT("")),
+             shown;
+    long long added = 0, removed = 0;
+    char      space[HFSBI_HIDE_SPACE];
     if (!diff.len) return;
-    while (hfsb_text_line(&rest, &line, NULL)) {
-        if (hfsb_str_starts(line, HFSB_LIT("--- ")) ||
-            hfsb_str_starts(line, HFSB_LIT("+++ ")))
-            continue;
-        added += line.len && line.ptr[0] == '+';
-        removed += line.len && line.ptr[0] == '-';
-    }
-    hfsbi_event_int(&j->line, HFSBI_KEY("added"), (long long)added);
-    hfsbi_event_int(&j->line, HFSBI_KEY("removed"), (long long)removed);
-    if (diff.len <= HFSBI_EVENT_DIFF)
-        hfsbi_event_text(j, &j->line, HFSBI_KEY("diff"), diff,
-                         HFSBI_EVENT_DIFF);
+    hfsbi_event_count_lines(diff, &added, &removed);
+    hfsbi_event_int(&j->line, HFSBI_KEY("added"), added);
+    hfsbi_event_int(&j->line, HFSBI_KEY("removed"), removed);
+    if (diff.len > HFSBI_EVENT_DIFF) return;
+    shown = hfsbi_journal_hide(j, diff, HFSBI_EVENT_DIFF, space);
+    hfsbi_event_plain(&j->line, HFSBI_KEY("diff"), shown);
+    if (!hfsb_str_equal(shown, diff))
+        hfsb_buf_append(&j->line, HFSB_LIT(",\"diff_hidden\":true"));
 }
 
 /* Writes the event to j->line. */

@@ -29,6 +29,8 @@
      job, pid       of a command
      added, removed, diff   lines changed; the diff if it has at most 4,000
                     bytes
+     diff_hidden    true: the diff shows *** for a secret, so that neither it
+                    nor its reverse can be applied
 
    Members that do not apply are left out. Secrets are hidden as "***": the
    values of variables such as HF_TOKEN in the environment of the tools, and

@@ -5,7 +5,12 @@
        lib/              dir - 2026-11-16T16:42Z lib/
        now -> main.c     link - 2026-11-16T16:42Z now -> main.c
 
-   Details triple the length of a listing, and a model rarely needs them.
+   Details triple the length of a listing, and a model rarely needs them. With
+   them the result has the same as data for programs, in the field `entries`:
+   the names as they are, which a line escapes and decorates:
+
+       {"name":"main.c","type":"file","size":1234,"time":1794847320}
+       {"name":"now","type":"link","target":"main.c","time":1794847320}
 
    The walk visits entries sorted by name, down to `depth` levels. Entries that
    .gitignore names are listed and marked, but ignored folders are not entered
@@ -25,6 +30,7 @@ typedef struct hfsbi_listing {
     bool               details;
     bool               full; /* the output has no room for more */
     hfsb_buf          *out;
+    hfsbi_build       *fields; /* `entries` is open in it once one is shown */
     unsigned long long found, shown;
 } hfsbi_listing;
 
@@ -39,23 +45,29 @@ static const char *hfsbi_type_word(mode_t mode) {
     return S_ISSOCK(mode) ? "socket" : "device";
 }
 
+/* The time of change, in seconds since 1970. */
+static long long hfsbi_changed(const struct stat *at) {
+    hfsb_file_info info;
+    hfsbi_file_info_fill(&info, at);
+    return info.changed;
+}
+
 /* Appends the time of change: "2026-11-16T16:42Z". */
 static void hfsbi_put_minute(hfsb_buf *sink, const struct stat *at) {
-    hfsb_file_info info;
-    hfsbi_date     d;
-    hfsbi_file_info_fill(&info, at);
-    d = hfsbi_date_of(info.changed);
+    hfsbi_date d = hfsbi_date_of(hfsbi_changed(at));
     hfsb_buf_printf(sink, "%04u-%02u-%02uT%02u:%02uZ", d.year, d.month, d.day,
                     d.hour, d.minute);
 }
 
-/* Appends the target of a symlink, or nothing if it cannot be read. */
-static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
-    char    target[PATH_MAX];
-    ssize_t n = readlinkat(dir, name, target, sizeof target);
-    if (n <= 0) return;
-    hfsb_buf_printf(sink, " -> ");
-    hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
+/* The target of a symlink, in space; empty for other files, and if it cannot
+   be read. */
+static hfsb_str hfsbi_link_target(const hfsbi_entry *entry,
+                                  const struct stat *at,
+                                  char               space[PATH_MAX]) {
+    ssize_t n = S_ISLNK(at->st_mode)
+                    ? readlinkat(entry->dir, entry->name, space, PATH_MAX)
+                    : 0;
+    return hfsb_str_make(space, n > 0 ? (size_t)n : 0);
 }
 
 /* Appends type, size and time of change: "file 1234 2026-11-16T16:42Z ". */
@@ -68,28 +80,54 @@ static void hfsbi_put_details(hfsb_buf *sink, const struct stat *at) {
     hfsb_buf_append_byte(sink, ' ');
 }
 
-/* Appends the line of an entry, or finds the output full. HFSB_OK or
-   HFSB_NOMEM. */
+/* Appends the line of an entry. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
-                                   const struct stat *at) {
-    size_t      mark = l->out->len;
-    hfsb_status st;
-    if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
+                                   const struct stat *at, hfsb_str target) {
+    size_t mark = l->out->len;
+    if (mark) hfsb_buf_append_byte(l->out, '\n');
     if (l->details) hfsbi_put_details(l->out, at);
     hfsbi_put_shown(l->out, entry->path);
     if (S_ISDIR(at->st_mode)) hfsb_buf_append_byte(l->out, '/');
-    if (S_ISLNK(at->st_mode))
-        hfsbi_put_target(l->out, entry->dir, entry->name);
+    if (target.len) hfsb_buf_printf(l->out, " -> ");
+    hfsbi_put_shown(l->out, target);
     if (entry->ignored) hfsb_buf_printf(l->out, " (ignored)");
-    st = hfsb_buf_finish(l->out, mark);
-    if (st != HFSB_OK) return st;
-    l->full = mark && l->out->len > l->page.bytes;
-    if (l->full) hfsb_buf_truncate(l->out, mark);
-    else l->shown++;
-    return HFSB_OK;
+    return hfsb_buf_finish(l->out, mark);
 }
 
 /* ---- entries ---- */
+
+/* Adds an entry to the fields. */
+static void hfsbi_list_data(hfsbi_build *b, const hfsbi_entry *entry,
+                            const struct stat *at, hfsb_str target) {
+    hfsbi_build_object(b, NULL);
+    hfsbi_build_str(b, "name", entry->path);
+    hfsbi_build_str(b, "type", hfsb_cstr(hfsbi_type_word(at->st_mode)));
+    if (S_ISREG(at->st_mode))
+        hfsbi_build_int(b, "size", (long long)at->st_size);
+    if (target.len) hfsbi_build_str(b, "target", target);
+    hfsbi_build_int(b, "time", hfsbi_changed(at));
+    if (entry->ignored) hfsbi_build_bool(b, "ignored", true);
+    hfsbi_build_end(b);
+}
+
+/* Shows an entry, or finds the output full. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_list_show(hfsbi_listing *l, const hfsbi_entry *entry,
+                                   const struct stat *at) {
+    char        space[PATH_MAX];
+    hfsb_str    target = hfsbi_link_target(entry, at, space);
+    size_t      mark = l->out->len;
+    hfsb_status st = hfsbi_list_line(l, entry, at, target);
+    if (st != HFSB_OK) return st;
+    l->full = mark && l->out->len > l->page.bytes;
+    if (l->full) {
+        hfsb_buf_truncate(l->out, mark);
+        return HFSB_OK;
+    }
+    if (l->details && !l->shown) hfsbi_build_array(l->fields, "entries");
+    if (l->details) hfsbi_list_data(l->fields, entry, at, target);
+    l->shown++;
+    return HFSB_OK;
+}
 
 /* Callback of the walk: lists an entry, skips one removed meanwhile. */
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
@@ -102,7 +140,7 @@ static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
         return HFSB_OK;
     l->found++;
-    return hfsbi_list_line(l, entry, &at);
+    return hfsbi_list_show(l, entry, &at);
 }
 
 /* Lists a path that is not a folder. */
@@ -112,7 +150,7 @@ static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
     entry.name = l->finder.spot.name;
     entry.path = path;
     if (l->found++ < l->page.offset) return HFSB_OK;
-    return hfsbi_list_line(l, &entry, &l->finder.spot.st);
+    return hfsbi_list_show(l, &entry, &l->finder.spot.st);
 }
 
 /* ---- the tool ---- */
@@ -121,6 +159,10 @@ static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
 static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
     unsigned long long next = l->page.offset + l->shown;
     hfsb_status        st = HFSB_OK;
+    if (l->details && !l->shown) {
+        hfsbi_build_array(l->fields, "entries");
+        hfsbi_build_end(l->fields);
+    }
     if (!l->found) st = hfsb_buf_printf(l->out, "(the folder is empty)");
     if (st == HFSB_OK)
         st = hfsbi_finder_page(call, &l->finder, &l->page, l->shown, l->found,
@@ -158,13 +200,14 @@ static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
     l->finder.user = l;
     st = S_ISDIR(l->finder.spot.st.st_mode) ? hfsbi_finder_run(&l->finder, err)
                                             : hfsbi_list_file(l, a->path);
+    if (l->details && l->shown) hfsbi_build_end(l->fields);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_list_end(call, l);
 }
 
-static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_list_args *a = (const hfsbi_list_args *)args;
     hfsbi_listing          l;
     hfsb_status            st;
@@ -173,6 +216,7 @@ static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
         hfsbi_results_page_make(call, a->offset, a->limit, HFSBI_LIST_LIMIT);
     l.details = a->details;
     l.out = &call->result.output;
+    l.fields = &call->fields;
     l.finder.spot.dir = -1;
     st = hfsbi_list_run(call, &l, a, err);
     hfsbi_finder_close(&l.finder);
@@ -187,8 +231,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK,
-        hfsbi_list_params,
-        hfsbi_run_list,
-        NULL};
+        hfsbi_list_params};
     return &row;
 }

@@ -333,7 +333,8 @@ static hfsb_status hfsbi_patch_report(hfsbi_patch_call *p) {
         }
         if (!c->note[0]) continue;
         hfsb_buf_printf(out, " %s", c->note);
-        st = hfsbi_result_add_diff(&p->call->result, hfsb_buf_str(&c->diff));
+        st = hfsbi_result_add_diff(&p->call->result, hfsb_buf_str(&c->diff),
+                                   false);
     }
     p->call->result.success = true;
     return st == HFSB_OK ? hfsb_buf_finish(out, mark) : st;
@@ -464,8 +465,8 @@ static const hfsbi_param hfsbi_patch_params[] = {
     HFSBI_PARAM_END};
 
 /* Retries when another call has changed a file meanwhile, as edit does. */
-static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
-                                         hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
+                                           hfsb_err *err) {
     const hfsbi_patch_args *a = (const hfsbi_patch_args *)args;
     unsigned                tries = 0;
     hfsb_status             st;
@@ -489,8 +490,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
-        hfsbi_patch_params,
-        hfsbi_run_apply_patch,
-        NULL};
+        hfsbi_patch_params};
     return &row;
 }

@@ -40,9 +40,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
         NULL,
         HFSBI_TOOL_READS,
         0,
-        hfsbi_plan_params,
-        NULL,
-        NULL};
+        hfsbi_plan_params};
     return &row;
 }
 

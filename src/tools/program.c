@@ -248,6 +248,25 @@ HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
     return st == HFSB_OK ? hfsb_proc_input(job->proc, bytes, end, err) : st;
 }
 
+HFSBI_FN void hfsbi_program_await_room(hfsbi_job        *job,
+                                       hfsbi_job_writer *writer) {
+    hfsbi_job_writer **link = &job->writers;
+    hfsbi_program_forget_room(writer);
+    while (*link) link = &(*link)->next;
+    *link = writer;
+    writer->job = job;
+    writer->next = NULL;
+}
+
+HFSBI_FN void hfsbi_program_forget_room(hfsbi_job_writer *writer) {
+    hfsbi_job_writer **link;
+    if (!writer->job) return;
+    for (link = &writer->job->writers; *link != writer;)
+        link = &(*link)->next;
+    *link = writer->next;
+    writer->job = NULL;
+}
+
 HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
                                           hfsb_proc_target target,
                                           hfsb_err        *err) {

@@ -855,8 +855,8 @@ static void hfsbi_read_seen(const hfsbi_line_reader *r, unsigned long since) {
     hfsbi_tools_saw(r->call->tools, r->path, &sight);
 }
 
-static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_read_args *a = (const hfsbi_read_args *)args;
     hfsb_tools            *tools = call->tools;
     hfsbi_image            image = HFSB_INIT;
@@ -899,8 +899,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_read_params,
-        hfsbi_run_read,
-        NULL};
+        hfsbi_read_params};
     return &row;
 }

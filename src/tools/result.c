@@ -26,9 +26,9 @@ hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
     hfsb_json_writer w;
     hfsb_json_writer_init(&w, out, NULL);
     hfsb_json_put_object(&w);
-    hfsbi_put_member_bool(&w, "success", result->success);
-    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&result->output));
-    hfsbi_put_member_str(&w, "error", hfsb_buf_str(&result->error));
+    hfsb_json_put_member_bool(&w, "success", result->success);
+    hfsb_json_put_member_str(&w, "output", hfsb_buf_str(&result->output));
+    hfsb_json_put_member_str(&w, "error", hfsb_buf_str(&result->error));
     while (hfsb_json_next(&it)) {
         hfsb_json_put_key(&w, it.key);
         hfsb_json_put_value(&w, it.value);
@@ -86,14 +86,16 @@ static void hfsbi_add_removed(hfsb_buf *out, size_t *removed) {
 /* The model knows what it replaced: most of a long diff's lines are used for
    what was written. */
 HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
-                                           hfsb_str          diff) {
+                                           hfsb_str diff, bool head) {
     hfsb_buf   *out = &result->output;
     hfsb_status st = HFSB_OK;
     size_t      mark = out->len, n = 0, row = 0, removed = 0;
     hfsb_str    line;
     bool        is_long;
-    hfsb_text_line(&diff, &line, NULL); /* "--- a/..." */
-    hfsb_text_line(&diff, &line, NULL); /* "+++ b/..." */
+    if (!head) {
+        hfsb_text_line(&diff, &line, NULL); /* "--- a/..." */
+        hfsb_text_line(&diff, &line, NULL); /* "+++ b/..." */
+    }
     is_long = hfsb_str_count_byte(diff, '\n') > HFSBI_DIFF_LINES;
     while (st == HFSB_OK && n < HFSBI_DIFF_LINES &&
            out->len - mark < HFSBI_DIFF_BYTES &&
@@ -139,24 +141,6 @@ HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text) {
     if (out->status == HFSB_OK) out->status = hfsb_utf8_repair(text, out);
 }
 
-HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
-                                   hfsb_str value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_str(w, value);
-}
-
-HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
-                                   long long value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_int(w, value);
-}
-
-HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
-                                    bool value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_bool(w, value);
-}
-
 HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                   const hfsb_err *err) {
     result->success = false;
@@ -168,4 +152,14 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
             hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
             HFSB_OK)
         hfsb_buf_truncate(&result->error, 0);
+}
+
+long long hfsb_tool_result_int(const hfsb_tool_result *result, const char *key,
+                               long long fallback) {
+    return hfsb_json_int(hfsb_json_get(result->fields.root, key), fallback);
+}
+
+hfsb_str hfsb_tool_result_str(const hfsb_tool_result *result,
+                              const char             *key) {
+    return hfsbi_json_get_str(result->fields.root, key);
 }

@@ -58,6 +58,10 @@ static bool hfsbi_finder_cut(const hfsbi_finder *f) {
     return f->end == HFSBI_WALK_LATE || f->end == HFSBI_WALK_CANCELLED;
 }
 
+HFSBI_FN const char *hfsbi_finder_all(const hfsb_call *call) {
+    return call->opts.names == HFSB_EDIT_NAMES_FLAGS ? "--all" : "all=true";
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
                                        const hfsbi_results_page *page,
                                        unsigned long long        shown,
@@ -65,6 +69,8 @@ HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
                                        const char               *what) {
     unsigned long long first = page->offset, next = first + shown;
     const char        *more = f->end == HFSBI_WALK_COMPLETE ? "" : "at least ";
+    const char        *by =
+        call->opts.names == HFSB_EDIT_NAMES_FLAGS ? "--offset " : "offset=";
     if (!shown && first && total)
         return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
                                  more, total, what);
@@ -74,11 +80,11 @@ HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
                                  next, more, total, what);
     if (!first)
         return hfsbi_finder_note(
-            call, "[first %llu of %s%llu%s; read on with offset=%llu]", next,
-            more, total, what, next);
+            call, "[first %llu of %s%llu%s; read on with %s%llu]", next,
+            more, total, what, by, next);
     return hfsbi_finder_note(
-        call, "[%llu-%llu of %s%llu%s; read on with offset=%llu]", first + 1,
-        next, more, total, what, next);
+        call, "[%llu-%llu of %s%llu%s; read on with %s%llu]", first + 1,
+        next, more, total, what, by, next);
 }
 
 /* Adds notes about folders not read and a walk stopped early. */

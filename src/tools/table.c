@@ -1,22 +1,21 @@
 /* table.c - the list of tools, and their definitions for a model.
 
    Each tool describes itself in a row (hfsbi_tool) in its own file. Another
-   tool needs its row in the list below, and in tools_private.h its prototype
-   and one more in HFSBI_TOOLS. Definitions are written from the rows
-   in the shape of the caller's API. Their words are paid for in every request
-   of a model: all definitions together stay under 8,000 bytes in any format
-   (tested). Tools on request are left out of the list. */
+   tool needs its name in HFSBI_TOOL_LIST of tools_private.h. The functions of
+   the tools are in a table of their own, in call.c, so that a remote client
+   does not link them. Definitions are written from the rows in the shape of
+   the caller's API. Their words are paid for in every request of a model: all
+   definitions together stay under 8,000 bytes in any format (tested). Tools on
+   request are left out of the list. */
 #include "tools_private.h"
 
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
 static const hfsbi_tool_row hfsbi_tool_rows[HFSBI_TOOLS] = {
-    hfsbi_tool_bash,        hfsbi_tool_bash_output, hfsbi_tool_bash_input,
-    hfsbi_tool_kill,        hfsbi_tool_read,        hfsbi_tool_write,
-    hfsbi_tool_edit,        hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
-    hfsbi_tool_glob,        hfsbi_tool_grep,        hfsbi_tool_list,
-    hfsbi_tool_exists,      hfsbi_tool_edit_lines,  hfsbi_tool_checkpoint,
-    hfsbi_tool_checkpoints, hfsbi_tool_undo,        hfsbi_tool_changes};
+#define HFSBI_X(name, prepare) hfsbi_tool_##name,
+    HFSBI_TOOL_LIST(HFSBI_X)
+#undef HFSBI_X
+};
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i) {
     return hfsbi_tool_rows[i]();
@@ -86,10 +85,12 @@ static const char *const hfsbi_level_words[] = {
     "directory and the temporary directory, and reads system folders; by "
     "default without network"};
 
-/* The description with "{shell}" and "{confined}" replaced. */
-static void hfsbi_put_description(const char *text, const char *shell,
-                                  hfsb_confine_level level, hfsb_buf *out) {
+HFSBI_FN void hfsbi_tool_put_description(const hfsbi_tool  *t,
+                                         const char        *shell,
+                                         hfsb_confine_level level,
+                                         hfsb_buf          *out) {
     const char *names[2] = {"{shell}", "{confined}"}, *values[2];
+    const char *text = !shell && t->remote ? t->remote : t->description;
     hfsb_buf    words = HFSB_INIT;
     size_t      i;
     words.alloc = out->alloc;
@@ -118,8 +119,7 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
     hfsb_buf_printf(out, "{\"name\":\"%s\"", t->name);
     if (mcp) hfsb_buf_printf(out, ",\"title\":\"%s\"", t->title);
     hfsb_buf_printf(out, ",\"description\":");
-    hfsbi_put_description(!shell && t->remote ? t->remote : t->description,
-                          shell, level, out);
+    hfsbi_tool_put_description(t, shell, level, out);
     hfsb_buf_printf(out, ",\"%s\":", hfsbi_formats[format].schema_key);
     hfsbi_params_schema(t->params, hfsbi_schema_of(format), out);
     if (strict) hfsb_buf_printf(out, ",\"strict\":true");
@@ -149,6 +149,18 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
     st = hfsb_buf_finish(out, mark);
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Tool definitions");
+}
+
+HFSBI_FN void hfsbi_tools_list(const hfsbi_tool *const *more, size_t count,
+                               hfsb_buf *out) {
+    size_t mark = out->len, i;
+    for (i = 0; i < HFSBI_TOOLS + count; i++) {
+        const hfsbi_tool *t =
+            i < HFSBI_TOOLS ? hfsbi_tool_rows[i]() : more[i - HFSBI_TOOLS];
+        if (i < HFSBI_TOOLS && (t->flags & HFSBI_TOOL_ON_REQUEST)) continue;
+        hfsb_buf_printf(out, "%s%s", i ? ", " : "The tools are: ", t->name);
+    }
+    if (out->status != HFSB_OK) hfsb_buf_truncate(out, mark);
 }
 
 hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,

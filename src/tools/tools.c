@@ -77,7 +77,7 @@ static void hfsbi_env_add(hfsbi_tools_env *env, const char *entry) {
 /* Copies the environment: the host may change its own later. */
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
-    const char *const *from = o->env ? o->env : (const char *const *)environ;
+    const char *const *from = o->env ? o->env : (const char *const *)hfsbi_environ();
     bool   no_secrets = !o->env && o->confine.level == HFSB_CONFINE_STRICT;
     size_t at = 0, i;
     hfsbi_journal_hide_env(o->journal, from);
@@ -118,7 +118,7 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     tools->borrows = true;
     if (tools->checker) tools->checker->env = tools->env.list;
     tools->confine = like->confine;
-    tools->walled = like->walled;
+    tools->rights = like->rights;
     if (like->own_loop) hfsbi_spills_share(&tools->spills, &like->spills);
 }
 
@@ -179,6 +179,7 @@ static hfsb_status hfsbi_tools_open_confine(hfsb_tools            *tools,
     text.alloc = opts.alloc = tools->alloc;
     opts.dirs = dirs;
     opts.dir_count = 0;
+    if (tools->history) opts.keep = tools->history->store.path.ptr;
     st = hfsbi_tools_dirs(tools, &text);
     for (at = 0; at < text.len && opts.dir_count < HFSBI_ROOTS + 2;
          at += strlen(text.ptr + at) + 1)
@@ -208,19 +209,33 @@ static void hfsbi_tools_raise_wall(hfsb_tools *tools) {
         (void)hfsbi_place_add(&places, HFSBI_PLACE_WRITE,
                               tools->history->store.path.ptr);
     if (tools->journal) hfsbi_journal_place(tools->journal, &places);
-    tools->walled =
+    tools->rights.walled =
         places.status == HFSB_OK && hfsbi_wall_raise(tools->loop, &places);
     hfsb_buf_free(&places);
 }
 
 HFSBI_FN void hfsbi_tools_outside(hfsb_tools *tools, void (*fn)(void *user),
                                   void       *user) {
-    if (tools->walled) hfsbi_loop_outside(tools->loop, fn, user);
+    if (tools->rights.walled) hfsbi_loop_outside(tools->loop, fn, user);
     else fn(user);
 }
 
 const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools) {
     return tools->confine;
+}
+
+/* Commands that are not confined may delete whatever the user may: it is in
+   the root that they are likely to. */
+const char *hfsb_tools_exposed(const hfsb_tools *tools) {
+    const hfsbi_history *h = tools->history;
+    char                 real[PATH_MAX];
+    if (!h || h->store.dir < 0 || !realpath(h->store.path.ptr, real))
+        return NULL;
+    if (hfsb_confine_level_of(tools->confine) == HFSB_CONFINE_NONE
+            ? !hfsbi_root_contains(tools->place, hfsb_cstr(real))
+            : hfsbi_confine_keeps(tools->confine, real))
+        return NULL;
+    return h->store.path.ptr;
 }
 
 /* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
@@ -312,6 +327,12 @@ HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools) {
     return job != NULL;
 }
 
+HFSBI_FN void hfsbi_tools_on_idle(hfsb_tools *tools, void (*fn)(void *user),
+                                  void       *user) {
+    tools->on_idle = fn;
+    tools->idle_user = user;
+}
+
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
     if (tools->loop) {
@@ -345,13 +366,16 @@ HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools) {
 static void hfsbi_tools_look(hfsbi_task *task) {
     hfsb_tools *tools =
         (hfsb_tools *)(void *)((char *)task - offsetof(hfsb_tools, look));
+    bool ended = tools->job_ended;
     tools->looks = false;
-    if (tools->job_ended) {
+    if (ended) {
         tools->job_ended = false;
         hfsbi_jobs_start(tools->group);
         hfsbi_jobs_drop_old(tools);
     }
     hfsbi_calls_notify(tools);
+    if (ended && tools->on_idle && !hfsbi_tools_in_use(tools))
+        tools->on_idle(tools->idle_user);
 }
 
 /* Opens the loop of its own and the pipe of the host. */
@@ -400,11 +424,11 @@ static hfsb_status hfsbi_tools_open_at(hfsbi_tools_group     *group,
                                        &opts->alloc, &tools->place, err)
                  : hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK && !like && !far)
-        st = hfsbi_tools_open_confine(tools, opts, err);
     if (st == HFSB_OK && opts->checkpoints.dir)
         st = hfsbi_history_open(&opts->checkpoints, tools->place, &opts->alloc,
                                 &tools->history, err);
+    if (st == HFSB_OK && !like && !far)
+        st = hfsbi_tools_open_confine(tools, opts, err);
     if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
@@ -497,6 +521,10 @@ HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root) {
     HFSB_ASSERT(tools->borrows);
     tools->place = root;
     if (tools->checker) tools->checker->place = root;
+}
+
+HFSBI_FN void hfsbi_tools_set_uid(hfsb_tools *tools, unsigned uid) {
+    tools->rights.uid = uid;
 }
 
 /* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a

@@ -4,6 +4,7 @@
 
 #include "../core/base.h"
 #include "../core/json.h"
+#include "../edit/edit.h"
 #include "../os/file.h"
 #include "../os/cancel.h"
 #include "../proc/confine.h"
@@ -109,6 +110,12 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 /* How commands are confined; lives as long as the tools. */
 HFSB_API const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools);
 
+/* The folder of checkpoints if commands can delete it: it is in a root, or
+   where they may write, and they are not confined or the kernel gives them no
+   mounts of their own. NULL otherwise. A program should warn the person, who
+   can choose another folder. Lives as long as the tools. */
+HFSB_API const char *hfsb_tools_exposed(const hfsb_tools *tools);
+
 /* Kills running commands with their process trees, and frees the tools. NULL
    is allowed. All calls must be closed, and no other thread may be in a call.
    Survivors of finished commands live on: a small forked process keeps reading
@@ -145,6 +152,13 @@ HFSB_API hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
 HFSB_API hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
                                            hfsb_buf               *out);
 
+/* A field of the result: its number, or the fallback; its text, which lives as
+   long as the result, or "". */
+HFSB_API long long hfsb_tool_result_int(const hfsb_tool_result *result,
+                                        const char *key, long long fallback);
+HFSB_API hfsb_str  hfsb_tool_result_str(const hfsb_tool_result *result,
+                                        const char             *key);
+
 /* Receives the cleaned text of a command as it arrives, until the call is
    closed. Any thread that is in a call may run it, one at a time. It must not
    call the tools. */
@@ -169,8 +183,16 @@ typedef struct hfsb_call_opts {
        new line, from offset 0 on if none is given; bash_input does not
        wait) */
     size_t             page;
-    hfsb_tools_text_fn on_text; /* of bash (NULL: none) */
-    void              *user;    /* of on_text */
+    hfsb_edit_names    names;   /* of arguments, in messages for the caller:
+                                   of values out of range, and of edit, undo,
+                                   changes, glob, grep, list */
+    hfsb_tools_text_fn on_text; /* of bash: whole lines (NULL: none) */
+    /* With on_text: the unfinished line of bash each time it has changed, as a
+       terminal shows it, at most 500 characters. It is not part of the text:
+       the next on_text replaces it, "" takes it away. For progress bars
+       (NULL: none) */
+    hfsb_tools_text_fn on_line;
+    void              *user; /* of on_text, on_line */
     /* Ends long work (glob, grep, list, read, checks after a write) early,
        with the results so far; and the wait of hfsb_tools_call(), see there.
        (NULL: nothing does) */
@@ -181,7 +203,7 @@ typedef struct hfsb_call_opts {
    empty one). *result is always filled; the caller frees it.
    HFSB_OK         the tool ran; see result->success
    HFSB_ARG        invalid arguments
-   HFSB_NOT_FOUND  there is no such tool
+   HFSB_NOT_FOUND  there is no such tool; output lists the tools
    HFSB_LIMIT      too many commands wait already
    HFSB_REFUSED    the key belongs to another call, or its result is no longer
                    held

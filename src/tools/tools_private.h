@@ -134,16 +134,19 @@ typedef struct hfsbi_args_how {
     bool           strict; /* an unknown key is an error, not a note */
     hfsb_buf      *notes;  /* receives notes about unknown keys */
     hfsb_str       id;     /* replaces the argument `id` (ptr NULL: none) */
-    hfsb_json_doc *parsed; /* as many documents as there are objects and lists
-                              among the parameters: receive those that came as
-                              a string of JSON; the caller frees them */
+    hfsb_json_doc *parsed; /* documents that receive objects and lists which
+                              came as a string of JSON, one for each such
+                              parameter; the caller frees them (NULL: none) */
+    size_t         parsed_count; /* how many there are */
     hfsb_buf      *number; /* receives a number that is taken as a text (NULL:
                               an error); the caller frees it */
+    hfsb_edit_names names; /* of arguments, in messages about values */
 } hfsbi_args_how;
 
 /* Checks and reads object (NULL: an empty one) into the struct *out, whose
    layout params describe. Texts in *out are views of the document. HFSB_OK;
-   HFSB_ARG with the message and err->key; HFSB_NOMEM. */
+   HFSB_ARG with the message and err->key; HFSB_NOMEM; HFSB_LIMIT: params have
+   more objects and lists than there are documents. */
 HFSBI_FN hfsb_status hfsbi_args_read(const hfsbi_param     *params,
                                      const hfsb_json_value *object,
                                      const hfsbi_args_how *how, void *out,
@@ -182,13 +185,6 @@ HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsbi_schema kind,
 
 /* ==== table.c: the list of tools ========================================= */
 
-/* Runs a tool on the struct that its parameters describe. Fills call->result
-   and call->fields, or sets call->wait. HFSB_OK, also when the tool failed and
-   the result contains the reason; else the status of the call with the message
-   in *err. */
-typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, const void *args,
-                                     hfsb_err *err);
-
 /* The effect of a tool, for the annotations of MCP. */
 typedef enum hfsbi_tool_kind {
     HFSBI_TOOL_READS,   /* changes nothing */
@@ -207,7 +203,9 @@ enum {
     HFSBI_TOOL_HISTORY = 16    /* works on checkpoints: offered with them */
 };
 
-/* One tool, as a row of constants. */
+/* What a tool is, as a row of constants. The row does not name the functions
+   of the tool: a program that only describes tools, or calls them on another
+   machine, need not link them. */
 typedef struct hfsbi_tool {
     const char        *name, *title;
     const char        *description; /* "{shell}" becomes the shell in use,
@@ -217,37 +215,62 @@ typedef struct hfsbi_tool {
     hfsbi_tool_kind    kind;
     unsigned           flags;
     const hfsbi_param *params;
-    hfsbi_tool_fn      fn;
-    hfsbi_tool_fn      prepare; /* copies what fn needs of long arguments, in
-                                   any thread (NULL: nothing) */
 } hfsbi_tool;
 
-/* The rows, each defined in the file of its tool. */
-HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_edit_lines(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoints(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_undo(void);
-HFSBI_FN const hfsbi_tool *hfsbi_tool_changes(void);
+/* The tools in the order of their definitions: X(name, prepare). Each has in
+   its own file a row, hfsbi_tool_NAME(), and a function, hfsbi_run_NAME(), which
+   runs it on the struct that its parameters describe. The function fills
+   call->result and call->fields, or sets call->wait. It returns HFSB_OK, also
+   when the tool failed and the result contains the reason; else the status of
+   the call with the message in *err. `prepare` copies what the function needs
+   of long arguments, in any thread (NULL: nothing). */
+#define HFSBI_TOOL_LIST(X)      \
+    X(bash, hfsbi_prepare_bash) \
+    X(bash_output, NULL)        \
+    X(bash_input, NULL)         \
+    X(kill, NULL)               \
+    X(read, NULL)               \
+    X(write, NULL)              \
+    X(edit, NULL)               \
+    X(multi_edit, NULL)         \
+    X(apply_patch, NULL)        \
+    X(glob, NULL)               \
+    X(grep, NULL)               \
+    X(list, NULL)               \
+    X(exists, NULL)             \
+    X(edit_lines, NULL)         \
+    X(checkpoint, NULL)         \
+    X(checkpoints, NULL)        \
+    X(undo, NULL)               \
+    X(changes, NULL)
 
-enum { HFSBI_TOOLS = 18 };
+#define HFSBI_X(name, prepare)                                               \
+    HFSBI_FN const hfsbi_tool *hfsbi_tool_##name(void);                      \
+    HFSBI_FN hfsb_status hfsbi_run_##name(hfsb_call *call, const void *args, \
+                                          hfsb_err *err);
+HFSBI_TOOL_LIST(HFSBI_X)
+#undef HFSBI_X
+HFSBI_FN hfsb_status hfsbi_prepare_bash(hfsb_call *call, const void *args,
+                                        hfsb_err *err);
+
+enum {
+#define HFSBI_X(name, prepare) HFSBI_TOOL_AT_##name,
+    HFSBI_TOOL_LIST(HFSBI_X)
+#undef HFSBI_X
+        HFSBI_TOOLS
+};
 
 /* Returns the tool with number i of HFSBI_TOOLS. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i);
 /* Returns the tool of that name, or NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
+
+/* Appends the description as a JSON string, with "{shell}" and "{confined}"
+   replaced as for hfsbi_tools_define(). A failure stays in out->status. */
+HFSBI_FN void hfsbi_tool_put_description(const hfsbi_tool  *t,
+                                         const char        *shell,
+                                         hfsb_confine_level level,
+                                         hfsb_buf          *out);
 
 /* Appends the definitions of all tools but those on request, and of the
    `count` tools in `more`, as a JSON array. shell runs the commands on this
@@ -271,9 +294,10 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
                                      const char       *format, ...)
     HFSBI_PRINTF(2, 3);
 /* Appends the hunks of a unified diff of one file to the output, shortened: for
-   a model that must see what was written. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. */
+   a model that must see what was written. With `head` also the two lines
+   before them, for people. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. */
 HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
-                                           hfsb_str          diff);
+                                           hfsb_str diff, bool head);
 /* Marks the result as a failure and appends to its error. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
@@ -292,14 +316,6 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
 
 /* Appends a text of a file, as UTF-8. A failure stays in out->status. */
 HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text);
-
-/* Write one member of a JSON object; the writer remembers a failure. */
-HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
-                                   hfsb_str value);
-HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
-                                   long long value);
-HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
-                                    bool value);
 
 /* ==== journal.c: events ================================================== */
 
@@ -395,21 +411,29 @@ enum {
     HFSBI_JOB_SPANS = 128 /* sessions of commands remembered */
 };
 
+/* The todo plan of an agent, see plan.c. All zero at first, except for
+   doc.alloc. */
+typedef struct hfsbi_plan {
+    hfsb_json_doc doc;      /* the items, an array */
+    unsigned      reminded; /* reminders in a row */
+} hfsbi_plan;
+
 /* Tools objects in one loop: those of a server, or one alone. The limits of
-   their commands count all of these. One of them may oversee the group: its
+   their commands count all of these that share a root. One of them may oversee the group: its
    calls reach the jobs of all. Protected by the lock of the loop. */
 typedef struct hfsbi_tools_group {
     hfsbi_loop   *loop;
     hfsb_tools   *first;                    /* newest first */
     hfsb_tools   *overseer;                 /* or NULL */
     size_t        jobs[HFSBI_JOB_DONE + 1]; /* by state */
-    size_t        scanning;                 /* of those that wait: they have a
-                                               place */
     unsigned long ever;                     /* jobs added */
     size_t        input;     /* bytes of standard input that jobs hold */
     size_t        max_input; /* (0: any number) */
+    size_t        tap; /* bytes of output that the tap of a command keeps (0:
+                          commands have none) */
     hfsb_buf      env; /* set late: "NAME=value" or, to unset, "NAME", for all
                           commands; each ends in NUL. Freed by the owner */
+    hfsbi_plan    plan; /* that any client sent last. Freed by the owner */
 } hfsbi_tools_group;
 
 /* What a command of another protocol has beyond those of bash: raw output as a
@@ -435,17 +459,27 @@ typedef struct hfsbi_job_spec {
     hfsb_buf env; /* "NAME=value" or, to unset, "NAME"; each ends in NUL */
     bool     has_input, background, merge_stderr;
     double   timeout; /* seconds; 0: none */
+    const char *who;  /* asks for it; constant (NULL: hfsb_tools.who) */
     hfsbi_raw_spec raw;
 } hfsbi_job_spec;
 
 typedef struct hfsbi_job_scan hfsbi_job_scan; /* see job.c */
 
-/* Who is told when a program runs, see hfsbi_program_on_start(). */
+/* Who is called when a program runs, see hfsbi_program_on_start(). */
 typedef struct hfsbi_job_waiter {
     struct hfsbi_job_waiter *next;
     void (*fn)(void *user, struct hfsbi_job *job);
     void *user;
 } hfsbi_job_waiter;
+
+/* Who waits until a program takes more input, see hfsbi_program_await_room();
+   part of its owner, who sets the first two. */
+typedef struct hfsbi_job_writer {
+    void (*on_room)(void *user);
+    void                    *user;
+    struct hfsbi_job        *job;  /* private; NULL: does not wait */
+    struct hfsbi_job_writer *next; /* private */
+} hfsbi_job_writer;
 
 typedef struct hfsbi_job {
     struct hfsbi_job  *next;
@@ -469,11 +503,15 @@ typedef struct hfsbi_job {
     hfsb_proc_result   end;
     hfsbi_record       record;
     hfsbi_feed        *feed; /* of a raw command; NULL: it has a record */
-    hfsbi_job_waiter  *waiters; /* the first is told first */
+    hfsbi_feed        *tap;  /* of another: its newest output as it came, for
+                                people who watch; NULL: not kept */
+    hfsbi_job_waiter  *waiters; /* the first is called first */
+    hfsbi_job_writer  *writers; /* the same */
     bool               loose; /* its output is read, whether there is room in
                                  the feed or not */
     hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* survivors */
     size_t             left_count;
+    hfsbi_session_span span;        /* of its session, for survivors */
     hfsb_tool_result   result;      /* bash's result, once done */
     hfsb_status        status;      /* of that result */
     bool               result_held; /* the result was not dropped */
@@ -527,10 +565,11 @@ HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
 /* Who asks for a job. */
 typedef struct hfsbi_job_asked {
-    hfsb_str             key;    /* of its idempotency record, or empty */
-    const unsigned char *digest; /* of tool and arguments, for that record */
+    hfsb_str             key;     /* of its idempotency record, or empty */
+    const unsigned char *digest;  /* of tool and arguments, for that record */
     hfsb_tools_text_fn   on_text; /* (NULL: none) */
-    void                *user;    /* of on_text */
+    hfsb_tools_text_fn   on_line; /* (NULL: none) */
+    void                *user;    /* of both */
     unsigned long long   owner;   /* see hfsbi_call_own() */
     hfsbi_brief         *brief;   /* moved into the job */
 } hfsbi_job_asked;
@@ -548,6 +587,10 @@ HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
 
 /* Asks a job to end, without waiting. False when it is done already. */
 HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
+/* Sends KILL to the survivors of a finished job that the snapshot shows, and
+   lists their pids. Returns their number, which may be more than max. */
+HFSBI_FN size_t hfsbi_job_kill_left(hfsbi_job *job, hfsbi_snapshot *snap,
+                                    long *list, size_t max);
 
 /* Returns the number of jobs in that state. */
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
@@ -574,6 +617,10 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
    again for processes started meanwhile. Without /proc it reaches only the
    process groups of running commands. Takes the lock. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
+/* Does this, with KILL, for all objects of the group, and drops finished jobs
+   with their output; of one that must not run twice the record stays. In the
+   thread of the loop. */
+HFSBI_FN size_t hfsbi_tools_end_all(hfsb_tools *tools);
 
 /* True when there is a job with that id, see hfsbi_jobs_find(). Takes the
    lock. */
@@ -612,7 +659,7 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
    user (NULL: no user) is not called any more. */
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
-                                     void      *user);
+                                     void *user);
 /* Why it could not be started; NULL: it runs, has run or waits. The status is
    job->result.code: of hfsb_proc_open(), or HFSB_CANCELLED, HFSB_TIMEOUT when
    that came before a place was free. */
@@ -626,6 +673,13 @@ HFSBI_FN void       hfsbi_program_release(hfsbi_job *job);
    runs. */
 HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
                                          bool end, hfsb_err *err);
+/* Calls on_room of the writer once, in the loop, when a program that has
+   refused input with HFSB_LIMIT may take some, or has ended. The caller holds
+   the program, and forgets the writer before it goes. */
+HFSBI_FN void hfsbi_program_await_room(hfsbi_job        *job,
+                                       hfsbi_job_writer *writer);
+/* Ends that; does nothing for a writer that does not wait. */
+HFSBI_FN void hfsbi_program_forget_room(hfsbi_job_writer *writer);
 HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
                                           hfsb_proc_target target,
                                           hfsb_err        *err);
@@ -649,14 +703,16 @@ typedef struct hfsbi_far_machine {
        HFSB_OK, or the status of the call with *err. */
     hfsb_status (*kill)(void *user, hfsb_str id, const hfsb_cancel *cancel,
                         hfsb_tool_result *result, hfsb_err *err);
-    void *user; /* of both; that of files is its own */
+    void *user;      /* of both; that of files is its own */
+    bool  only_home; /* commands can write only to their home, where relative
+                        paths begin */
 } hfsbi_far_machine;
 
 /* hfsb_tools_open() for another machine; far must outlive the tools. Of opts
    only session, timeout, max_timeout, alloc and work_dir count: where relative
    paths begin there. */
 HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
-                                          const hfsb_tools_opts *opts,
+                                          const hfsb_tools_opts   *opts,
                                           hfsb_tools **out, hfsb_err *err);
 /* Runs the job of a call of bash that was added. Without the lock. */
 HFSBI_FN void hfsbi_far_run(hfsb_call *call);
@@ -752,6 +808,8 @@ typedef struct hfsbi_killed {
     hfsbi_job **list;
     size_t      count, cap;
     bool        one; /* by its id */
+    long        left[HFSBI_JOB_LEFT]; /* survivors that were killed */
+    size_t      left_count;           /* may be more than are listed */
 } hfsbi_killed;
 
 struct hfsb_call {
@@ -825,8 +883,13 @@ HFSBI_FN void        hfsbi_call_start(hfsb_call *call);
    kill without an id ends only jobs of the same owner. 0: there is one. */
 HFSBI_FN void hfsbi_call_own(hfsb_call *call, unsigned long long owner);
 
-/* Sets on_text of a call that is prepared; `user` is that of its options. */
-HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text);
+/* Names who makes a call that is prepared, for the journal; constant. */
+HFSBI_FN void hfsbi_call_name(hfsb_call *call, const char *who);
+
+/* Sets on_text and on_line of a call that is prepared; `user` is that of its
+   options. */
+HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text,
+                                 hfsb_tools_text_fn on_line);
 
 /* The call waits for that event. Under the lock. */
 HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait);
@@ -862,6 +925,10 @@ HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
 
 /* Returns HFSB_NOT_FOUND with the message "Unknown tool: {name}". */
 HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
+/* Appends the names of the tools that hfsbi_tools_define() defines, for the
+   model that has called another one. A failure stays in out->status. */
+HFSBI_FN void hfsbi_tools_list(const hfsbi_tool *const *more, size_t count,
+                               hfsb_buf *out);
 
 /* ==== seen.c: the files of a session ===================================== */
 
@@ -1067,10 +1134,11 @@ struct hfsb_tools {
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
     char               who[80];    /* calls, for the journal */
-    const hfsbi_far_machine *far;    /* NULL: files and commands are here */
-    hfsbi_loop        *loop;
-    bool               own_loop; /* else that of a server */
-    bool               walled;   /* its work on files is, see hfsbi_task */
+    const hfsbi_far_machine *far;  /* NULL: files and commands are here */
+    hfsbi_loop              *loop;
+    bool                     own_loop; /* else that of a server */
+    hfsbi_rights       rights; /* of its work on files; `uid` is that of its
+                                    commands, too */
     hfsbi_tools_group *group;
     hfsbi_tools_group  alone; /* the group of an object with its own loop */
 
@@ -1087,6 +1155,8 @@ struct hfsb_tools {
     hfsbi_spent      spent[2];  /* keys without a record: newer, older */
     hfsbi_spills     spills;
     hfsbi_tools_left left;
+    void (*on_idle)(void *user); /* see hfsbi_tools_on_idle(); NULL: nobody */
+    void            *idle_user;
 };
 
 /* hfsb_tools_open() in the group of a server, whose loop drives the object; the
@@ -1103,6 +1173,11 @@ HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools);
 /* True while a command runs or waits, or a call refers to a job: then the
    object must not be freed. Takes the lock. */
 HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
+/* Calls fn(user) in the loop whenever a command has ended or was released and
+   the object is not in use any more. fn must not free the object. (NULL:
+   nobody is called) */
+HFSBI_FN void hfsbi_tools_on_idle(hfsb_tools *tools, void (*fn)(void *user),
+                                  void       *user);
 
 /* Opens another object with the options of `like`, but for who (may be NULL),
    in the same group. `like` must outlive it: environment and root are shared.
@@ -1121,6 +1196,10 @@ HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
 /* Gives an object of hfsbi_tools_open_like() a root of its own, beneath that
    of the other one, before its first call. The root must outlive it. */
 HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root);
+/* Lets the commands of an object, and the work on its files that is done by
+   tasks with its rights, be those of another user, before its first call. For
+   objects whose tools nobody calls. */
+HFSBI_FN void hfsbi_tools_set_uid(hfsb_tools *tools, unsigned uid);
 
 /* Calls fn(user), in a thread that is not walled: for what is not bound to the
    roots, such as programs and functions of the host. Waits for it. */
@@ -1259,6 +1338,9 @@ HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
                                        ...) HFSBI_PRINTF(2, 3);
 
+/* The argument that includes ignored files, as the caller names it. */
+HFSBI_FN const char *hfsbi_finder_all(const hfsb_call *call);
+
 /* Adds a note about the range of results shown, unless all are:
    "[201-400 of 5321 files; read on with offset=400]". `what` is " files".
    "at least" precedes the total when the walk ended early. Returns as
@@ -1329,12 +1411,6 @@ enum {
     HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
     HFSBI_REMIND_TIMES = 2  /* reminders in a row */
 };
-
-/* All zero at first, except for doc.alloc. */
-typedef struct hfsbi_plan {
-    hfsb_json_doc doc;      /* the items, an array */
-    unsigned      reminded; /* reminders in a row */
-} hfsbi_plan;
 
 /* The row of plan_tool; its fn is NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);

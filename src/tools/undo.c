@@ -27,20 +27,38 @@ enum {
 
 /* ---- shared ---- */
 
+/* True when the caller is the command line, and messages name its commands. */
+static bool hfsbi_undo_flags(const hfsb_call *call) {
+    return call->opts.names == HFSB_EDIT_NAMES_FLAGS;
+}
+
+/* Fails because the root has no checkpoint. */
+static hfsb_status hfsbi_undo_none(hfsb_call *call) {
+    if (hfsbi_undo_flags(call))
+        return hfsbi_result_fail(
+            &call->result, HFSB_NOT_FOUND,
+            "There are no checkpoints of %s. `hfsb edit` and `hfsb bash` take "
+            "none; `hfsb mcp --root DIR` and `hfsb-server --root DIR "
+            "--checkpoints on` do.",
+            hfsb_root_path(call->tools->place).ptr);
+    return hfsbi_result_fail(
+        &call->result, HFSB_REFUSED,
+        "There are no checkpoints: they are off. A person can start hfsb with "
+        "--checkpoints on.");
+}
+
 /* Begins a call that needs checkpoints. HFSB_OK; otherwise the result contains
    the reason, and *st is the status of the call. Leave it in either case. */
 static bool hfsbi_undo_enter(hfsb_call *call, hfsb_status *st, hfsb_err *err) {
     hfsbi_history *h = call->tools->history;
-    if (!h) {
-        *st = hfsbi_result_fail(
-            &call->result, HFSB_REFUSED,
-            "There are no checkpoints: they are off. A person can start "
-            "hfsb with --checkpoints on.");
+    *st = h ? hfsbi_history_enter(h, err) : HFSB_OK;
+    if (*st != HFSB_OK) {
+        *st = hfsbi_result_err(&call->result, err);
         return false;
     }
-    *st = hfsbi_history_enter(h, err);
-    if (*st == HFSB_OK) return true;
-    *st = hfsbi_result_err(&call->result, err);
+    if (h && (!h->no_create || hfsbi_history_floor(h, (uint64_t)-1)))
+        return true;
+    *st = hfsbi_undo_none(call);
     return false;
 }
 
@@ -50,8 +68,9 @@ static void hfsbi_undo_leave(hfsb_call *call) {
 
 /* Finds a checkpoint by number, by name, or as "first". HFSB_OK, or
    HFSB_NOT_FOUND with *err. */
-static hfsb_status hfsbi_undo_find(hfsbi_history *h, hfsb_str text,
+static hfsb_status hfsbi_undo_find(const hfsb_call *call, hfsb_str text,
                                    uint64_t *out, hfsb_err *err) {
+    hfsbi_history     *h = call->tools->history;
     unsigned long long number = 0;
     hfsbi_checkpoint   head;
     uint64_t          *list;
@@ -71,7 +90,9 @@ static hfsb_status hfsbi_undo_find(hfsbi_history *h, hfsb_str text,
     if (*out) return HFSB_OK;
     hfsbi_fail(err, HFSB_NOT_FOUND, 0, "There is no checkpoint \"");
     hfsbi_err_quote(err, text, HFSBI_CHECKPOINT_NAME);
-    hfsbi_err_add(err, "\": the tool checkpoints lists those that are kept.");
+    hfsbi_err_add(err, "\": %s lists those that are kept.",
+                  hfsbi_undo_flags(call) ? "`hfsb checkpoints`"
+                                         : "the tool checkpoints");
     return HFSB_NOT_FOUND;
 }
 
@@ -121,8 +142,8 @@ static const hfsbi_param hfsbi_checkpoint_params[] = {
                 name, NULL),
     HFSBI_PARAM_END};
 
-static hfsb_status hfsbi_run_checkpoint(hfsb_call *call, const void *args,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_checkpoint(hfsb_call *call, const void *args,
+                                          hfsb_err *err) {
     hfsb_str    name = ((const hfsbi_checkpoint_args *)args)->name;
     hfsb_status st;
     if (hfsbi_undo_enter(call, &st, err)) {
@@ -152,9 +173,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void) {
         NULL,
         HFSBI_TOOL_REPEATS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST | HFSBI_TOOL_HISTORY,
-        hfsbi_checkpoint_params,
-        hfsbi_run_checkpoint,
-        NULL};
+        hfsbi_checkpoint_params};
     return &row;
 }
 
@@ -220,8 +239,8 @@ static hfsb_status hfsbi_list_checkpoints(hfsb_call *call) {
                            count ? "" : "(no checkpoints yet)");
 }
 
-static hfsb_status hfsbi_run_checkpoints(hfsb_call *call, const void *args,
-                                         hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_checkpoints(hfsb_call *call, const void *args,
+                                           hfsb_err *err) {
     hfsb_status st;
     (void)args;
     if (hfsbi_undo_enter(call, &st, err)) st = hfsbi_list_checkpoints(call);
@@ -239,9 +258,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoints(void) {
          NULL,
          HFSBI_TOOL_READS,
          HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST | HFSBI_TOOL_HISTORY,
-         none,
-         hfsbi_run_checkpoints,
-         NULL};
+         none};
     return &row;
 }
 
@@ -268,6 +285,7 @@ typedef struct hfsbi_undo {
     hfsb_call       *call;
     hfsbi_history   *h;
     hfsbi_checkpoint head;   /* of the goal */
+    hfsbi_checkpoint step;   /* what is taken back; number 0: `to` was given */
     uint64_t         before; /* the checkpoint to take the undo back */
     bool             again;  /* it completes one that was interrupted */
     size_t           differ; /* paths that the scan before it did not show */
@@ -281,7 +299,7 @@ typedef struct hfsbi_undo {
 static hfsb_status hfsbi_undo_goal(hfsbi_undo *u, const hfsbi_undo_args *a,
                                    uint64_t *to, hfsb_err *err) {
     hfsbi_store_state *state = &u->h->state;
-    if (a->to.len) return hfsbi_undo_find(u->h, a->to, to, err);
+    if (a->to.len) return hfsbi_undo_find(u->call, a->to, to, err);
     *to = state->undo_to;
     if (*to && !a->path.len) {
         u->again = true;
@@ -290,10 +308,14 @@ static hfsb_status hfsbi_undo_goal(hfsbi_undo *u, const hfsbi_undo_args *a,
                    ? HFSB_OK
                    : hfsbi_fail_status(err, HFSB_NOMEM, "Undo");
     }
-    *to = hfsbi_history_back(u->h);
+    *to = hfsbi_history_back(u->h, &u->step);
     if (*to) return HFSB_OK;
     return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
-                      "Nothing to undo: there is no earlier checkpoint.");
+                      "Nothing to undo: no tool or command has changed files "
+                      "before checkpoint %llu, the present one. %s lists all.",
+                      (unsigned long long)state->at,
+                      hfsbi_undo_flags(u->call) ? "`hfsb checkpoints`"
+                                                : "The tool checkpoints");
 }
 
 /* Fails for a path that is neither in the goal nor there now. */
@@ -361,15 +383,18 @@ static hfsb_status hfsbi_undo_plan(hfsbi_undo *u, const hfsbi_undo_args *a,
 static hfsb_status hfsbi_undo_refuse(hfsbi_undo *u) {
     hfsb_tool_result *r = &u->call->result;
     size_t            n = u->plan.conflict_count;
+    bool              flags = hfsbi_undo_flags(u->call);
     hfsbi_result_fail(r, HFSB_STALE,
                       "Nothing was restored. %zu path%s changed since then, "
                       "by a person or by a command that still ran:\n",
                       n, n == 1 ? " has" : "s have");
     hfsb_buf_append(&r->error, hfsb_buf_str(&u->plan.conflicts));
     hfsb_buf_printf(&r->error,
-                    "%sTo overwrite %s, repeat it with force=true; "
-                    "restore other files alone with path.",
-                    n > 20 ? "...\n" : "", n == 1 ? "it" : "them");
+                    "%sTo overwrite %s, repeat it with %s; "
+                    "restore other files alone with %s.",
+                    n > 20 ? "...\n" : "", n == 1 ? "it" : "them",
+                    flags ? "--force" : "force=true",
+                    flags ? "--path" : "path");
     return r->error.status == HFSB_OK ? HFSB_OK : HFSB_NOMEM;
 }
 
@@ -448,18 +473,24 @@ static void hfsbi_undo_describe(const hfsbi_undo *u, hfsb_buf *out) {
     const hfsbi_restore *p = &u->plan;
     bool nothing = !p->done.changed && !p->done.created && !p->done.deleted;
     bool same = nothing && !p->kept && !p->held && !p->failed && !u->differ;
-    hfsb_buf_printf(out, "%s checkpoint %llu (%s)",
-                    u->again  ? "Completed the interrupted undo to"
-                    : same    ? "All files are already as in"
-                    : nothing ? "Nothing was restored of"
-                              : "Restored",
-                    (unsigned long long)u->head.number, u->head.by);
+    if (u->step.number && !nothing && !u->path.len)
+        hfsb_buf_printf(out, "Took back \"%s\", restored checkpoint %llu",
+                        u->step.by, (unsigned long long)u->head.number);
+    else
+        hfsb_buf_printf(out, "%s checkpoint %llu (after: %s)",
+                        u->again  ? "Completed the interrupted undo to"
+                        : same    ? "All files are already as in"
+                        : nothing ? "Nothing was restored of"
+                                  : "Restored",
+                        (unsigned long long)u->head.number, u->head.by);
     if (u->path.len) hfsb_buf_printf(out, " in ");
     hfsbi_put_shown(out, hfsb_buf_str(&u->path));
     if (!nothing) {
         hfsb_buf_printf(out, ": ");
         hfsbi_put_diff_count(out, p->done);
-        hfsb_buf_printf(out, ". To take this back: undo with to=%llu",
+        hfsb_buf_printf(out, ". To take this back: %s%llu",
+                        hfsbi_undo_flags(u->call) ? "hfsb undo "
+                                                  : "undo with to=",
                         (unsigned long long)u->before);
     }
     hfsb_buf_append_byte(out, '.');
@@ -478,6 +509,7 @@ static hfsb_status hfsbi_undo_report(hfsbi_undo *u) {
     hfsb_tool_result *r = &u->call->result;
     hfsbi_restore    *p = &u->plan;
     hfsbi_build      *b = &u->call->fields;
+    bool              flags = hfsbi_undo_flags(u->call);
     hfsbi_undo_describe(u, &r->output);
     hfsbi_build_int(b, "checkpoint", (long long)u->head.number);
     hfsbi_build_int(b, "before", (long long)u->before);
@@ -490,13 +522,14 @@ static hfsb_status hfsbi_undo_report(hfsbi_undo *u) {
                           p->failed, p->failed == 1 ? " was" : "s were",
                           p->notes.len ? p->notes.ptr : "");
     if (u->differ)
-        hfsbi_result_fail(r, HFSB_REFUSED,
-                          "%zu path%s still differ%s, in folders that were "
-                          "ignored or could not be read. To restore them "
-                          "too, repeat it with to=%llu and force=true.",
-                          u->differ, u->differ == 1 ? "" : "s",
-                          u->differ == 1 ? "s" : "",
-                          (unsigned long long)u->head.number);
+        hfsbi_result_fail(
+            r, HFSB_REFUSED,
+            "%zu path%s still differ%s, in folders that were "
+            "ignored or could not be read. To restore them "
+            "too, repeat it with %s%llu%s.",
+            u->differ, u->differ == 1 ? "" : "s", u->differ == 1 ? "s" : "",
+            flags ? "--force " : "to=", (unsigned long long)u->head.number,
+            flags ? "" : " and force=true");
     return r->output.status == HFSB_OK && r->error.status == HFSB_OK
                ? HFSB_OK
                : HFSB_NOMEM;
@@ -539,8 +572,8 @@ static hfsb_status hfsbi_undo_run(hfsbi_undo *u, const hfsbi_undo_args *a,
     return hfsbi_undo_report(u);
 }
 
-static hfsb_status hfsbi_run_undo(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_undo(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     hfsbi_undo  u;
     hfsb_status st;
     hfsbi_change_lock(call);
@@ -574,9 +607,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_undo(void) {
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST |
             HFSBI_TOOL_HISTORY,
-        hfsbi_undo_params,
-        hfsbi_run_undo,
-        NULL};
+        hfsbi_undo_params};
     return &row;
 }
 
@@ -706,7 +737,7 @@ static hfsb_status hfsbi_changes_load(hfsbi_changes            *c,
     if (st != HFSB_OK) return st;
     since = hfsbi_history_floor(h, h->began ? h->baseline : h->state.baseline);
     if (!since) since = h->state.at;
-    if (a->since.len) st = hfsbi_undo_find(h, a->since, &since, err);
+    if (a->since.len) st = hfsbi_undo_find(c->call, a->since, &since, err);
     if (st == HFSB_OK) st = hfsbi_undo_path(c->call, a->path, &c->path, err);
     if (st == HFSB_OK) st = hfsbi_history_scan(h, &c->now, err);
     if (st != HFSB_OK) return st;
@@ -749,8 +780,8 @@ static hfsb_status hfsbi_changes_run(hfsbi_changes            *c,
     return st == HFSB_OK ? hfsbi_changes_report(c) : st;
 }
 
-static hfsb_status hfsbi_run_changes(hfsb_call *call, const void *args,
-                                     hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_changes(hfsb_call *call, const void *args,
+                                       hfsb_err *err) {
     size_t        page = call->tools->limits.page;
     hfsbi_changes c;
     hfsb_status   st;
@@ -783,8 +814,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_changes(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST | HFSBI_TOOL_HISTORY,
-        hfsbi_changes_params,
-        hfsbi_run_changes,
-        NULL};
+        hfsbi_changes_params};
     return &row;
 }

@@ -177,8 +177,8 @@ static hfsb_status hfsbi_write_try(hfsb_call *call, const hfsbi_write_args *a,
     return hfsbi_result_err(&call->result, err);
 }
 
-static hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
-                                   hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
+                                     hfsb_err *err) {
     const hfsbi_write_args *a = (const hfsbi_write_args *)args;
     hfsbi_sight             sight = HFSB_INIT;
     hfsb_file_written       written;
@@ -214,9 +214,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
         NULL,
         HFSBI_TOOL_REPEATS,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_write_params,
-        hfsbi_run_write,
-        NULL};
+        hfsbi_write_params};
     return &row;
 }
 
@@ -272,7 +270,8 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          r->note);
     /* The text was not replaced to the letter: show what was written. */
     if (st == HFSB_OK && r->note[0])
-        st = hfsbi_result_add_diff(&call->result, hfsb_buf_str(&r->diff));
+        st = hfsbi_result_add_diff(&call->result, hfsb_buf_str(&r->diff),
+                                   call->opts.names == HFSB_EDIT_NAMES_FLAGS);
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
@@ -299,6 +298,7 @@ static hfsb_status hfsbi_edit_apply(hfsb_call *call, hfsb_str path,
     memset(&r, 0, sizeof r);
     after.alloc = call->tools->alloc;
     opts.path = path;
+    opts.names = call->opts.names;
     for (i = 0; change->changed && i < count; i++) edits[i].line = 0;
     st = hfsb_edit_apply(before, edits, count, &opts, &after, &r, err);
     if (change->changed && !hfsbi_edit_is_safe(st, &r, count))
@@ -421,8 +421,8 @@ static hfsb_status hfsbi_edit_make(const hfsbi_edit_args *a, hfsb_edit *edit,
 
 /* ---- edit and multi_edit ---- */
 
-static hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
+                                    hfsb_err *err) {
     const hfsbi_edit_args *a = (const hfsbi_edit_args *)args;
     hfsb_edit              edit;
     if (hfsbi_edit_make(a, &edit, err) != HFSB_OK)
@@ -456,8 +456,8 @@ static hfsb_status hfsbi_edit_read_item(hfsb_call             *call,
 }
 
 /* The texts of the edits are views of the arguments. */
-static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
-                                        hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
+                                          hfsb_err *err) {
     const hfsbi_multi_edit_args *a = (const hfsbi_multi_edit_args *)args;
     const hfsb_alloc            *alloc = &call->tools->alloc;
     hfsb_json_iter               it = hfsb_json_begin(a->edits);
@@ -487,9 +487,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
-        hfsbi_edit_params,
-        hfsbi_run_edit,
-        NULL};
+        hfsbi_edit_params};
     return &row;
 }
 
@@ -502,9 +500,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
-        hfsbi_multi_edit_params,
-        hfsbi_run_multi_edit,
-        NULL};
+        hfsbi_multi_edit_params};
     return &row;
 }
 
@@ -519,8 +515,8 @@ static const hfsbi_param hfsbi_exists_params[] = {
                 NULL),
     HFSBI_PARAM_END};
 
-static hfsb_status hfsbi_run_exists(hfsb_call *call, const void *args,
-                                    hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_run_exists(hfsb_call *call, const void *args,
+                                      hfsb_err *err) {
     hfsb_str       path = ((const hfsbi_exists_args *)args)->path;
     hfsb_file_info info;
     hfsb_status    st = hfsb_file_stat(call->tools->place, path, &info, err);
@@ -537,8 +533,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK,
-        hfsbi_exists_params,
-        hfsbi_run_exists,
-        NULL};
+        hfsbi_exists_params};
     return &row;
 }

@@ -7,19 +7,11 @@
 
    libcurl reports what happens through callbacks; a callback that ends the
    call records the reason first (hfsbi_curl_end), because libcurl only reports
-   that it was aborted. libcurl repeats requests on its own when a kept
+   that it was aborted. A stream has a slot of its own, which is never idle.
+   libcurl repeats requests on its own when a kept
    connection turns out to be closed: on_request prevents that, except for GET
    and HEAD. */
-#include "../../http/http_private.h"
-#include "../net_private.h"
-#include "http_curl.h"
-
-#include <curl/curl.h>
-
-/* for CURLOPT_PREREQFUNCTION */
-#if LIBCURL_VERSION_NUM < 0x075000
-#error "hfsb_http_curl.h needs libcurl 7.80.0 or newer"
-#endif
+#include "curl_private.h"
 
 enum { HFSBI_CURL_KEPT = 4, HFSBI_CURL_SOCKETS = 8 };
 
@@ -37,11 +29,12 @@ typedef struct hfsbi_curl_slot {
 
 /* The transport. */
 typedef struct hfsbi_curl {
-    hfsb_alloc alloc;
-    hfsb_buf   ca_file, ca_dir, proxy, secure_proxy, no_proxy;
-    bool       http1;
-    size_t     max_kept, max_head;
-    long       kept_seconds;
+    hfsbi_libcurl lib; /* its functions */
+    hfsb_alloc    alloc;
+    hfsb_buf      ca_file, ca_dir, proxy, secure_proxy, no_proxy;
+    bool          http1;
+    size_t        max_kept, max_head;
+    long          kept_seconds;
 
     pthread_mutex_t  lock; /* protects the list: */
     hfsbi_curl_slot *idle; /* most recently used first */
@@ -166,7 +159,7 @@ static hfsb_status hfsbi_curl_connect_timeout(hfsbi_curl_call *x,
 static hfsb_status hfsbi_curl_result(hfsbi_curl_call *x, CURLcode code) {
     hfsb_str    origin = hfsb_buf_str(&x->slot->origin);
     const char *text =
-        x->slot->text[0] ? x->slot->text : curl_easy_strerror(code);
+        x->slot->text[0] ? x->slot->text : x->curl->lib.easy_strerror(code);
     if (x->ended) return x->ended;
     if (x->again)
         return hfsbi_fail(x->err, HFSB_LOST, 0,
@@ -266,8 +259,8 @@ static void hfsbi_curl_slot_free(const hfsbi_curl *curl,
     hfsbi_signal_guard guard; /* libcurl may send a TLS close_notify */
     if (slot->pid != (long)getpid()) return; /* the parent still uses it */
     hfsbi_signal_guard_begin(&guard);
-    if (slot->easy) curl_easy_cleanup(slot->easy);
-    if (slot->multi) (void)curl_multi_cleanup(slot->multi);
+    if (slot->easy) curl->lib.easy_cleanup(slot->easy);
+    if (slot->multi) (void)curl->lib.multi_cleanup(slot->multi);
     hfsbi_signal_guard_end(&guard);
     hfsb_buf_free(&slot->origin);
     hfsbi_array_free(&curl->alloc, slot, 1, sizeof *slot);
@@ -282,11 +275,11 @@ static hfsbi_curl_slot *hfsbi_curl_slot_new(const hfsbi_curl *curl) {
     for (i = 0; i < HFSBI_CURL_SOCKETS; i++) slot->fds[i] = -1;
     slot->pid = (long)getpid();
     slot->origin.alloc = curl->alloc;
-    slot->easy = curl_easy_init();
-    slot->multi = curl_multi_init();
+    slot->easy = curl->lib.easy_init();
+    slot->multi = curl->lib.multi_init();
     if (slot->easy && slot->multi) {
-        (void)curl_multi_setopt(slot->multi, CURLMOPT_MAXCONNECTS,
-                                (long)HFSBI_CURL_KEPT);
+        (void)curl->lib.multi_setopt(slot->multi, CURLMOPT_MAXCONNECTS,
+                                     (long)HFSBI_CURL_KEPT);
         return slot;
     }
     hfsbi_curl_slot_free(curl, slot);
@@ -495,7 +488,7 @@ static int hfsbi_curl_on_request(void *user, char *ip, char *local_ip,
 }
 
 static hfsb_status hfsbi_curl_add(hfsbi_curl_call *x, const char *line) {
-    struct curl_slist *list = curl_slist_append(x->fields, line);
+    struct curl_slist *list = x->curl->lib.slist_append(x->fields, line);
     if (!list) return hfsbi_fail_status(x->err, HFSB_NOMEM, "request");
     x->fields = list;
     return HFSB_OK;
@@ -552,19 +545,22 @@ static void hfsbi_curl_set_body(hfsbi_curl_call *x) {
     CURL                 *easy = x->slot->easy;
     const hfsb_http_call *call = x->call;
     x->body_left = call->body_read ? call->body_length : call->body.len;
-    (void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                           (curl_off_t)x->body_left);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_POST, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                                   (curl_off_t)x->body_left);
     if (x->body_left > 65536)
-        (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
+        (void)x->curl->lib.easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE,
+                                       262144L);
     if (!x->body_left || !call->body_read) {
-        (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
-                               x->body_left ? call->body.ptr : "");
+        (void)x->curl->lib.easy_setopt(easy, CURLOPT_POSTFIELDS,
+                                       x->body_left ? call->body.ptr : "");
         return;
     }
-    (void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, hfsbi_curl_on_read);
-    (void)curl_easy_setopt(easy, CURLOPT_READDATA, x);
-    (void)curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, hfsbi_curl_on_seek);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_READFUNCTION,
+                                   hfsbi_curl_on_read);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_READDATA, x);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_SEEKFUNCTION,
+                                   hfsbi_curl_on_seek);
 }
 
 /* libcurl knows GET, HEAD and POST; any other method is one of them with
@@ -573,7 +569,7 @@ static bool hfsbi_curl_set_method(hfsbi_curl_call *x) {
     CURL    *easy = x->slot->easy;
     hfsb_str method = x->call->method, known = HFSB_LIT("GET");
     if (hfsb_str_equal(method, HFSB_LIT("HEAD")))
-        return !curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+        return !x->curl->lib.easy_setopt(easy, CURLOPT_NOBODY, 1L);
     if (x->call->body.ptr || x->call->body_read ||
         hfsb_str_equal(method, HFSB_LIT("POST")) ||
         hfsb_str_equal(method, HFSB_LIT("PUT")) ||
@@ -581,10 +577,11 @@ static bool hfsbi_curl_set_method(hfsbi_curl_call *x) {
         hfsbi_curl_set_body(x);
         known = HFSB_LIT("POST");
     } else {
-        (void)curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+        (void)x->curl->lib.easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     }
     return hfsb_str_equal(method, known) ||
-           !curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, x->method.ptr);
+           !x->curl->lib.easy_setopt(easy, CURLOPT_CUSTOMREQUEST,
+                                     x->method.ptr);
 }
 
 /* Trusts only the given certificates, not also those of the system. */
@@ -592,35 +589,35 @@ static bool hfsbi_curl_set_trust(const hfsbi_curl_call *x) {
     const hfsbi_curl *c = x->curl;
     CURL             *easy = x->slot->easy;
     if (!c->ca_file.len && !c->ca_dir.len) return true;
-    return !curl_easy_setopt(easy, CURLOPT_CAINFO, c->ca_file.ptr) &&
-           !curl_easy_setopt(easy, CURLOPT_CAPATH, c->ca_dir.ptr);
+    return !x->curl->lib.easy_setopt(easy, CURLOPT_CAINFO, c->ca_file.ptr) &&
+           !x->curl->lib.easy_setopt(easy, CURLOPT_CAPATH, c->ca_dir.ptr);
 }
 
 static void hfsbi_curl_set_protocols(const hfsbi_curl_call *x) {
     CURL *easy = x->slot->easy;
-#if LIBCURL_VERSION_NUM >= 0x075500
-    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS,
-                           (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
+    /* http and https */
+    if (x->curl->lib.easy_setopt(easy, (CURLoption)HFSBI_CURLOPT_PROTOCOLS_STR,
+                                 "http,https"))
+        (void)x->curl->lib.easy_setopt(
+            easy, (CURLoption)HFSBI_CURLOPT_PROTOCOLS, 3L);
     /* do not wait for a cancelled name lookup */
-    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-#endif
+    (void)x->curl->lib.easy_setopt(easy, (CURLoption)HFSBI_CURLOPT_QUICK_EXIT,
+                                   1L);
     /* fails harmlessly in a libcurl without HTTP/2 */
-    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                           (long)(x->curl->http1 ? CURL_HTTP_VERSION_1_1
-                                                 : CURL_HTTP_VERSION_2TLS));
-    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION,
-                           (long)CURL_SSLVERSION_TLSv1_2);
-    (void)curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 102400L);
-    (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, x->curl->kept_seconds);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                                   (long)(x->curl->http1
+                                              ? CURL_HTTP_VERSION_1_1
+                                              : CURL_HTTP_VERSION_2TLS));
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_SSLVERSION,
+                                   (long)CURL_SSLVERSION_TLSv1_2);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_BUFFERSIZE, 102400L);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_MAXAGE_CONN,
+                                   x->curl->kept_seconds);
 }
 
 /* Sets all options of the call; false without memory. */
@@ -630,32 +627,35 @@ static bool hfsbi_curl_set(hfsbi_curl_call *x) {
         x->url.secure ? &x->curl->secure_proxy : &x->curl->proxy;
     long long connect_ms = x->call->connect_ms ? x->call->connect_ms : 30000;
     if (connect_ms > 0x7fffffff) connect_ms = 0x7fffffff;
-    curl_easy_reset(easy); /* keeps its connections */
+    x->curl->lib.easy_reset(easy); /* keeps its connections */
     x->slot->text[0] = '\0';
     x->slot->code = 0;
-    (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, x->slot->text);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_ERRORBUFFER, x->slot->text);
     hfsbi_curl_set_protocols(x);
-    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
-    (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, hfsbi_curl_on_line);
-    (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, x);
-    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, hfsbi_curl_on_body);
-    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, x);
-    (void)curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION,
-                           hfsbi_curl_on_request);
-    (void)curl_easy_setopt(easy, CURLOPT_PREREQDATA, x);
-    (void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION,
-                           hfsbi_curl_on_socket);
-    (void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, x->slot);
-    (void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION,
-                           hfsbi_curl_on_close);
-    (void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, x->slot);
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, x->fields);
-    return !curl_easy_setopt(easy, CURLOPT_URL, x->address.ptr) &&
-           !curl_easy_setopt(easy, CURLOPT_PROXY,
-                             proxy->len ? proxy->ptr : "") &&
-           !curl_easy_setopt(easy, CURLOPT_NOPROXY,
-                             x->curl->no_proxy.len ? x->curl->no_proxy.ptr
-                                                   : "") &&
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                                   (long)connect_ms);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_HEADERFUNCTION,
+                                   hfsbi_curl_on_line);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_HEADERDATA, x);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_WRITEFUNCTION,
+                                   hfsbi_curl_on_body);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_WRITEDATA, x);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_PREREQFUNCTION,
+                                   hfsbi_curl_on_request);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_PREREQDATA, x);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION,
+                                   hfsbi_curl_on_socket);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_OPENSOCKETDATA, x->slot);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION,
+                                   hfsbi_curl_on_close);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, x->slot);
+    (void)x->curl->lib.easy_setopt(easy, CURLOPT_HTTPHEADER, x->fields);
+    return !x->curl->lib.easy_setopt(easy, CURLOPT_URL, x->address.ptr) &&
+           !x->curl->lib.easy_setopt(easy, CURLOPT_PROXY,
+                                     proxy->len ? proxy->ptr : "") &&
+           !x->curl->lib.easy_setopt(
+               easy, CURLOPT_NOPROXY,
+               x->curl->no_proxy.len ? x->curl->no_proxy.ptr : "") &&
            hfsbi_curl_set_trust(x) && hfsbi_curl_set_method(x);
 }
 
@@ -667,7 +667,8 @@ static void hfsbi_curl_note_progress(hfsbi_curl_call *x, long long now,
     curl_off_t sent = 0;
     /* no callback sees a body that is in memory */
     if (x->call->body.len)
-        (void)curl_easy_getinfo(x->slot->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+        (void)x->curl->lib.easy_getinfo(x->slot->easy, CURLINFO_SIZE_UPLOAD_T,
+                                        &sent);
     if (x->moved + (unsigned long long)sent == *seen) return;
     *seen = x->moved + (unsigned long long)sent;
     x->moved_at = now;
@@ -715,11 +716,11 @@ static CURLcode hfsbi_curl_loop(hfsbi_curl_call *x) {
         CURLMsg  *message;
         long long now;
         hfsbi_signal_guard_begin(&guard);
-        bad = curl_multi_perform(x->slot->multi, &running);
+        bad = x->curl->lib.multi_perform(x->slot->multi, &running);
         hfsbi_signal_guard_end(&guard);
         if (bad) return CURLE_OUT_OF_MEMORY;
         if (!running) {
-            message = curl_multi_info_read(x->slot->multi, &none);
+            message = x->curl->lib.multi_info_read(x->slot->multi, &none);
             return message ? message->data.result : CURLE_OUT_OF_MEMORY;
         }
         now = hfsb_clock_ms();
@@ -728,7 +729,8 @@ static CURLcode hfsbi_curl_loop(hfsbi_curl_call *x) {
         if (x->ended) return CURLE_ABORTED_BY_CALLBACK;
         wait = hfsbi_cancel_watch(x->call->cancel, &cancel, wait);
         wake.fd = (curl_socket_t)cancel.fd;
-        bad = curl_multi_poll(x->slot->multi, &wake, wake.fd >= 0, wait, NULL);
+        bad = x->curl->lib.multi_poll(x->slot->multi, &wake, wake.fd >= 0,
+                                      wait, NULL);
         if (bad) return CURLE_OUT_OF_MEMORY;
     }
 }
@@ -739,14 +741,15 @@ static hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x) {
     CURLcode           code;
     x->begun_at = x->moved_at = hfsb_clock_ms();
     hfsbi_curl_drop_stale(x->slot);
-    if (curl_multi_add_handle(x->slot->multi, x->slot->easy))
+    if (x->curl->lib.multi_add_handle(x->slot->multi, x->slot->easy))
         return hfsbi_fail_status(x->err, HFSB_NOMEM, "request");
     code = hfsbi_curl_loop(x);
     /* a connection left in mid-message must be closed */
     if (code || x->ended)
-        (void)curl_easy_setopt(x->slot->easy, CURLOPT_FORBID_REUSE, 1L);
+        (void)x->curl->lib.easy_setopt(x->slot->easy, CURLOPT_FORBID_REUSE,
+                                       1L);
     hfsbi_signal_guard_begin(&guard);
-    (void)curl_multi_remove_handle(x->slot->multi, x->slot->easy);
+    (void)x->curl->lib.multi_remove_handle(x->slot->multi, x->slot->easy);
     hfsbi_signal_guard_end(&guard);
     return hfsbi_curl_result(x, code);
 }
@@ -785,12 +788,129 @@ static hfsb_status hfsbi_curl_perform(void *user, const hfsb_http_call *call,
     x.head.max = curl->max_head;
     st = hfsbi_curl_run(curl, &x);
     *sent = x.requested;
-    curl_slist_free_all(x.fields);
+    curl->lib.slist_free_all(x.fields);
     hfsb_buf_free(&x.method);
     hfsb_buf_free(&x.address);
     hfsb_buf_free(&x.head);
     return st;
 }
+
+/* ---- a stream ---- */
+
+/* A connection that libcurl made and keeps for us. The handle stays in its
+   slot's multi handle, which owns the connection. */
+typedef struct hfsbi_curl_stream {
+    hfsbi_curl      *curl;
+    hfsbi_curl_slot *slot;
+} hfsbi_curl_stream;
+
+static hfsb_status hfsbi_curl_stream_result(const hfsbi_curl_stream *s,
+                                            CURLcode code, hfsb_err *err) {
+    hfsb_str    origin = hfsb_buf_str(&s->slot->origin);
+    const char *text =
+        s->slot->text[0] ? s->slot->text : s->curl->lib.easy_strerror(code);
+    if (code == CURLE_OK || code == CURLE_AGAIN) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_LOST, 0, "The connection to %.*s ended: %s.",
+                      (int)origin.len, origin.ptr, text);
+}
+
+static hfsb_status hfsbi_curl_stream_send(void *user, hfsb_str bytes,
+                                          size_t *n, hfsb_err *err) {
+    const hfsbi_curl_stream *s = (const hfsbi_curl_stream *)user;
+    hfsbi_signal_guard       guard;
+    CURLcode                 code;
+    *n = 0;
+    s->slot->text[0] = '\0';
+    hfsbi_signal_guard_begin(&guard);
+    code = s->curl->lib.easy_send(s->slot->easy, bytes.ptr, bytes.len, n);
+    hfsbi_signal_guard_end(&guard);
+    return hfsbi_curl_stream_result(s, code, err);
+}
+
+static hfsb_status hfsbi_curl_stream_receive(void *user, char *ptr,
+                                             size_t room, size_t *n,
+                                             hfsb_err *err) {
+    const hfsbi_curl_stream *s = (const hfsbi_curl_stream *)user;
+    hfsbi_signal_guard       guard; /* TLS may have to answer */
+    CURLcode                 code;
+    *n = 0;
+    s->slot->text[0] = '\0';
+    hfsbi_signal_guard_begin(&guard);
+    code = s->curl->lib.easy_recv(s->slot->easy, ptr, room, n);
+    hfsbi_signal_guard_end(&guard);
+    if (code == CURLE_OK && !*n) code = CURLE_GOT_NOTHING; /* the end */
+    return hfsbi_curl_stream_result(s, code, err);
+}
+
+static void hfsbi_curl_stream_close(void *user) {
+    hfsbi_curl_stream *s = (hfsbi_curl_stream *)user;
+    hfsbi_curl        *curl = s->curl;
+    hfsbi_curl_slot_free(curl, s->slot);
+    hfsbi_array_free(&curl->alloc, s, 1, sizeof *s);
+}
+
+/* Connects with the handle of a slot of its own. */
+static hfsb_status hfsbi_curl_dial(hfsbi_curl_call *x, curl_socket_t *fd) {
+    CURL       *easy = x->slot->easy;
+    CURLcode    code;
+    hfsb_status st = hfsbi_curl_prepare(x);
+    if (st) return st;
+    if (hfsb_buf_append(&x->slot->origin, hfsbi_curl_origin(x)) ||
+        !hfsbi_curl_set(x) ||
+        x->curl->lib.easy_setopt(easy, CURLOPT_HTTPHEADER, NULL) ||
+        x->curl->lib.easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L) ||
+        x->curl->lib.easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L) ||
+        x->curl->lib.easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                                 (long)CURL_HTTP_VERSION_1_1) ||
+        x->curl->lib.multi_add_handle(x->slot->multi, easy))
+        return hfsbi_fail_status(x->err, HFSB_NOMEM, "connection");
+    x->begun_at = x->moved_at = hfsb_clock_ms();
+    code = hfsbi_curl_loop(x);
+    if (!code && !x->ended)
+        code = x->curl->lib.easy_getinfo(easy, CURLINFO_ACTIVESOCKET, fd);
+    if (!code && !x->ended && *fd == CURL_SOCKET_BAD)
+        code = CURLE_COULDNT_CONNECT;
+    return code || x->ended ? hfsbi_curl_result(x, code) : HFSB_OK;
+}
+
+static hfsb_status hfsbi_curl_stream_open(void                 *user,
+                                          const hfsb_http_call *call,
+                                          hfsb_stream *out, hfsb_err *err) {
+    hfsbi_curl        *curl = (hfsbi_curl *)user;
+    hfsbi_curl_stream *s =
+        (hfsbi_curl_stream *)hfsbi_array(&curl->alloc, 1, sizeof *s);
+    hfsbi_curl_call x = HFSB_INIT;
+    curl_socket_t   fd = CURL_SOCKET_BAD;
+    hfsb_status     st;
+    memset(out, 0, sizeof *out);
+    out->fd = -1;
+    x.curl = curl;
+    x.call = call;
+    x.err = err;
+    x.method.alloc = x.address.alloc = x.head.alloc = curl->alloc;
+    x.slot = s ? hfsbi_curl_slot_new(curl) : NULL;
+    st = x.slot ? hfsbi_curl_dial(&x, &fd)
+                : hfsbi_fail_status(err, HFSB_NOMEM, "connection");
+    curl->lib.slist_free_all(x.fields);
+    hfsb_buf_free(&x.method);
+    hfsb_buf_free(&x.address);
+    hfsb_buf_free(&x.head);
+    if (st) {
+        if (x.slot) hfsbi_curl_slot_free(curl, x.slot);
+        hfsbi_array_free(&curl->alloc, s, 1, sizeof *s);
+        return st;
+    }
+    s->curl = curl;
+    s->slot = x.slot;
+    out->fd = (int)fd;
+    out->send = hfsbi_curl_stream_send;
+    out->receive = hfsbi_curl_stream_receive;
+    out->close = hfsbi_curl_stream_close;
+    out->user = s;
+    return hfsbi_ok(err);
+}
+
+/* ---- the end ---- */
 
 static void hfsbi_curl_close(void *user) {
     hfsbi_curl *curl = (hfsbi_curl *)user;
@@ -806,8 +926,9 @@ static void hfsbi_curl_close(void *user) {
     hfsb_buf_free(&curl->proxy);
     hfsb_buf_free(&curl->secure_proxy);
     hfsb_buf_free(&curl->no_proxy);
+    curl->lib.global_cleanup();
+    hfsbi_libcurl_close(&curl->lib);
     hfsbi_array_free(&alloc, curl, 1, sizeof *curl);
-    curl_global_cleanup();
 }
 
 /* ---- open ---- */
@@ -887,18 +1008,19 @@ HFSB_API hfsb_status hfsb_curl_open(const hfsb_curl_opts *opts,
     hfsbi_curl                 *curl;
     hfsb_status                 st;
     memset(out, 0, sizeof *out);
-    if (curl_version_info(CURLVERSION_NOW)->version_num < 0x075000)
-        return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "libcurl is too old: found %s, need 7.80.0.",
-                          curl_version_info(CURLVERSION_NOW)->version);
     curl = (hfsbi_curl *)hfsbi_array(&o->alloc, 1, sizeof *curl);
     if (!curl) return hfsbi_fail_status(err, HFSB_NOMEM, "transport");
     memset(curl, 0, sizeof *curl);
     curl->alloc = o->alloc;
-    if (pthread_mutex_init(&curl->lock, NULL) ||
-        curl_global_init(CURL_GLOBAL_DEFAULT)) {
+    st = hfsbi_libcurl_open(&curl->lib, err);
+    if (!st && (pthread_mutex_init(&curl->lock, NULL) ||
+                curl->lib.global_init(CURL_GLOBAL_DEFAULT))) {
+        hfsbi_libcurl_close(&curl->lib);
+        st = hfsbi_fail(err, HFSB_IO, 0, "Cannot initialise libcurl.");
+    }
+    if (st) {
         hfsbi_array_free(&o->alloc, curl, 1, sizeof *curl);
-        return hfsbi_fail(err, HFSB_IO, 0, "Cannot initialise libcurl.");
+        return st;
     }
     st = hfsbi_curl_init(curl, o, err);
     if (st) {
@@ -907,6 +1029,7 @@ HFSB_API hfsb_status hfsb_curl_open(const hfsb_curl_opts *opts,
     }
     out->perform = hfsbi_curl_perform;
     out->close = hfsbi_curl_close;
+    out->connect = hfsbi_curl_stream_open;
     out->user = curl;
     return hfsbi_ok(err);
 }

@@ -30,8 +30,9 @@ typedef struct hfsb_curl_opts {
 /* Opens a transport for http and https. opts may be NULL; its texts are
    copied, and the environment is read, before this returns.
    HFSB_OK; HFSB_NOMEM; HFSB_ARG for a text that contains a NUL; HFSB_REFUSED
-   when the libcurl found at run time is too old; for an unreadable ca_file or
-   ca_dir the status of its errno.
+   when the libcurl found at run time is too old; with HFSB_CURL_DLOPEN
+   HFSB_NOT_FOUND when there is none; for an unreadable ca_file or ca_dir the
+   status of its errno.
 
    Certificates are always verified. .netrc and cookies are not used, and only
    http and https are supported. A name lookup can be cancelled; libcurl may
