@@ -1,48 +1,52 @@
-/* agent.c - a whole coding agent: a model at any OpenAI-compatible
-   endpoint (llama.cpp's server, vLLM, ...), the tools of a session, a loop.
+/* agent.c - a whole coding agent: a model at any OpenAI-compatible endpoint
+   (llama.cpp's server, vLLM, Ollama, OpenAI, HF's router), tools, a loop.
 
+       cc -o agent examples/agent.c -pthread    # `make` adds https
        llama-server -m model.gguf --jinja --port 8080 &
        ./agent --stream 'Make the tests of this project pass'
+       ./agent --on ssh:gpu1 'Find out why the training is slow'
+       ./agent --undo
 
-   --url URL        of the endpoint (http://127.0.0.1:8080/v1, or
-                    $OPENAI_BASE_URL); the key is $OPENAI_API_KEY
-   --model ID       (llamacpp/local)
-   --stream         print the text of the model while it arrives
-   --sandbox-tools  the tools work on a Space of the Hub, not on this machine
-   --turns N        of the model, at most (50)                             */
+   It asks before it runs a command or changes a file: y, n, a (always, for
+   this kind of call), or a sentence, which the model gets instead of a result.
+   A token of the Hub is needed for --sandbox-tools and HF's router only. */
+#define _XOPEN_SOURCE 700 /* isatty(); before any include */
 #define HFSB_IMPLEMENTATION
 #define HFSB_HUB
 #include "../hfsb.h"
-#ifdef HFSB_WITH_CURL /* for https, and so for the Hub */
-#include "../hfsb_http_curl.h"
-#endif
-#include "../build/hfsb_space.h" /* the server's sources, for a Space */
+#include "agent_remote.h" /* https, --wait, --on, --sandbox-tools */
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { MAX_CALLS = 16, SHOWN_LINES = 200 };
+
+/* What a call may do, and so what the user is asked. */
+typedef enum kind { READS, WRITES, RUNS } kind;
 
 typedef struct tool_call {
     hfsb_buf id, name, arguments;
 } tool_call;
 
-enum { MAX_CALLS = 16 };
-
 typedef struct agent {
-    const char    *url, *model;
-    bool           stream;
-    int            turns;
-    hfsb_runtime   runtime;
-    hfsb_transport transport;
-    hfsb_session  *session;
-    hfsb_buf       messages; /* JSON objects separated by commas */
-    hfsb_buf       tools;    /* JSON: their definitions */
-    /* the current turn */
-    hfsb_buf  text;
-    tool_call calls[MAX_CALLS];
-    size_t    call_count;
-    hfsb_sse  events;
+    const char        *url, *model, *root;
+    bool stream, colours, undo, always[RUNS + 1]; /* kinds not asked about */
+    int                turns, wait; /* wait: seconds */
+    FILE              *terminal; /* for questions; NULL: there is none */
+    hfsb_runtime       runtime;
+    hfsb_confine_level confine;
+    hfsb_transport     transport;
+    hfsb_session      *session; /* has the tools */
+    remote             on;      /* with --on it works there */
+    hfsb_buf           key;     /* "Bearer ...", or empty */
+    hfsb_buf messages, tools;   /* JSON: objects with commas between; a list */
+    hfsb_buf           text;    /* of the current turn, and its calls: */
+    tool_call          calls[MAX_CALLS];
+    size_t             call_count;
+    hfsb_sse           events;
 } agent;
 
 static const hfsb_str nothing = HFSB_INIT;
@@ -58,12 +62,20 @@ static void end_session(void) {
     hfsb_err err = HFSB_INIT;
     if (running && hfsb_session_close(running->session, &err) != HFSB_OK)
         fprintf(stderr, "agent: %s\n", err.msg); /* what is left */
+    if (running) remote_close(&running->on);
     running = NULL;
 }
 
+/* more: a text, or JSON that has one as its error. */
 static void give_up(const char *why, hfsb_str more) {
-    fprintf(stderr, "agent: %s%.*s\n", why,
-            more.len < 300 ? (int)more.len : 300, more.len ? more.ptr : "");
+    const hfsb_json_value *error;
+    hfsb_json_doc          doc = HFSB_INIT;
+    (void)hfsb_json_parse(more, NULL, &doc, NULL);
+    error = hfsb_json_get(doc.root, "error");
+    more = hfsb_json_str(error, more);
+    more = hfsb_json_str(hfsb_json_get(error, "message"), more);
+    if (more.len > 300) more.len = 300;
+    fprintf(stderr, "agent: %s" HFSB_F "\n", why, HFSB_V(more));
     end_session();
     exit(1);
 }
@@ -72,51 +84,136 @@ static void must(hfsb_status st, const hfsb_err *err) {
     if (st != HFSB_OK) give_up(err ? err->msg : hfsb_status_text(st), nothing);
 }
 
-/* Appends JSON: "%" is replaced by a hfsb_str as a string, "#" by one that is
-   JSON already. */
-static void put(hfsb_buf *out, const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    for (; *format; format++) {
-        hfsb_json_writer w;
-        if (*format == '#') {
-            must(hfsb_buf_append(out, va_arg(list, hfsb_str)), NULL);
-        } else if (*format == '%') {
-            hfsb_json_writer_init(&w, out, NULL);
-            hfsb_json_put_str(&w, va_arg(list, hfsb_str));
-            must(hfsb_json_writer_finish(&w, NULL), NULL);
-        } else {
-            must(hfsb_buf_append_byte(out, *format), NULL);
-        }
+/* Prints text of a model or a command: it must not control the terminal. */
+static void show(hfsb_str text) {
+    size_t i;
+    for (i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        bool c1 = i && (unsigned char)text.ptr[i - 1] == 0xC2 && c < 0xA0;
+        if ((c >= ' ' && c != 0x7F && !c1) || c == '\n' || c == '\t')
+            putchar(c);
     }
-    va_end(list);
+    fflush(stdout);
 }
 
-/* ---- the messages ---- */
+static void colour(const agent *a, const char *code) {
+    if (a->colours) printf("\033[%sm", code);
+}
 
-static void say(agent *a, const char *role, hfsb_str content, hfsb_str more) {
-    put(&a->messages, "#{\"role\":%,\"content\":%#}",
-        a->messages.len ? HFSB_LIT(",") : nothing, hfsb_cstr(role), content,
-        more);
+/* Shows lines, each after a mark; those of a diff (mark "") by its own. */
+static void show_lines(const agent *a, const char *mark, hfsb_str text) {
+    hfsb_str line;
+    int      n = 0;
+    for (; hfsb_text_line(&text, &line, NULL) && n < SHOWN_LINES; n++) {
+        char c = *mark ? *mark : line.len ? *line.ptr : ' ';
+        colour(a, c == '+' ? "32" : c == '-' || c == '!' ? "31" : "2");
+        printf("%s", mark);
+        show(line);
+        colour(a, "0");
+        printf("\n");
+    }
+    if (text.len) printf("  ... and more\n");
+}
+
+static hfsb_str arg(const hfsb_json_value *arguments, const char *key) {
+    return hfsb_json_str(hfsb_json_get(arguments, key), nothing);
+}
+
+static bool is(hfsb_str key, const char *name) {
+    return hfsb_str_equal(key, hfsb_cstr(name));
+}
+
+/* What show_call() shows after the name of a tool. */
+static const char *main_key(const tool_call *c) {
+    return is(hfsb_buf_str(&c->name), "bash") ? "command" : "path";
+}
+
+/* Shows the texts in the arguments, except for the one of that key. */
+static void show_arguments(const agent *a, const hfsb_json_value *arguments,
+                           const char *shown) {
+    hfsb_json_iter it = hfsb_json_begin(arguments);
+    while (hfsb_json_next(&it)) {
+        bool        added = is(it.key, "new_str") || is(it.key, "content");
+        const char *mark = added                     ? "+"
+                           : is(it.key, "old_str") ? "-"
+                           : is(it.key, "patch")   ? ""
+                                                   : "  ";
+        show_arguments(a, it.value, ""); /* edits, env */
+        if (is(it.key, shown)) continue;
+        if (*mark == ' ' && hfsb_json_str(it.value, nothing).len)
+            show_lines(a, "", it.key);
+        show_lines(a, mark, hfsb_json_str(it.value, nothing));
+    }
+}
+
+static void show_call(const agent *a, const tool_call *c,
+                      const hfsb_json_value *arguments) {
+    hfsb_str what = arg(arguments, main_key(c));
+    colour(a, "1");
+    show(*main_key(c) == 'c' ? HFSB_LIT("$") : hfsb_buf_str(&c->name));
+    printf(" ");
+    if (!what.len) what = hfsb_str_slice(hfsb_buf_str(&c->arguments), 0, 200);
+    show(what);
+    colour(a, "0");
+    printf("\n");
+}
+
+static void show_output(void *user, hfsb_proc_stream stream, hfsb_str text) {
+    const agent *a = (const agent *)user;
+    colour(a, stream == HFSB_PROC_STDERR ? "33" : "2");
+    show(text);
+    colour(a, "0");
+}
+
+static kind kind_of(const hfsb_buf *name) {
+    char word[32];
+    snprintf(word, sizeof word, " %s ", hfsb_buf_cstr(name));
+    if (strstr(" read glob grep list exists bash_output plan_tool ", word))
+        return READS;
+    return strstr(" write edit multi_edit apply_patch ", word) ? WRITES : RUNS;
+}
+
+/* Asks the user. False: the call is not made, and *why is the reason. */
+static bool may(agent *a, kind k, hfsb_buf *why) {
+    char line[1000] = "";
+    if (!a->terminal) give_up("no terminal to ask on: use --yes", nothing);
+    while (!*line) {
+        fprintf(a->terminal, "%s? [y]es, [n]o, [a]lways, or what instead: ",
+                k == RUNS ? "Run this" : "Change files");
+        fflush(a->terminal);
+        if (!fgets(line, sizeof line, a->terminal) || hfsb_cancel_is_set(stop))
+            give_up("no answer", nothing);
+        line[strcspn(line, "\n")] = '\0';
+    }
+    if (!strcmp(line, "a")) a->always[k] = true;
+    if (!strcmp(line, "a") || !strcmp(line, "y")) return true;
+    must(hfsb_buf_printf(why, "The user refused this call: %s", line), NULL);
+    return false;
+}
+
+/* Appends a message. A failure stays in the buffer; ask_model() checks it. */
+static void say(agent *a, const char *role, hfsb_str content) {
+    hfsb_json_printf(&a->messages, "%s{\"role\":\"%s\",\"content\":\"%.*s\"}",
+                     a->messages.len ? "," : "", role, HFSB_V(content));
 }
 
 static void say_turn(agent *a) { /* of the model, with its tool calls */
-    hfsb_buf calls = HFSB_INIT;
-    size_t   i;
+    size_t i;
+    hfsb_json_printf(&a->messages,
+                     ",{\"role\":\"assistant\",\"content\":\"%.*s\"",
+                     HFSB_V(hfsb_buf_str(&a->text)));
     for (i = 0; i < a->call_count; i++)
-        put(&calls,
-            "#{\"id\":%,\"type\":\"function\",\"function\":{\"name\":%,"
-            "\"arguments\":%}}",
-            i ? HFSB_LIT(",") : HFSB_LIT(",\"tool_calls\":["),
-            hfsb_buf_str(&a->calls[i].id), hfsb_buf_str(&a->calls[i].name),
-            hfsb_buf_str(&a->calls[i].arguments));
-    if (a->call_count) put(&calls, "]");
-    say(a, "assistant", hfsb_buf_str(&a->text), hfsb_buf_str(&calls));
-    hfsb_buf_free(&calls);
+        hfsb_json_printf(&a->messages,
+                         "%s{\"id\":\"%s\",\"type\":\"function\",\"function\":"
+                         "{\"name\":\"%s\",\"arguments\":\"%s\"}}",
+                         i ? "," : ",\"tool_calls\":[",
+                         hfsb_buf_cstr(&a->calls[i].id),
+                         hfsb_buf_cstr(&a->calls[i].name),
+                         hfsb_buf_cstr(&a->calls[i].arguments));
+    hfsb_buf_printf(&a->messages, "%s}", i ? "]" : "");
 }
 
-/* ---- the turn of the model, as one reply or as a stream ---- */
-
+/* The turn of the model, which is one reply or a stream. */
 static void begin_turn(agent *a) {
     size_t i;
     for (i = 0; i < a->call_count; i++) {
@@ -137,10 +234,9 @@ static void take_call(agent *a, const hfsb_json_value *call, size_t at) {
     if (index < 0 || index >= MAX_CALLS) return;
     c = &a->calls[index];
     if ((size_t)index >= a->call_count) a->call_count = (size_t)index + 1;
-    put(&c->id, "#", hfsb_json_str(hfsb_json_get(call, "id"), nothing));
-    put(&c->name, "#", hfsb_json_str(hfsb_json_get(fn, "name"), nothing));
-    put(&c->arguments, "#",
-        hfsb_json_str(hfsb_json_get(fn, "arguments"), nothing));
+    hfsb_buf_append(&c->id, arg(call, "id"));
+    hfsb_buf_append(&c->name, arg(fn, "name"));
+    must(hfsb_buf_append(&c->arguments, arg(fn, "arguments")), NULL);
 }
 
 /* Takes a whole reply, or an event of a stream. */
@@ -156,12 +252,10 @@ static void take(agent *a, hfsb_str json) {
         give_up("invalid reply from the endpoint: ", json);
     choice = hfsb_json_at(hfsb_json_get(doc.root, "choices"), 0);
     message = hfsb_json_get(choice, a->stream ? "delta" : "message");
-    if (!message && !a->stream)
-        give_up("no message from the endpoint: ", json);
-    text = hfsb_json_str(hfsb_json_get(message, "content"), nothing);
-    put(&a->text, "#", text);
-    fwrite(text.ptr, 1, text.len, stdout);
-    fflush(stdout);
+    if (!message && !a->stream) give_up("no message in the reply: ", json);
+    text = arg(message, "content");
+    must(hfsb_buf_append(&a->text, text), NULL);
+    show(text);
     it = hfsb_json_begin(hfsb_json_get(message, "tool_calls"));
     while (hfsb_json_next(&it)) take_call(a, it.value, at++);
     hfsb_json_free(&doc);
@@ -175,78 +269,103 @@ static bool take_piece(void *user, hfsb_str piece) {
     return true;
 }
 
+/* Ends unless there is a good reply, with what the user may change. */
+static void check_reply(hfsb_status st, const hfsb_http_reply *reply,
+                        hfsb_err *err) {
+    if (st == HFSB_CONNECT)
+        give_up(err->msg, HFSB_LIT(" Is --url or OPENAI_BASE_URL right?"));
+    must(st, err);
+    if (reply->status / 100 == 2) return;
+    hfsb_err_set(err, HFSB_REMOTE, "status %d from the endpoint%s: ",
+                 reply->status,
+                 reply->status == 401 ? " (is OPENAI_API_KEY right?)" : "");
+    give_up(err->msg, hfsb_buf_str(&reply->body));
+}
+
 static void ask_model(agent *a) {
-    hfsb_buf        url = HFSB_INIT, body = HFSB_INIT, key = HFSB_INIT;
-    hfsb_http_field fields[2];
+    hfsb_http_field fields[2] = {
+        {HFSB_LIT("Content-Type"), HFSB_LIT("application/json")},
+        {HFSB_LIT("Authorization"), hfsb_buf_str(&a->key)}};
+    hfsb_buf        url = HFSB_INIT, body = HFSB_INIT;
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
     hfsb_err        err = HFSB_INIT;
-    const char     *secret = getenv("OPENAI_API_KEY");
+    must(a->messages.status, NULL);
     must(hfsb_buf_printf(&url, "%s/chat/completions", a->url), NULL);
-    put(&body, "{\"model\":%,\"messages\":[#],\"tools\":#,\"stream\":#}",
-        hfsb_cstr(a->model), hfsb_buf_str(&a->messages),
-        hfsb_buf_str(&a->tools),
-        a->stream ? HFSB_LIT("true") : HFSB_LIT("false"));
-    fields[0].name = HFSB_LIT("Content-Type");
-    fields[0].value = HFSB_LIT("application/json");
-    must(hfsb_buf_printf(&key, "Bearer %s", secret ? secret : ""), NULL);
-    fields[1].name = HFSB_LIT("Authorization");
-    fields[1].value = hfsb_buf_str(&key);
+    must(hfsb_json_printf(&body,
+                          "{\"model\":\"%s\",\"messages\":[%s],"
+                          "\"tools\":%s,\"stream\":%s}",
+                          a->model, a->messages.ptr, a->tools.ptr,
+                          a->stream ? "true" : "false"), NULL);
     call.method = HFSB_LIT("POST");
     call.url = hfsb_buf_str(&url);
     call.fields = fields;
-    call.field_count = secret && *secret ? 2 : 1;
+    call.field_count = a->key.len ? 2 : 1;
     call.body = hfsb_buf_str(&body);
     call.idle_ms = 600000; /* a model may think long */
     call.cancel = stop;
     if (a->stream) call.on_body = take_piece;
     call.user = a;
     begin_turn(a);
-    must(hfsb_http_send(&a->transport, &call, &reply, &err), &err);
-    if (reply.status / 100 != 2)
-        give_up("error from the endpoint: ", hfsb_buf_str(&reply.body));
+    check_reply(remote_send(&a->transport, &call, a->wait, &reply, &err),
+                &reply, &err);
     if (!a->stream) take(a, hfsb_buf_str(&reply.body));
     if (a->text.len) printf("\n");
     hfsb_http_reply_free(&reply);
     hfsb_buf_free(&url);
     hfsb_buf_free(&body);
-    hfsb_buf_free(&key);
 }
 
-/* ---- the loop ---- */
+static void call_tool(agent *a, hfsb_str name, hfsb_str arguments,
+                      hfsb_tool_result *result) {
+    hfsb_call_opts opts = HFSB_INIT;
+    opts.cancel = stop;
+    opts.on_text = show_output;
+    opts.user = a;
+    if (a->undo) opts.names = HFSB_EDIT_NAMES_FLAGS; /* for a person */
+    hfsb_session_call_text(a->session, name, arguments, &opts, result);
+}
 
-static void run_tools(agent *a) {
-    size_t i;
-    for (i = 0; i < a->call_count; i++) {
-        tool_call       *c = &a->calls[i];
-        hfsb_tool_result result = HFSB_INIT;
-        hfsb_call_opts   opts = HFSB_INIT;
-        hfsb_buf         shown = HFSB_INIT, id = HFSB_INIT;
-        opts.cancel = stop;
-        printf("> %s %.200s\n", c->name.len ? c->name.ptr : "?",
-               c->arguments.len ? c->arguments.ptr : "{}");
-        (void)hfsb_session_call_text(
-            a->session, hfsb_buf_str(&c->name),
-            c->arguments.len ? hfsb_buf_str(&c->arguments) : HFSB_LIT("{}"),
-            &opts, &result);
+/* Makes one call, if the user lets it, and appends what the model gets. */
+static void run_tool(agent *a, const tool_call *c) {
+    hfsb_json_doc    doc = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_str         arguments = hfsb_buf_str(&c->arguments);
+    hfsb_buf         shown = HFSB_INIT; /* to the model */
+    kind             k = kind_of(&c->name);
+    bool             ask = k != READS && !a->always[k];
+    if (!arguments.len) arguments = HFSB_LIT("{}");
+    (void)hfsb_json_parse(arguments, NULL, &doc, NULL);
+    if (!hfsb_session_has(a->session, hfsb_buf_str(&c->name)) ||
+        hfsb_json_type_of(doc.root) != HFSB_JSON_OBJECT)
+        ask = false; /* it will be refused */
+    show_call(a, c, doc.root);
+    if (ask) show_arguments(a, doc.root, main_key(c));
+    hfsb_json_free(&doc);
+    if (!ask || may(a, k, &shown)) {
+        call_tool(a, hfsb_buf_str(&c->name), arguments, &result);
+        if (!ask) show_lines(a, "", hfsb_tool_result_str(&result, "diff"));
+        if (!result.success) show_lines(a, "! ", hfsb_buf_str(&result.error));
         must(hfsb_tool_result_text(&result, &shown), NULL);
-        put(&id, ",\"tool_call_id\":%", hfsb_buf_str(&c->id));
-        say(a, "tool", hfsb_buf_str(&shown), hfsb_buf_str(&id));
-        hfsb_buf_free(&shown);
-        hfsb_buf_free(&id);
         hfsb_tool_result_free(&result);
     }
+    hfsb_json_printf(&a->messages,
+                     ",{\"role\":\"tool\",\"tool_call_id\":\"%s\","
+                     "\"content\":\"%.*s\"}",
+                     hfsb_buf_cstr(&c->id), HFSB_V(hfsb_buf_str(&shown)));
+    hfsb_buf_free(&shown);
 }
 
 static void run(agent *a) {
     for (; a->turns > 0; a->turns--) {
         hfsb_buf reminder = HFSB_INIT;
+        size_t   i;
         bool     again;
         ask_model(a);
         if (a->text.len || a->call_count) say_turn(a);
-        run_tools(a);
+        for (i = 0; i < a->call_count; i++) run_tool(a, &a->calls[i]);
         again = hfsb_session_remind(a->session, a->call_count > 0, &reminder);
-        if (again) say(a, "user", hfsb_buf_str(&reminder), nothing);
+        if (again) say(a, "user", hfsb_buf_str(&reminder));
         hfsb_buf_free(&reminder);
         if (!again && !a->call_count) return;
     }
@@ -255,84 +374,126 @@ static void run(agent *a) {
 
 static void log_line(void *user, hfsb_str line) {
     (void)user;
-    fprintf(stderr, "[%.*s]\n", (int)line.len, line.ptr);
+    fprintf(stderr, "[" HFSB_F "]\n", HFSB_V(line));
 }
 
-static void open_session(agent *a, hfsb_hub_env *env, hfsb_hub **hub) {
+/* Tools of this machine, of a server, or of a Space. */
+static void open_session(agent *a, const hfsb_hub_env *env) {
     hfsb_session_opts opts = HFSB_INIT;
-    hfsb_sandbox_spec spec = HFSB_INIT;
-    hfsb_hub_opts     hub_opts = HFSB_INIT;
+    hfsb_tools_opts   tools = HFSB_INIT;
     hfsb_err          err = HFSB_INIT;
-#ifdef HFSB_WITH_CURL
-    must(hfsb_curl_open(NULL, &a->transport, &err), &err);
-#else
-    must(hfsb_net_open(NULL, &a->transport, &err), &err);
-#endif
-    must(hfsb_hub_env_read(env, &err), &err);
-    hub_opts.endpoint = hfsb_buf_str(&env->endpoint);
-    hub_opts.token = hfsb_buf_str(&env->token);
-    hub_opts.transport = &a->transport;
-    must(hfsb_hub_open(&hub_opts, hub, &err), &err);
+    tools.root = hfsb_cstr(a->root);
+    tools.confine.level = a->confine;
+    tools.checkpoints.dir = ""; /* for --undo */
     opts.runtime = a->runtime;
-    opts.model = hfsb_cstr(a->model);
-    opts.hub = *hub;
-    opts.hub_token = hub_opts.token;
-    opts.spec = &spec;
-    spec.files = hfsb_space_files;
-    spec.file_count = hfsb_space_file_count;
+    opts.model_local = true; /* the model is not the Hub's concern */
+    opts.tools = &tools;
     opts.log = log_line;
-    must(hfsb_cancel_open(NULL, &stop, &err), &err);
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
+    must(remote_prepare(&a->on, env, &opts, &err), &err);
     must(hfsb_session_open(&opts, &a->session, &err), &err);
+    must(hfsb_session_wait_ready(a->session, stop, &err), &err);
+}
+
+static void open_all(agent *a) {
+    const char      *secret = getenv("OPENAI_API_KEY");
+    hfsb_hub_env     env = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    struct sigaction caught = HFSB_INIT; /* each time; it ends a read() */
+    caught.sa_handler = on_signal;
+    must(remote_open_transport(&a->transport, &err), &err);
+    must(hfsb_cancel_open(NULL, &stop, &err), &err);
+    (void)sigaction(SIGINT, &caught, NULL);
+    (void)sigaction(SIGTERM, &caught, NULL);
+    must(hfsb_hub_env_read(&env, &err), &err);
+    if (!secret && !strncmp(a->url, "https://router.huggingface.co/", 30))
+        secret = hfsb_buf_cstr(&env.token);
+    if (secret && *secret) hfsb_buf_printf(&a->key, "Bearer %s", secret);
+    must(a->key.status, NULL);
     running = a;
+    a->on.http = &a->transport;
+    if (a->on.name) a->runtime = HFSB_RUNTIME_REMOTE;
+    open_session(a, &env);
     must(hfsb_session_define(a->session, HFSB_TOOLS_OPENAI, &a->tools, &err),
          &err);
-    fprintf(stderr, "[tools: %s]\n", hfsb_runtime_text(a->runtime));
+    log_line(NULL, hfsb_cstr(hfsb_runtime_text(a->runtime)));
 }
 
 static int usage(void) {
-    fprintf(stderr, "agent [--url URL] [--model ID] [--stream] "
-                    "[--sandbox-tools] [--turns N] TASK\n");
+    fprintf(stderr, "%s",
+            "agent [OPTION...] TASK\n"
+            "  --url URL        endpoint ($OPENAI_BASE_URL, $OPENAI_API_KEY)\n"
+            "  --model NAME     as the endpoint calls it, or $OPENAI_MODEL\n"
+            "  --stream         show the text of the model as it arrives\n"
+            "  --turns N        of the model, at most (50)\n"
+            "  --wait SECONDS   for an endpoint that is starting (60)\n"
+            "  --yes            ask nothing\n"
+            "  --root DIR       where the file tools work (.)\n"
+            "  --confine LEVEL  of commands: none, write or strict\n"
+            "  --on SANDBOX     tools of a URL (with $SANDBOX_API_TOKEN), or\n"
+            "                   ssh:HOST, docker:NAME, exec:COMMAND ...\n"
+            "  --sandbox-tools  tools of a Space of the Hub\n"
+            "  --undo           take back what the last run did to files\n");
     return 2;
 }
 
+/* Takes an option; returns how many arguments it has, 0: it is invalid. */
+static int option(agent *a, const char *name, const char *value) {
+    const char **text = !strcmp(name, "--url")     ? &a->url
+                        : !strcmp(name, "--model") ? &a->model
+                        : !strcmp(name, "--root")  ? &a->root
+                        : !strcmp(name, "--on")    ? &a->on.name
+                                                   : NULL;
+    if (text && value) *text = value;
+    else if (value && !strcmp(name, "--turns")) a->turns = atoi(value);
+    else if (value && !strcmp(name, "--wait")) a->wait = atoi(value);
+    else if (value && !strcmp(name, "--confine"))
+        return hfsb_confine_level_find(hfsb_cstr(value), &a->confine) ? 2 : 0;
+    else if (!strcmp(name, "--stream")) return a->stream = true;
+    else if (!strcmp(name, "--undo")) return a->undo = true;
+    else if (!strcmp(name, "--yes"))
+        return a->always[WRITES] = a->always[RUNS] = true;
+    else if (!strcmp(name, "--sandbox-tools"))
+        return a->runtime = HFSB_RUNTIME_SANDBOX, 1;
+    else return 0;
+    return 2;
+}
+
+/* A run takes a checkpoint first, where they are kept; --undo restores it. */
+static int run_or_undo(agent *a, const char *task) {
+    hfsb_tool_result r = HFSB_INIT;
+    if (a->undo) {
+        call_tool(a, HFSB_LIT("undo"), HFSB_LIT("{\"to\":\"agent\"}"), &r);
+        show(hfsb_buf_str(r.success ? &r.output : &r.error));
+        printf("\n%s", r.success ? "" : "`hfsb undo` has these options.\n");
+        return !r.success;
+    }
+    call_tool(a, HFSB_LIT("checkpoint"), HFSB_LIT("{\"name\":\"agent\"}"), &r);
+    say(a, "system",
+        HFSB_LIT("You are a coding agent. Use the tools, keep a plan with "
+                 "plan_tool, stop calling tools when the task is done."));
+    say(a, "user", hfsb_cstr(task));
+    run(a);
+    return 0;
+}
+
 int main(int argc, char **argv) {
-    agent        a = HFSB_INIT;
-    hfsb_hub_env env = HFSB_INIT;
-    hfsb_hub    *hub = NULL;
-    int          i;
+    agent a = HFSB_INIT;
+    int   i, n, code;
     a.url = getenv("OPENAI_BASE_URL");
     if (!a.url) a.url = "http://127.0.0.1:8080/v1";
-    a.model = "llamacpp/local";
+    a.model = getenv("OPENAI_MODEL");
+    if (!a.model) a.model = "local";
     a.turns = 50;
-    for (i = 1; i < argc && argv[i][0] == '-'; i++) {
-        const char *next = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!strcmp(argv[i], "--stream")) a.stream = true;
-        else if (!strcmp(argv[i], "--sandbox-tools"))
-            a.runtime = HFSB_RUNTIME_SANDBOX;
-        else if (next && !strcmp(argv[i], "--url")) a.url = argv[++i];
-        else if (next && !strcmp(argv[i], "--model")) a.model = argv[++i];
-        else if (next && !strcmp(argv[i], "--turns"))
-            a.turns = atoi(argv[++i]);
-        else return usage();
-    }
-    if (i != argc - 1) return usage();
-    open_session(&a, &env, &hub);
-    say(&a, "system",
-        HFSB_LIT("You are a coding agent. Use the tools, keep "
-                 "a plan with plan_tool, and stop calling "
-                 "tools when the task is done."),
-        nothing);
-    say(&a, "user", hfsb_cstr(argv[i]), nothing);
-    run(&a);
+    a.wait = 60;
+    a.root = ".";
+    a.on.self = argv[0];
+    a.colours = isatty(1) && !getenv("NO_COLOR");
+    for (i = 1; i < argc && argv[i][0] == '-'; i += n)
+        if ((n = option(&a, argv[i], argv[i + 1])) == 0) return usage();
+    if (i != argc - !a.undo) return usage();
+    a.terminal = fopen("/dev/tty", "r+");
+    open_all(&a);
+    code = run_or_undo(&a, argv[i]);
     end_session();
-    begin_turn(&a);
-    hfsb_buf_free(&a.text);
-    hfsb_buf_free(&a.messages);
-    hfsb_buf_free(&a.tools);
-    hfsb_hub_close(hub);
-    hfsb_hub_env_free(&env);
-    hfsb_transport_close(&a.transport);
-    return 0;
+    return code; /* the system frees the rest */
 }

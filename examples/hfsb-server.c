@@ -2,8 +2,10 @@
    or this machine. `hfsb-server --help` prints its options.
 
    The parts are in hfsb-server/: options.c, secret.c (the token), keeper.c (the
-   process that the server is a child of), confine.c, signals.c, log.c,
-   greeting.c. `make` compiles this file with all of them; `make static` builds
+   process that the server is a child of), stdio.c (a client at the other end
+   of a pipe), systemd.c, confine.c, signals.c, log.c, greeting.c, probe.c
+   (--check), manual.c (--man, --completion). `make` compiles this file with all
+   of them; `make static` builds
    a small binary without dependencies. To serve from a program of your own see
    embed_server.c. */
 #define HFSB_IMPLEMENTATION
@@ -55,6 +57,7 @@ static hfsb_status open_server(options *o, const secret *token,
     opts.idle_ms = o->idle_ms;
     opts.stop_ms = 9000; /* the program itself ends within 10 s */
     opts.drain_ms = o->drain_ms;
+    opts.max_idle_ms = o->max_idle_ms;
     opts.no_threads = o->threads == 0;
     opts.max_threads = o->threads > 0 ? size_of(o->threads) : 0;
     opts.on_event = log_event;
@@ -105,6 +108,7 @@ static hfsb_status add_services(const options *o, hfsb_journal *journal,
     opts.tools = mcp.tools = &tools;
     opts.kill_on_disconnect = o->kill_on_disconnect;
     opts.beat_ms = o->beat_ms;
+    opts.no_page = o->no_page;
     st = hfsb_server_add_sandbox(server, &opts, err);
     if (st != HFSB_OK) return st;
     *confined =
@@ -124,16 +128,18 @@ static void fill_hf(const options *o, const secret *sbx,
     const char *port = getenv("SBX_PORT");
     long long   n;
     opts->token = hfsb_str_make(sbx->bytes, sbx->len);
-    if (opts->own_port || !port || !read_number(port, &n) || n > 65535) return;
+    if (opts->own_port || !port || !*port) return;
+    if (!read_number(port, &n) || n > 65535) return; /* adding it fails */
     opts->own_port = true;
     opts->port = (unsigned)n;
     if (o->hosts.count == 0) opts->host = "0.0.0.0";
 }
 
-/* Adds the dialect of --api NAME[:PORT]. */
+/* Adds the dialect of --api NAME[:PORT]. That of E2B signs with the token, of
+   which the server itself keeps a digest only. */
 static hfsb_status add_dialect(const options *o, const char *text,
-                               const secret *sbx, hfsb_server *server,
-                               hfsb_err *err) {
+                               const secret *token, const secret *sbx,
+                               hfsb_server *server, hfsb_err *err) {
     const char       *colon = strchr(text, ':');
     hfsb_dialect_opts opts = HFSB_INIT;
     char              name[32];
@@ -153,18 +159,21 @@ static hfsb_status add_dialect(const options *o, const char *text,
     opts.port = (unsigned)port;
     opts.settings = environment();
     if (strcmp(name, "hf") == 0) fill_hf(o, sbx, &opts);
+    if (strcmp(name, "e2b") == 0 && !o->no_auth)
+        opts.token = hfsb_str_make(token->bytes, token->len);
     st = hfsb_server_add_dialect(server, &opts, &bound, err);
     if (st == HFSB_OK && opts.own_port && !o->quiet)
         fprintf(stderr, "hfsb-server: %s on port %u\n", name, bound);
     return st;
 }
 
-static hfsb_status add_dialects(const options *o, const secret *sbx,
-                                hfsb_server *server, hfsb_err *err) {
+static hfsb_status add_dialects(const options *o, const secret *token,
+                                const secret *sbx, hfsb_server *server,
+                                hfsb_err *err) {
     hfsb_status st = HFSB_OK;
     size_t      i;
     for (i = 0; i < o->apis.count && st == HFSB_OK; i++)
-        st = add_dialect(o, o->apis.list[i], sbx, server, err);
+        st = add_dialect(o, o->apis.list[i], token, sbx, server, err);
     return st;
 }
 
@@ -208,10 +217,11 @@ static int start(const options *o, hfsb_journal *journal, hfsb_server *server,
                  const secret *token, const secret *sbx) {
     static place places[MAX_PLACES];
     size_t       count = 0;
-    const char  *confined = "";
+    const char  *confined = "", *exposed;
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st = add_services(o, journal, server, &confined, &err);
-    if (st == HFSB_OK) st = add_dialects(o, sbx, server, &err);
+    if (st == HFSB_OK) st = add_dialects(o, token, sbx, server, &err);
+    if (st == HFSB_OK) st = add_pipe(o, server, &err);
     if (st == HFSB_OK) st = listen_tcp(o, server, places, &count, &err);
     if (st == HFSB_OK) st = listen_elsewhere(o, server, places, &count, &err);
     if (st == HFSB_REFUSED && o->no_auth && !only_loopback(o))
@@ -221,9 +231,17 @@ static int start(const options *o, hfsb_journal *journal, hfsb_server *server,
                         "protects the server.",
                         err.msg);
     if (st != HFSB_OK)
-        return complain(FAILED, "%s",
+        return complain(FAILED, "%s%s",
+                        st == HFSB_OUTSIDE ? "--work-dir: " : "",
                         err.msg[0] ? err.msg : hfsb_status_text(st));
     if (!o->quiet) greet(o, places, count, confined, token);
+    exposed = hfsb_tools_exposed(hfsb_server_tools(server));
+    if (exposed)
+        complain(DONE,
+                 "commands can delete the checkpoints, which lie where they "
+                 "may write: %s. Choose another folder with --checkpoints "
+                 "DIR.",
+                 exposed);
     if (!o->has_token && !o->no_auth && !o->init)
         complain(DONE, "no token set: every endpoint except /api/health "
                        "returns 503. Set SANDBOX_API_TOKEN, or use "
@@ -239,6 +257,7 @@ static int serve(options *o) {
     hfsb_status   st;
     int           code = find_token(o, &token, &sbx);
     if (code != DONE) return code;
+    take_pipe_token(o, &token);
     raise_descriptor_limit(o);
     st = open_journal(o, &journal, &err);
     if (st == HFSB_OK) st = open_server(o, &token, &server, &err);
@@ -247,7 +266,12 @@ static int serve(options *o) {
     wipe(&token, sizeof token);
     wipe(&sbx, sizeof sbx);
     wipe_stack();
-    if (st == HFSB_OK && code == DONE) st = hfsb_server_run(server, &err);
+    if (st == HFSB_OK && code == DONE) {
+        report_ready();
+        report_pipe(o);
+        if (o->stdio) run_pipe(o, server);
+        else st = hfsb_server_run(server, &err);
+    }
     if (st != HFSB_OK)
         code = complain(FAILED, "%s",
                         err.msg[0] ? err.msg : hfsb_status_text(st));
@@ -271,6 +295,9 @@ int main(int argc, char **argv) {
     hide_memory();
     open_standard();
     if (!take_options(argc, argv, &o, &code)) return code;
+    if (o.stdio && !serve_pipe(&o, &code)) return code;
     continue_in_child();
-    return serve(&o);
+    code = serve(&o);
+    if (!has_keeper()) end_pipe();
+    return code;
 }

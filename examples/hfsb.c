@@ -21,19 +21,35 @@
 
 /* clang-format off */
 #define NO_TOOL NULL, {NULL}
-#define GROUP_END {NULL, NULL, NULL, NULL, NO_TOOL, NULL}
+#define GROUP(title) {NULL, NULL, title, NULL, NO_TOOL, NULL}
 
 static const cli_command commands[] = {
-    {"bash", "[OPTIONS] COMMAND...", "run a command and print its output",
-     "Run COMMAND (its words joined by blanks) with the shell, as the tool "
-     "of a model does: no terminal, no standard input, output without escape "
-     "sequences, progress bars in their last state. It returns when the "
+    GROUP("Here, or in a sandbox with --on"),
+    {"bash", "[OPTIONS] COMMAND", "run a command and print its output",
+     "Run COMMAND, one word, with the shell, as the tool of a model does: no "
+     "terminal, no standard input, output without escape "
+     "sequences, progress bars in their last state (on a terminal as they "
+     "move). It returns when the "
      "shell exits; processes that it left running are listed on stderr. "
      "Ctrl-C ends the command and all processes it started, a second Ctrl-C "
      "only hfsb.\n"
      "Exit codes: that of the command, 128 + N after signal N, 124 after the "
      "timeout, 125 when the command could not run, 2 wrong usage.",
      "bash", {"command", "description", "background"}, run_bash},
+    {"exec", "[OPTIONS] -- COMMAND...", "run a program as it is",
+     "Run a program with these words as its arguments, without a shell, on "
+     "this machine or with --on in a sandbox. Its standard input is that of "
+     "hfsb, its output comes as it is written, byte for byte: progress bars "
+     "move, pipes carry anything.\n"
+     "    tar c src | hfsb exec --on alice/sandbox-1a2b3c4d -- tar x\n"
+     "    hfsb exec --on . -- cat model.bin > model.bin\n"
+     "Ctrl-C, or a lost connection, ends the program and all processes that "
+     "it started. A sandbox must run hfsb-server; with one that does not, use "
+     "`hfsb bash`.\n"
+     "Exit codes: that of the program, 128 + N after signal N, 124 after the "
+     "timeout, 127 when it was not found, 126 when it cannot be executed, 125 "
+     "when it could not run, 2 wrong usage.",
+     NO_TOOL, run_exec},
     {"read", "[OPTIONS] FILE", "show lines of a file with their numbers",
      "Show a text file as the tool of a model does: the number of each line, "
      "a tab, the line. Lines are cut after 4,000 characters.",
@@ -54,15 +70,22 @@ static const cli_command commands[] = {
      "of such objects, of which all or none are applied.",
      "edit", {"path", "old_str", "new_str"}, run_edit},
     {"grep", "[OPTIONS] PATTERN [PATH]", "search the lines of files",
-     NULL, "grep", {"pattern", "path"}, run_tool_command},
+     "Search lines of text files for a POSIX extended regular expression (also "
+     "\\w \\d \\s \\b). Leaves out .git, what .gitignore names, and binary "
+     "files.\n"
+     "Exit codes: 0 found, 1 no match or refused (with --json only refused), 2 "
+     "wrong usage.",
+     "grep", {"pattern", "path"}, run_tool_command},
     {"glob", "[OPTIONS] PATTERN [PATH]", "find files by name, newest first",
      NULL, "glob", {"pattern", "path"}, run_tool_command},
     {"list", "[OPTIONS] [PATH]", "list a folder",
      NULL, "list", {"path"}, run_tool_command},
     {"undo", "[OPTIONS] [CHECKPOINT]", "restore an earlier state of the files",
      "Take back what an agent did through `hfsb mcp --root DIR`, edits and "
-     "commands alike: restore CHECKPOINT, a number or name that `hfsb "
-     "checkpoints` lists, or without it the state before the last step. It "
+     "commands alike: restore CHECKPOINT, a number or a name (in quotes) that "
+     "`hfsb checkpoints` lists, or \"first\", or without it the state before "
+     "the last step. With --on, what was done through an `hfsb-server "
+     "--checkpoints on`. It "
      "can itself be undone: it prints how. Files that a person has changed "
      "are kept, or the undo is refused; --force restores them too.",
      "undo", {"to"}, run_history},
@@ -76,8 +99,9 @@ static const cli_command commands[] = {
      "checkpoints", {NULL}, run_history},
     {"tool", "TOOL [OPTIONS]", "call a tool: JSON in, JSON out",
      "Call a tool of `hfsb tools`. Its arguments are options, or a JSON "
-     "object on standard input; its result is one line of JSON: success, "
-     "output, error and the fields of the tool. Each call is on its own: a "
+     "object on standard input (nothing: an empty one); its result is one line "
+     "of JSON: success, output, error and the fields of the tool. Each call is "
+     "on its own: a "
      "file need not be read before it is written, and no job outlives the "
      "call on this machine. `hfsb tool TOOL --help` lists the options of a "
      "tool.\n"
@@ -89,40 +113,47 @@ static const cli_command commands[] = {
      "array.",
      NO_TOOL, run_tools},
     {"mcp", "[OPTIONS]", "serve MCP to Claude Code, Cursor ...",
-     "Serve the tools of this machine to a host of the Model Context "
-     "Protocol, on standard input and output. The host starts it:\n"
+     "Serve the tools of this machine, or with --on of a sandbox, to a host "
+     "of the Model Context Protocol, on standard input and output. The host "
+     "starts it:\n"
      "    claude mcp add hfsb -- hfsb mcp --root .\n"
      "    codex mcp add hfsb -- hfsb mcp --root .\n"
      "    gemini mcp add hfsb hfsb mcp --root .\n"
+     "    claude mcp add gpu1 -- hfsb mcp --on ssh:gpu1\n"
      "Relative paths begin in the current directory, which hosts set to that "
      "of the project. At the end of its input it kills what its commands "
      "left running, and exits. It does not use the sandbox of $HFSB_SANDBOX, "
-     "and refuses to start when that is set, except with --sandbox-tools.\n"
+     "and refuses to start when that is set, except with --on or "
+     "--sandbox-tools.\n"
      "Exit codes: 0 after the end of input or a signal, 1 when it could not "
      "serve, 2 wrong usage.",
      NO_TOOL, run_mcp},
     {"exec-server", "[OPTIONS]", "run the commands of Codex",
      "Serve Codex as its exec-server, on standard input and output: its "
-     "commands run here, and its patches change files here. Codex starts it, "
-     "when $CODEX_HOME/environments.toml (~/.codex) says so:\n"
+     "commands run here, or with --on in a sandbox, and its patches change "
+     "files there. Codex starts it, when $CODEX_HOME/environments.toml (~/.codex) says so:\n"
      "    default = \"hfsb\"\n"
      "    [[environments]]\n"
      "    id = \"hfsb\"\n"
      "    program = \"/usr/bin/hfsb\"\n"
      "    args = [\"exec-server\", \"--root\", \"/work\"]\n"
      "At the end of its input it kills what its commands left running, and "
-     "exits. hfsb-server --api codex does the same over a network.\n"
+     "exits. With --on they run in a sandbox: a URL, a Space or a job whose "
+     "hfsb-server was started with --api codex, as those of `hfsb create` "
+     "are. A connection that breaks is made again, and commands go on.\n"
      "Exit codes: 0 after the end of input or a signal, 1 when it could not "
      "serve, 2 wrong usage.",
      NO_TOOL, run_exec_server},
-    GROUP_END,
+    GROUP("Sandboxes"),
     {"create", "[OPTIONS]", "create a sandbox on the Hugging Face Hub",
      "Create a private Space that runs hfsb-server, or with --image a job "
      "that does, wait until it answers, and print its id. Its address and token are kept in "
      "$XDG_STATE_HOME/hfsb/sandboxes.json (~/.local/state), which only you "
-     "can read. Its hardware is billed until it is paused, asleep or "
-     "deleted. If anything fails, or Ctrl-C ends it, the Space is deleted "
-     "or the job cancelled. A job starts in seconds and runs any image with "
+     "can read, and it becomes the default sandbox (`hfsb use`). Its hardware "
+     "is billed until it is paused, asleep or deleted. If anything fails, or "
+     "Ctrl-C ends it, the Space is deleted or the job cancelled; the log of a "
+     "failure is kept in $XDG_STATE_HOME/hfsb/logs, and with --keep the Space "
+     "or job as well. A job starts in seconds and runs any image with "
      "/bin/sh; hfsb-server is kept in your private model OWNER/hfsb-server. "
      "It needs a token of the Hub: HF_TOKEN, or the file that `hf auth "
      "login` writes. owner, hardware, template and sleep_time can also be "
@@ -135,6 +166,22 @@ static const cli_command commands[] = {
      "SANDBOX_API_TOKEN, or the one recorded before; that of a job follows "
      "from the Hub's token with which it was created.",
      NO_TOOL, run_connect},
+    {"use", "[OPTIONS] [SANDBOX]", "set or show the default sandbox",
+     "Make SANDBOX the default, as `hfsb create` does with a new one, or "
+     "print it. One that is not recorded must exist: the Hub is asked, or the "
+     "URL must answer. Commands about sandboxes use it when they name none: status, "
+     "logs, events, shell, pause, restart, and cp with :PATH. Commands that "
+     "also work on this machine, such as bash, edit and exec, do so only with "
+     "--on . or HFSB_SANDBOX=. and never by themselves; delete always needs a "
+     "name, or \".\" for the default one.",
+     NO_TOOL, run_use},
+    {"shell", "[OPTIONS] [SANDBOX]", "open a shell in a sandbox",
+     "Open the shell of a sandbox in this terminal. Its window has the size "
+     "of this one, also when that changes; all keys go there, Ctrl-C "
+     "included. It ends with `exit` or Ctrl-D, and hfsb exits as it does. "
+     "When standard input is no terminal, the shell reads its commands there. "
+     "Without SANDBOX it is $HFSB_SANDBOX, or the default one.",
+     NO_TOOL, run_shell},
     {"ls", "[OPTIONS]", "list your sandboxes",
      "List the recorded sandboxes, and those on the Hub that hfsb created "
      "for an owner: name, stage, hardware, and whether `hfsb create` made it "
@@ -142,35 +189,84 @@ static const cli_command commands[] = {
      NO_TOOL, run_ls},
     {"status", "[OPTIONS] [SANDBOX]", "show the state of a sandbox",
      "Show the stage of a Space (RUNNING, BUILDING, PAUSED, SLEEPING ...) or "
-     "job, its hardware and sleep time; for a URL, whether it answers. Without "
-     "SANDBOX it is $HFSB_SANDBOX.",
+     "job, its hardware and sleep time; for a URL, whether it answers, and for "
+     "ssh:HOST and the like also whether commands are confined there. Without "
+     "SANDBOX it is $HFSB_SANDBOX, or the default one (`hfsb use`).",
      NO_TOOL, run_status},
-    {"pause", "[OPTIONS] SANDBOX", "stop a sandbox for a while",
-     "Stop the Space. It costs nothing until `hfsb restart`, and loses the "
-     "content of its disk.",
+    {"open", "[OPTIONS] [SANDBOX]", "show the page of a sandbox",
+     "Print the URL of the page where a person watches and steers the "
+     "sandbox, with its token after the #, and open it in a browser on a "
+     "terminal that has one. Without SANDBOX it is $HFSB_SANDBOX, or "
+     "the default one.",
+     NO_TOOL, run_open},
+    {"logs", "[OPTIONS] [SANDBOX]", "print the log of a sandbox",
+     "Print what the server of a Space or job has written, or with --build "
+     "the build of a Space. Without SANDBOX it is $HFSB_SANDBOX, or the "
+     "default one. The log of another job: hfsb job logs.",
+     NO_TOOL, run_logs},
+    {"events", "[OPTIONS] [SANDBOX]", "show what was called, and by whom",
+     "Print the journal of a sandbox: each call of a tool with its time, who "
+     "made it, the command or path, and how it ended. Without SANDBOX it is "
+     "$HFSB_SANDBOX, else the file $HFSB_JOURNAL of this machine, else the "
+     "default sandbox.",
+     NO_TOOL, run_events},
+    {"hardware", "[OPTIONS]", "list hardware and its prices",
+     "List what --hardware of create, or with --jobs that of job run, can be: "
+     "name, CPU, memory, accelerator, price.",
+     NO_TOOL, run_hardware},
+    {"pause", "[OPTIONS] [SANDBOX]", "stop a sandbox for a while",
+     "Stop the Space, without SANDBOX the default one. It costs nothing until "
+     "`hfsb restart`, and loses the content of its disk.",
      NO_TOOL, run_pause},
-    {"restart", "[OPTIONS] SANDBOX", "restart a sandbox",
-     "Restart a Space, running or paused, and wait until its server answers.",
+    {"restart", "[OPTIONS] [SANDBOX]", "restart a sandbox",
+     "Restart a Space, running or paused, without SANDBOX the default one, and "
+     "wait until its server answers.",
      NO_TOOL, run_restart},
-    {"delete", "[OPTIONS] SANDBOX", "delete a sandbox",
+    {"delete", "[OPTIONS] SANDBOX...", "delete sandboxes",
      "Delete a Space that `hfsb create` made here, or cancel a job that it "
      "made anywhere, and remove the record. For a URL only the record is "
-     "removed.",
+     "removed. After one that fails it goes on with the next.",
      NO_TOOL, run_delete},
     {"sweep", "[OPTIONS]", "find sandboxes that are no longer used",
      "List the Spaces of an owner that hfsb created and that have not "
      "changed for days, and the jobs that it started as long ago, for "
      "example because a program crashed. Deletes them only with --delete.",
      NO_TOOL, run_sweep},
-    {"cp", "[OPTIONS] FROM TO", "copy a file to a sandbox, or from it",
-     "Copy one file of any size, byte for byte, with its mode. One of FROM "
-     "and TO is on a sandbox: SANDBOX:PATH, where SANDBOX is an id or a URL, "
-     "or :PATH with --on or $HFSB_SANDBOX. Relative paths there begin in its "
-     "work directory. A TO that ends in \"/\" is a directory. The copy "
-     "appears whole or not at all; a lost connection is resumed. On a "
+    {"forget", "[OPTIONS] [SANDBOX]", "remove hfsb-server from a machine",
+     "Remove the copies of hfsb-server that --on ssh:HOST and the like left "
+     "on another machine, in $XDG_DATA_HOME/hfsb (~/.local/share/hfsb) or "
+     "$TMPDIR/hfsb-UID. SANDBOX is ssh:HOST, docker:CONTAINER, "
+     "podman:CONTAINER, kubectl:NAMESPACE/POD, slurm:OPTIONS or "
+     "exec:COMMAND.",
+     NO_TOOL, run_forget},
+    {"each", "[OPTIONS] COMMAND...", "run a command on many sandboxes",
+     "Run COMMAND with the tool bash on every sandbox of --on and --from, "
+     "several at a time, and print each line of output after the name of its "
+     "sandbox. One word is a command for the shell; several words are a "
+     "program and its arguments, which stay as they are.\n"
+     "    hfsb each --on ssh:node1 --on ssh:node2 -- uptime\n"
+     "    hfsb each --on ssh:node1 -- 'df -P / | tail -1'\n"
+     "    hfsb each --on ssh:node1 -- grep 'two words' log.txt\n"
+     "Exit codes: the highest one of all, as of `hfsb bash`; 2 wrong usage; "
+     "128 + N when signal N ended it.",
+     NO_TOOL, run_each},
+    {"cp", "[OPTIONS] FROM... TO", "copy files to a sandbox, or from it",
+     "Copy files of any size, byte for byte, with their modes; with -r "
+     "directories, too. FROM... or TO is on a sandbox: SANDBOX:PATH, where "
+     "SANDBOX is an id or a URL, or :PATH with --on, $HFSB_SANDBOX or the "
+     "default sandbox. Relative paths there begin in its work directory. A TO "
+     "that ends in \"/\" is a directory to copy into, and so is the TO of "
+     "several files, or of one file where it is a directory already. With -r "
+     "and a directory FROM, a TO that exists on a sandbox gets what is in FROM "
+     "beside what it has; with \"/\" at its end, or here, FROM itself is "
+     "copied into it. \"-\" is standard input or output. A file appears whole "
+     "or not at all; a lost connection is resumed. Symlinks of a directory "
+     "are copied as links; from a sandbox only those that stay in it. On a "
      "terminal a progress bar is shown.\n"
      "    hfsb cp data.csv alice/sandbox-1a2b3c4d:data.csv\n"
-     "    hfsb cp http://127.0.0.1:7860:/tmp/log .",
+     "    hfsb cp http://127.0.0.1:7860:/tmp/log .\n"
+     "    hfsb cp -r src tests :app/\n"
+     "    pg_dump shop | hfsb cp - :shop.sql",
      NO_TOOL, run_cp},
     {"job", "SUBCOMMAND ...", "run and manage jobs on the Hub",
      "Jobs on the Hugging Face Hub. Options of a subcommand: hfsb job run "
@@ -187,7 +283,7 @@ static const cli_command commands[] = {
      "List the jobs: id, stage, hardware, time of creation, command.",
      NO_TOOL, run_job_ls},
     {"job logs", "[OPTIONS] JOB", "print the log of a job",
-     "Print the log of a job (ID, or NAMESPACE/ID).",
+     "Print the log of a job (ID, NAMESPACE/ID or jobs/NAMESPACE/ID).",
      NO_TOOL, run_job_logs},
     {"job inspect", "[OPTIONS] JOB", "show all details of a job",
      "Print the job (ID, or NAMESPACE/ID) as the Hub describes it.",
@@ -195,13 +291,39 @@ static const cli_command commands[] = {
     {"job cancel", "[OPTIONS] JOB", "cancel a job",
      "Cancel the job (ID, or NAMESPACE/ID).",
      NO_TOOL, run_job_cancel},
-    GROUP_END,
+    {"job schedule", "SUBCOMMAND ...", "manage scheduled jobs",
+     "Jobs that the Hub starts again and again, made by hfsb job run "
+     "--schedule. Each costs money at every run until it is deleted or "
+     "suspended.",
+     NO_TOOL, NULL},
+    {"job schedule ls", "[OPTIONS]", "list scheduled jobs",
+     "List the scheduled jobs: id, schedule, active or suspended, hardware, "
+     "command.",
+     NO_TOOL, run_schedule_ls},
+    {"job schedule inspect", "[OPTIONS] ID", "show all details of one",
+     "Print the scheduled job (ID, or NAMESPACE/ID) as the Hub describes it.",
+     NO_TOOL, run_schedule_inspect},
+    {"job schedule suspend", "[OPTIONS] ID", "start no more of its jobs",
+     "Suspend the scheduled job (ID, or NAMESPACE/ID) until it is resumed.",
+     NO_TOOL, run_schedule_suspend},
+    {"job schedule resume", "[OPTIONS] ID", "go on with it",
+     "Resume the scheduled job (ID, or NAMESPACE/ID) that was suspended.",
+     NO_TOOL, run_schedule_resume},
+    {"job schedule run", "[OPTIONS] ID", "start one of its jobs now",
+     "Start a job of the scheduled job (ID, or NAMESPACE/ID) now, and print "
+     "the id of the new job.",
+     NO_TOOL, run_schedule_run},
+    {"job schedule delete", "[OPTIONS] ID", "delete it",
+     "Delete the scheduled job (ID, or NAMESPACE/ID). Jobs that it started go "
+     "on.",
+     NO_TOOL, run_schedule_delete},
+    GROUP("Texts and this program"),
     {"patch", "[OPTIONS] [FILE]", "apply a patch or a diff",
      "Apply a patch from FILE or standard input: the *** Begin Patch format, "
      "a unified or git diff, or SEARCH/REPLACE blocks after their path. All "
      "changes are computed before the first file is written. "
-     "Paths are relative to the current directory, in a sandbox to its work "
-     "directory.",
+     "Paths are relative to the current directory and must not leave it, "
+     "unless --root names others; in a sandbox to its work directory.",
      NO_TOOL, run_patch},
     {"json", "[OPTIONS] [FILE]", "check and reformat JSON",
      "Check JSON from FILE or standard input and print it again. Exits with "
@@ -223,25 +345,64 @@ static const cli_command commands[] = {
      "Print the completion script of a shell. In ~/.bashrc or ~/.zshrc:\n"
      "    source <(hfsb completion bash)\n"
      "For fish: hfsb completion fish > ~/.config/fish/completions/hfsb.fish",
-     NO_TOOL, run_completion}};
+     NO_TOOL, run_completion},
+    {"man", "", "print the manual page hfsb(1)",
+     "Print the manual page in mdoc, made from the same table as --help: hfsb "
+     "man | mandoc | less. `make install` puts it in place.",
+     NO_TOOL, run_man}};
 /* clang-format on */
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
 /* ---- finding ---- */
 
+/* How many words the name has; 0 if `words` do not begin with them. */
+static int match_name(const char *name, char **words, int count) {
+    int n;
+    for (n = 0; n < count; n++) {
+        size_t len = strlen(words[n]);
+        if (!len || strncmp(name, words[n], len) != 0) return 0;
+        name += len;
+        if (!*name) return n + 1;
+        if (*name++ != ' ') return 0;
+    }
+    return 0;
+}
+
+/* Words of hf, docker and gh that mean one thing here, by the command that they
+   are a subcommand of. */
+typedef struct alias {
+    const char *family; /* NULL: none */
+    char        word[8], name[8];
+} alias;
+
+static void replace_aliases(char **words, int count) {
+    static alias list[] = {{NULL, "ps", "ls"},    {NULL, "rm", "delete"},
+                           {NULL, "jobs", "job"}, {"job", "ps", "ls"},
+                           {"job", "list", "ls"}, {"job", "stop", "cancel"}};
+    const char  *family = NULL;
+    size_t       k;
+    int          i;
+    for (i = 0; i < count && i < 2; family = words[i++])
+        for (k = 0; k < sizeof list / sizeof *list; k++)
+            if (strcmp(words[i], list[k].word) == 0 &&
+                (family && list[k].family
+                     ? strcmp(family, list[k].family) == 0
+                     : !family && !list[k].family))
+                words[i] = list[k].name;
+}
+
 const cli_command *find_command(char **words, int count, int *used) {
     const cli_command *found = NULL;
     size_t             i;
     *used = 0;
-    for (i = 0; count > 0 && i < COMMAND_COUNT; i++) {
-        const char *name = commands[i].name;
-        size_t      len = strlen(words[0]);
-        if (!name || strncmp(name, words[0], len) != 0) continue;
-        if (!name[len] || (name[len] == ' ' && count > 1 &&
-                           strcmp(name + len + 1, words[1]) == 0)) {
+    replace_aliases(words, count);
+    for (i = 0; i < COMMAND_COUNT; i++) {
+        int n = commands[i].name ? match_name(commands[i].name, words, count)
+                                 : 0;
+        if (n > *used) {
             found = &commands[i];
-            *used = name[len] ? 2 : 1;
+            *used = n;
         }
     }
     return found;
@@ -253,7 +414,9 @@ static const char *listed_name(const cli_command *c, const char *family) {
     size_t len = family ? strlen(family) : 0;
     if (!c->name) return NULL;
     if (!family) return strchr(c->name, ' ') ? NULL : c->name;
-    if (strncmp(c->name, family, len) != 0 || c->name[len] != ' ') return NULL;
+    if (strncmp(c->name, family, len) != 0 || c->name[len] != ' ' ||
+        strchr(c->name + len + 1, ' '))
+        return NULL;
     return c->name + len + 1;
 }
 
@@ -265,6 +428,24 @@ void print_commands(const char *family) {
     }
 }
 
+void each_command(void (*fn)(void *user, const cli_command *c), void *user) {
+    size_t i;
+    for (i = 0; i < COMMAND_COUNT; i++) fn(user, &commands[i]);
+}
+
+/* Prints the command that the word is nearest to, if there is one. */
+static void print_nearest(const char *family, const char *word) {
+    suggestion s;
+    size_t     i;
+    suggest_init(&s, word, strlen(word));
+    for (i = 0; i < COMMAND_COUNT; i++)
+        if (listed_name(&commands[i], family))
+            suggest_try(&s, listed_name(&commands[i], family));
+    if (s.name)
+        fprintf(stderr, "Did you mean: hfsb %s%s%.*s\n", family ? family : "",
+                family ? " " : "", (int)s.name_len, s.name);
+}
+
 /* ---- help ---- */
 
 static void list_commands(const char *family) {
@@ -272,7 +453,7 @@ static void list_commands(const char *family) {
     size_t i;
     for (i = 0; i < COMMAND_COUNT; i++) {
         const cli_command *c = &commands[i];
-        if (!c->name && !family) printf("\n");
+        if (!c->name && !family) printf("\n%s:\n", c->summary);
         if (!listed_name(c, family)) continue;
         used = printf("    hfsb %s %s", c->name, c->words);
         printf("%*s%s\n", used < width ? width - used : 1, "", c->summary);
@@ -281,16 +462,15 @@ static void list_commands(const char *family) {
 
 static int print_overview(void) {
     printf("hfsb %s - run commands, read, write and edit files the way an "
-           "agent needs it\n\n",
+           "agent needs it\n",
            HFSB_VERSION);
     list_commands(NULL);
-    printf("\nCommands with --on SANDBOX work on this machine, or with it or "
-           "$HFSB_SANDBOX on\na sandbox: OWNER/NAME of a Space, "
-           "jobs/OWNER/ID of a job, or a URL.\n"
-           "What they do on this machine is added to the file "
-           "$HFSB_JOURNAL, if set.\n"
+    printf("\nSANDBOX of --on ($HFSB_SANDBOX) is OWNER/NAME, jobs/OWNER/ID, "
+           "a URL, ssh:HOST,\ndocker:NAME, podman:NAME, kubectl:POD, "
+           "slurm:OPTIONS or exec:COMMAND.\n"
            "Options: hfsb COMMAND --help. Exit codes: 0 done, 1 refused, "
-           "2 wrong usage.\n");
+           "2 wrong usage;\nbash, exec and each: that of the command, 124 "
+           "to 127 as timeout(1) and env(1).\n");
     return fflush(stdout) == 0 ? DONE : REFUSED;
 }
 
@@ -298,8 +478,13 @@ static int print_overview(void) {
 static int run_family(args *a) {
     const option none[] = {OPTIONS_END};
     if (a->next == a->count) return usage(a, "which subcommand?");
-    if (a->list[a->next][0] != '-')
-        return usage(a, "unknown subcommand %s", a->list[a->next]);
+    if (a->list[a->next][0] != '-') {
+        fprintf(stderr, "hfsb %s: unknown subcommand %s\n", a->command->name,
+                a->list[a->next]);
+        print_nearest(a->command->name, a->list[a->next]);
+        fprintf(stderr, "Try: hfsb %s --help\n", a->command->name);
+        return a->status = USAGE;
+    }
     if (!take_options(a, none) && a->status == DONE)
         list_commands(a->command->name);
     return a->status;
@@ -312,8 +497,9 @@ static int run_words(char **words, int count, bool help) {
     int          code;
     a.command = find_command(words, count, &a.next);
     if (!a.command) {
-        fprintf(stderr, "hfsb: unknown command %s\nTry: hfsb --help\n",
-                words[0]);
+        fprintf(stderr, "hfsb: unknown command %s\n", words[0]);
+        print_nearest(NULL, words[0]);
+        fprintf(stderr, "Try: hfsb --help\n");
         return USAGE;
     }
     a.list = help ? help_list : words;
@@ -327,11 +513,12 @@ static int run_words(char **words, int count, bool help) {
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : NULL;
     bool        help;
+    if (argc > 0) note_program(argv[0]);
     if (!name) {
         fprintf(stderr, "hfsb: which command?\nTry: hfsb --help\n");
         return USAGE;
     }
-    if (strcmp(name, "--version") == 0) {
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         printf("hfsb %s\n", HFSB_VERSION);
         return fflush(stdout) == 0 ? DONE : REFUSED;
     }

@@ -9,13 +9,14 @@
 /* Runs in a thread of the server, so it may block. */
 static void count_words(void *user, hfsb_mcp_call *call,
                         const hfsb_json_value *arguments) {
-    hfsb_str text = hfsb_json_str(hfsb_json_get(arguments, "text"),
-                                  HFSB_LIT(""));
+    hfsb_str text = HFSB_INIT;
+    hfsb_err err;
     size_t   words = 0, i;
     bool     inside = false;
     (void)user;
-    if (text.len == 0) {
-        hfsb_mcp_fail(call, "Missing argument: \"text\", a string.");
+    /* nothing else checks the arguments: the schema is for the model */
+    if (hfsb_json_arg_str(arguments, "text", true, &text, &err) != HFSB_OK) {
+        hfsb_mcp_fail(call, "%s", err.msg);
         return;
     }
     for (i = 0; i < text.len; i++) {

@@ -4,7 +4,8 @@
 
    The file is read first: a handle with `session` set refuses to change files
    that were not read through it. If a reply gets lost, the call is sent again
-   with the same idempotency key, and runs once. */
+   with the same idempotency key, and runs once. The local tools are not linked:
+   with HFSB_STATIC or -Wl,--gc-sections the program stays small. */
 #define HFSB_IMPLEMENTATION
 #include "../hfsb.h"
 
@@ -12,33 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls a tool with string arguments, given as key, value, ..., NULL. */
-static bool call(hfsb_sandbox *sandbox, const char *tool, const char **pairs) {
-    hfsb_buf         json = HFSB_INIT, text = HFSB_INIT;
-    hfsb_json_doc    arguments = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_tool_result result = HFSB_INIT;
+/* Calls a tool and shows the text for a model: of an edit, and of a failure. */
+static bool call(hfsb_sandbox *sandbox, const char *tool,
+                 const hfsb_buf *arguments) {
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_tool_result result;
     bool             ok;
 
-    hfsb_json_writer_init(&w, &json, NULL);
-    hfsb_json_put_object(&w);
-    for (; *pairs; pairs += 2) {
-        hfsb_json_put_key(&w, hfsb_cstr(pairs[0]));
-        hfsb_json_put_str(&w, hfsb_cstr(pairs[1]));
-    }
-    hfsb_json_put_end(&w);
-    ok = hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
-         hfsb_json_parse(hfsb_buf_str(&json), NULL, &arguments, NULL) ==
-             HFSB_OK &&
-         hfsb_sandbox_call(sandbox, hfsb_cstr(tool), arguments.root, NULL, &result) == HFSB_OK;
-    ok = ok && result.success;
-    if (!ok || strcmp(tool, "edit") == 0) { /* the text for a model */
-        if (hfsb_tool_result_text(&result, &text) == HFSB_OK)
-            fprintf(ok ? stdout : stderr, "%s\n", text.ptr);
-    }
+    hfsb_sandbox_call_text(sandbox, hfsb_cstr(tool), hfsb_buf_str(arguments),
+                           NULL, &result);
+    ok = result.success;
+    hfsb_tool_result_text(&result, &text);
+    if (!ok || strcmp(tool, "edit") == 0)
+        fprintf(ok ? stdout : stderr, "%s\n", hfsb_buf_cstr(&text));
     hfsb_tool_result_free(&result);
-    hfsb_json_free(&arguments);
-    hfsb_buf_free(&json);
     hfsb_buf_free(&text);
     return ok;
 }
@@ -47,9 +35,7 @@ int main(int argc, char **argv) {
     hfsb_transport    transport = HFSB_INIT;
     hfsb_sandbox_opts opts = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
-    const char       *read[] = {"path", NULL, NULL};
-    const char       *edit[] = {"path",    NULL, "old_str", NULL,
-                                "new_str", NULL, NULL};
+    hfsb_buf          read = HFSB_INIT, edit = HFSB_INIT;
     hfsb_err          err;
     bool              ok;
 
@@ -57,9 +43,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: remote_edit URL FILE OLD NEW\n");
         return 2;
     }
-    read[1] = edit[1] = argv[2];
-    edit[3] = argv[3];
-    edit[5] = argv[4];
+    hfsb_json_printf(&read, "{\"path\":\"%s\"}", argv[2]);
+    hfsb_json_printf(&edit,
+                     "{\"path\":\"%s\",\"old_str\":\"%s\",\"new_str\":\"%s\"}",
+                     argv[2], argv[3], argv[4]);
     opts.transport = &transport;
     opts.api_token = hfsb_cstr(getenv("SANDBOX_API_TOKEN"));
     opts.session = true;
@@ -68,9 +55,11 @@ int main(int argc, char **argv) {
          hfsb_sandbox_connect_url(hfsb_cstr(argv[1]), &opts, &sandbox, &err) ==
              HFSB_OK;
     if (!ok) fprintf(stderr, "%s\n", err.msg);
-    ok = ok && call(sandbox, "read", read) && call(sandbox, "edit", edit);
+    ok = ok && call(sandbox, "read", &read) && call(sandbox, "edit", &edit);
 
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     if (transport.perform) hfsb_transport_close(&transport);
+    hfsb_buf_free(&read);
+    hfsb_buf_free(&edit);
     return ok ? 0 : 1;
 }

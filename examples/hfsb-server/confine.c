@@ -35,6 +35,12 @@ static bool in_container(void) {
            getenv("container") || first_process_has("container");
 }
 
+const char *why_unconfined(const options *o) {
+    if (o->confine) return "--confine none";
+    return in_container() ? "the default in a container"
+                          : "this system has no means for it";
+}
+
 void fill_confinement(const options *o, hfsb_confine_opts *out) {
     memset(out, 0, sizeof *out);
     out->if_possible = !o->confine;

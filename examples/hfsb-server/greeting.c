@@ -5,6 +5,7 @@
 #include "program.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,29 @@ static void say_base(sheet *s, const place *p) {
     else say_url(s, reachable(p->text), p->port);
 }
 
+static void say_token(sheet *s, const secret *token) {
+    if (token && token->made_up) put(s, token->bytes, token->len);
+    else say(s, "$SANDBOX_API_TOKEN");
+}
+
+/* The page; a browser keeps what follows the # to itself. A token that was
+   given is not repeated. */
+static void say_page(sheet *s, const options *o, const place *p,
+                     const secret *token) {
+    bool shown = token && token->made_up;
+    if (o->no_page || p->is_unix) return;
+    say(s, "Watch it in a browser: ");
+    say_base(s, p);
+    say(s, "/");
+    if (shown) {
+        say(s, "#");
+        say_token(s, token);
+    } else if (!o->no_auth) {
+        say(s, " (it asks for the token)");
+    }
+    say(s, "\n");
+}
+
 static void say_call(sheet *s, const options *o, const place *p,
                      const secret *token) {
     say(s, "Call it from a shell:\n  curl ");
@@ -87,8 +111,7 @@ static void say_call(sheet *s, const options *o, const place *p,
     say(s, "/api/bash \\\n");
     if (!o->no_auth) {
         say(s, "    -H \"X-Sandbox-Authorization: Bearer ");
-        if (token && token->made_up) put(s, token->bytes, token->len);
-        else say(s, "$SANDBOX_API_TOKEN");
+        say_token(s, token);
         say(s, "\" \\\n");
     }
     say(s, "    -H 'Content-Type: application/json' "
@@ -100,6 +123,7 @@ static void say_call(sheet *s, const options *o, const place *p,
         if (!o->no_auth) say(s, " (with Authorization: Bearer TOKEN)");
         say(s, "\n");
     }
+    say_page(s, o, p, token);
     if (token && token->made_up)
         say(s, "The token was generated for this run, since none was set.\n");
 }
@@ -112,6 +136,14 @@ static void say_work_dir(sheet *s, const options *o) {
     say(s, ", work directory ");
     say_word(s, whole ? whole : dir);
     free(whole);
+}
+
+static void say_confined(sheet *s, const options *o, const char *confined) {
+    say(s, confined);
+    if (*confined) return;
+    say(s, "commands are not confined (");
+    say(s, why_unconfined(o));
+    say(s, ")");
 }
 
 void describe_socket(int fd, place *out) {
@@ -149,8 +181,8 @@ void greet(const options *o, const place *places, size_t count,
         say_place(&s, &places[i]);
     }
     say_work_dir(&s, o);
-    if (*confined) say(&s, "; ");
-    say(&s, confined);
+    say(&s, "; ");
+    say_confined(&s, o, confined);
     say(&s, "\n");
     if (o->has_token || o->no_auth) say_call(&s, o, &places[0], token);
     (void)write_all(1, s.text, s.len);

@@ -6,9 +6,13 @@
 #include "program.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 typedef enum option_kind {
     OPTION_FLAG,   /* target: bool */
@@ -37,25 +41,33 @@ static const char help_where[] =
     "  --host ADDRESS      may be repeated; 0.0.0.0 or :: means all\n"
     "  --port N            or $PORT; 0: any free port\n"
     "  --unix PATH         a Unix socket; may be repeated\n"
-    "  --listen-fd N       an inherited listening socket; may be repeated\n"
+    "  --listen-fd N       an inherited listening socket; may be repeated.\n"
+    "                      Those of systemd's socket units are found\n"
+    "  --stdio             nowhere: serves the client at the other end of\n"
+    "                      standard input and output (hfsb --on ssh:HOST),\n"
+    "                      without a token\n"
+    "  --linger SECONDS    ... and waits so long for it to come back when the\n"
+    "                      pipe breaks (default: 60)\n"
     "\n"
     "What it serves:\n"
     "  --work-dir DIR      where commands start and relative paths begin\n"
-    "                      (default: the current directory)\n"
+    "                      (default: the first root, or the current\n"
+    "                      directory); beneath the first root if there is one\n"
     "  --root DIR          confines the file tools to DIR; may be repeated.\n"
     "                      It does not confine bash: see --confine\n"
     "  --deny PATTERN      keeps the file tools from paths that match, as in\n"
     "                      .gitignore: .env, *.pem, secrets/; may be\n"
     "                      repeated. It does not confine bash either\n"
-    "  --checkpoints WHERE on, off or a folder: keep checkpoints of the root\n"
-    "                      there, for undo, changes and POST /reset; on: in\n"
-    "                      $XDG_STATE_HOME/hfsb/undo or ~/.local/state\n"
-    "                      (default: off)\n"
+    "  --checkpoints WHERE on, off or a folder, with a \"/\" in it: keep\n"
+    "                      checkpoints of the root there, for undo, changes\n"
+    "                      and POST /reset; on: in $XDG_STATE_HOME/hfsb/undo\n"
+    "                      or ~/.local/state (default: off)\n"
     "  --checkpoint-ignored  also of what .gitignore names, and of .git\n"
     "  --api NAME[:PORT]   also serve the protocol of other clients, beside\n"
     "                      /api or on a port of its own; may be repeated:\n"
     "                      see docs/dialects.md\n"
     "  --no-mcp            do not serve /mcp\n"
+    "  --no-page           do not serve the page at /\n"
     "  --max-result SIZE   bytes of the text of a result at /mcp, in a tenth\n"
     "                      as many lines (default: 20000)\n"
     "\n"
@@ -73,7 +85,8 @@ static const char help_where[] =
     "  --allow-host NAME   a name that Host and Origin may have, in addition\n"
     "                      to loopback names and the bound address; may be\n"
     "                      repeated; \"*\" allows any. $SPACE_HOST is always\n"
-    "                      allowed\n";
+    "                      allowed. With --no-auth an Origin must be the\n"
+    "                      Host with its port, or a name given here\n";
 
 static const char help_confine[] =
     "\n"
@@ -100,7 +113,7 @@ static const char help_limits[] =
     "\n"
     "Limits (and their defaults):\n"
     "  --timeout SECONDS       of a command that sets none (120)\n"
-    "  --max-timeout SECONDS   of any command (1200)\n"
+    "  --max-timeout SECONDS   of any command of /api and /mcp (1200)\n"
     "  --max-running N         commands at once (64); more of them wait\n"
     "  --max-waiting N         commands that may wait (256)\n"
     "  --max-connections N     (1024)\n"
@@ -118,6 +131,8 @@ static const char help_limits[] =
     "(10)\n"
     "  --drain SECONDS         of a stop, in which all goes on but health\n"
     "                          checks of --api get 503 (0)\n"
+    "  --max-idle SECONDS      stop after so long without a call and without\n"
+    "                          a command that runs (never)\n"
     "  --threads N             for file access (8); 0: none; calls that\n"
     "                          take over a second have some of their own\n"
     "  --kill-on-disconnect    end a command when its client goes away\n"
@@ -128,6 +143,13 @@ static const char help_limits[] =
     "  --journal-sync       wait for the disk after each line\n"
     "  --log      a line of JSON on stderr for each request and each call\n"
     "  --quiet    print nothing at the start\n"
+    "\n"
+    "Instead of serving:\n"
+    "  --check URL         exit with 0 if a server answers there: at the URL\n"
+    "                      or, where it has no path, at /api/health; also\n"
+    "                      unix:PATH\n"
+    "  --man               print the manual page\n"
+    "  --completion SHELL  print completions for bash, zsh or fish\n"
     "  --version, --help\n"
     "\n"
     "SIGTERM or Ctrl-C stops it within 10 s; a second one at once. As\n"
@@ -234,18 +256,28 @@ static bool refuse_usage(int *code) {
     return false;
 }
 
+static bool refuse_unknown(const option *list, const char *word, size_t len,
+                           int *code) {
+    suggestion s;
+    suggest_init(&s, word, len);
+    for (; list->name; list++) suggest_try(&s, list->name);
+    if (s.name)
+        complain(USAGE, "unknown option %.*s; did you mean %s?", (int)len,
+                 word, s.name);
+    else complain(USAGE, "unknown option %s.", word);
+    return refuse_usage(code);
+}
+
 /* One option, at argv[*at]; its value follows "=" or is the next word. */
-static bool take_option(const option *list, char **argv, int *at, int *code) {
-    const char *word = argv[*at];
-    size_t      len = strcspn(word, "=");
-    const char *value = word[len] ? word + len + 1 : NULL;
+static bool take_option(const option *all, char **argv, int *at, int *code) {
+    const option *list = all;
+    const char   *word = argv[*at];
+    size_t        len = strcspn(word, "=");
+    const char   *value = word[len] ? word + len + 1 : NULL;
     while (list->name &&
            (strlen(list->name) != len || memcmp(list->name, word, len) != 0))
         list++;
-    if (!list->name) {
-        complain(USAGE, "unknown option %s.", word);
-        return refuse_usage(code);
-    }
+    if (!list->name) return refuse_unknown(all, word, len, code);
     if (list->kind == OPTION_FLAG ? value != NULL : !value && !argv[*at + 1]) {
         complain(USAGE, "%s needs %s.", list->name, kind_name(list->kind));
         return refuse_usage(code);
@@ -257,13 +289,28 @@ static bool take_option(const option *list, char **argv, int *at, int *code) {
     return refuse_usage(code);
 }
 
+/* Prints what was asked for instead of serving. */
+static int print_info(bool help, bool manual, const char *shell) {
+    static const char *const all[] = {help_where, help_confine, help_limits,
+                                      NULL};
+    int                      code = DONE;
+    if (help) printf("%s%s%s", help_where, help_confine, help_limits);
+    else if (manual) code = print_manual(all);
+    else if (shell) code = print_completion(all, shell);
+    else printf("hfsb-server %s\n", HFSB_VERSION);
+    return fflush(stdout) == 0 ? code : FAILED;
+}
+
 static bool take_line(char **argv, options *o, int *code) {
-    bool         help = false, version = false;
+    bool         help = false, version = false, manual = false;
+    const char  *shell = NULL;
     const option list[] = {
         {"--host", OPTION_TEXTS, &o->hosts},
         {"--port", OPTION_PORT, &o->port},
         {"--unix", OPTION_TEXTS, &o->unix_paths},
         {"--listen-fd", OPTION_TEXTS, &o->listen_fds},
+        {"--stdio", OPTION_FLAG, &o->stdio},
+        {"--linger", OPTION_SECONDS, &o->linger_ms},
         {"--work-dir", OPTION_TEXT, &o->work_dir},
         {"--root", OPTION_TEXTS, &o->roots},
         {"--deny", OPTION_TEXTS, &o->deny},
@@ -298,9 +345,11 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--idle-timeout", OPTION_SECONDS, &o->idle_ms},
         {"--beat", OPTION_SECONDS, &o->beat_ms},
         {"--drain", OPTION_SECONDS, &o->drain_ms},
+        {"--max-idle", OPTION_SECONDS, &o->max_idle_ms},
         {"--threads", OPTION_NUMBER, &o->threads},
         {"--api", OPTION_TEXTS, &o->apis},
         {"--no-mcp", OPTION_FLAG, &o->no_mcp},
+        {"--no-page", OPTION_FLAG, &o->no_page},
         {"--max-result", OPTION_SIZE, &o->max_result},
         {"--kill-on-disconnect", OPTION_FLAG, &o->kill_on_disconnect},
         {"--journal", OPTION_TEXT, &o->journal},
@@ -308,17 +357,18 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--journal-sync", OPTION_FLAG, &o->journal_sync},
         {"--log", OPTION_FLAG, &o->log},
         {"--quiet", OPTION_FLAG, &o->quiet},
+        {"--check", OPTION_TEXT, &o->check},
+        {"--man", OPTION_FLAG, &manual},
+        {"--completion", OPTION_TEXT, &shell},
         {"--version", OPTION_FLAG, &version},
         {"--help", OPTION_FLAG, &help},
         {"-h", OPTION_FLAG, &help},
         {NULL, OPTION_FLAG, NULL}};
     int at;
-    for (at = 1; argv[at] && !help && !version; at++)
+    for (at = 1; argv[at] && !help && !version && !manual && !shell; at++)
         if (!take_option(list, argv, &at, code)) return false;
-    if (!help && !version) return true;
-    if (help) printf("%s%s%s", help_where, help_confine, help_limits);
-    else printf("hfsb-server %s\n", HFSB_VERSION);
-    *code = fflush(stdout) == 0 ? DONE : FAILED;
+    if (!help && !version && !manual && !shell) return true;
+    *code = print_info(help, manual, shell);
     return false;
 }
 
@@ -352,7 +402,13 @@ static bool check_descriptors(const options *o, int *code) {
 static bool check_options(const options *o, int *code) {
     const char        *what = NULL;
     hfsb_confine_level level;
-    if (o->is_public && !o->no_auth)
+    if (o->stdio && (o->hosts.count || o->port >= 0 || o->unix_paths.count ||
+                     o->listen_fds.count || o->token_file ||
+                     o->token_fd >= 0 || o->init || o->no_auth))
+        what = "--stdio listens nowhere and needs no token: omit the options "
+               "for these.";
+    else if (o->linger_ms && !o->stdio) what = "--linger is for --stdio.";
+    else if (o->is_public && !o->no_auth)
         what = "--public needs --no-auth: it allows any address without a "
                "token. With a token, --host alone is enough.";
     else if (o->no_auth && o->init)
@@ -363,6 +419,10 @@ static bool check_options(const options *o, int *code) {
         what = "--token-file and --token-fd: use one of them.";
     else if (!o->journal && (o->journal_size || o->journal_sync))
         what = "--journal-size and --journal-sync need --journal FILE.";
+    else if (o->checkpoints && strcmp(o->checkpoints, "on") != 0 &&
+             strcmp(o->checkpoints, "off") != 0 && !strchr(o->checkpoints, '/'))
+        what = "--checkpoints needs on, off or a folder with a \"/\" in it: "
+               "./NAME for one of this directory.";
     else if (o->checkpoints && strcmp(o->checkpoints, "off") != 0 &&
              !o->roots.count)
         what = "--checkpoints needs --root.";
@@ -383,17 +443,37 @@ static bool check_options(const options *o, int *code) {
     return false;
 }
 
+/* The library takes a relative work directory as one beneath the root; on a
+   command line a path begins at the current directory. */
+static bool settle_work_dir(options *o, int *code) {
+    static char whole[PATH_MAX];
+    if (!o->work_dir || !*o->work_dir || !o->roots.count) return true;
+    if (realpath(o->work_dir, whole)) {
+        o->work_dir = whole;
+        return true;
+    }
+    *code = complain(FAILED, "--work-dir %s: %s.", o->work_dir,
+                     strerror(errno));
+    return false;
+}
+
 bool take_options(int argc, char **argv, options *o, int *code) {
     memset(o, 0, sizeof *o);
     o->port = o->token_fd = o->threads = -1;
     if (argc < 1) return true; /* not even a program name */
-    return take_line(argv, o, code) && take_environment(o, code) &&
-           check_options(o, code);
+    if (!take_line(argv, o, code)) return false;
+    if (o->check) {
+        *code = probe(o->check);
+        return false;
+    }
+    return take_sockets(o, code) && take_environment(o, code) &&
+           check_options(o, code) && settle_work_dir(o, code);
 }
 
 /* ---- derived ---- */
 
 bool wants_tcp(const options *o) {
+    if (o->stdio) return false;
     return o->hosts.count > 0 || o->port >= 0 ||
            o->unix_paths.count + o->listen_fds.count == 0;
 }

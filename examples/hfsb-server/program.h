@@ -3,6 +3,7 @@
 #define HFSB_SERVER_PROGRAM_H
 
 #include "../../hfsb_server.h"
+#include "suggest.h"
 
 #include <signal.h>
 
@@ -26,6 +27,7 @@ typedef struct options {
     texts       hosts, unix_paths, listen_fds, allow_hosts;
     texts       roots, deny, apis;
     long long   port; /* -1: not given */
+    const char *check; /* a URL: only look whether it answers */
     const char *work_dir, *checkpoints;
     bool        checkpoint_ignored;
     const char *token_file;
@@ -33,7 +35,7 @@ typedef struct options {
     long long   journal_size;
     bool        journal_sync;
     long long   token_fd; /* -1: not given */
-    bool        no_auth, is_public, no_mcp;
+    bool        no_auth, is_public, no_mcp, no_page;
     bool        init; /* the token comes by POST /init */
     bool        kill_on_disconnect, log, quiet;
     long long   max_body, max_bodies, max_head; /* 0: the library's own */
@@ -41,8 +43,10 @@ typedef struct options {
     long long   max_connections, max_per_peer, max_running, max_waiting;
     long long   threads; /* -1: not given */
     long long   timeout_ms, max_timeout_ms;
-    long long   head_ms, body_ms, idle_ms, beat_ms, drain_ms;
+    long long   head_ms, body_ms, idle_ms, beat_ms, drain_ms, max_idle_ms;
     bool        has_token; /* found by secret.c */
+    bool        stdio;     /* serve a pipe, see stdio.c ... */
+    long long   linger_ms; /* ... and wait so long for another one */
     const char *confine, *net; /* NULL: not given */
     texts       allow_write, allow_read;
     long long   max_memory, max_processes, max_file_size, max_cpu;
@@ -97,19 +101,75 @@ const char *const *environment(void);
    the exit code after printing an error. */
 int find_token(options *o, secret *out, secret *sbx);
 
+/* ---- stdio.c: a client at the other end of standard input and output ---- */
+
+/* Passes the pipe on to the server of its client, which is started where there
+   is none. True in the process that is to become that server, *o changed so
+   that it listens for it; false with the exit code in *code when the pipe is
+   over. */
+bool serve_pipe(options *o, int *code);
+/* In the server: its token; the routes of the pipe; "it listens"; instead of
+   hfsb_server_run(). All do nothing, or false, without --stdio. */
+void        take_pipe_token(options *o, secret *out);
+hfsb_status add_pipe(const options *o, hfsb_server *server, hfsb_err *err);
+void        report_pipe(const options *o);
+void        run_pipe(const options *o, hfsb_server *server);
+/* In its keeper: forgets the key, and returns a descriptor to keep open, or
+   -1. */
+int keep_pipe(void);
+/* Removes its files, after the server and all that commands left running: in
+   the keeper, or in the server that has none. */
+void end_pipe(void);
+
 /* ---- keeper.c: the process that the server is a child of ---- */
 
-enum { KEEPER_GONE = SIGUSR1 }; /* the child gets it when the keeper dies */
+enum {
+    KEEPER_GONE = SIGUSR1, /* the child gets it when the keeper dies */
+    CHILD_READY = SIGUSR1  /* the keeper gets it when the server is ready */
+};
 
 /* Continues in a child. This process forwards signals, reaps orphans, and when
    the child ends kills what is left and exits. */
 void continue_in_child(void);
+
+/* In the child: false if the keeper has gone, or could not be started. */
+bool has_keeper(void);
+
+/* Reports to a service manager, through the keeper, that the server is
+   ready. */
+void report_ready(void);
+
+/* ---- systemd.c: being a service ---- */
+
+/* Adds the sockets that systemd has opened for this process to o->listen_fds,
+   and removes their variables. False with *code if there are too many. */
+bool take_sockets(options *o, int *code);
+/* Remembers $NOTIFY_SOCKET, and removes the variable. */
+void take_notify_socket(void);
+/* Sends a state such as "READY=1" there, if there was one. */
+void notify(const char *state);
+
+/* ---- probe.c: --check ---- */
+
+/* Asks the server at that URL for its health. Returns the exit code, after one
+   line on stdout or stderr. */
+int probe(const char *url);
+
+/* ---- manual.c: --man and --completion ---- */
+
+/* Prints the manual page, from the texts of --help (NULL-terminated). Returns
+   the exit code. */
+int print_manual(const char *const *help);
+/* Prints the completions for bash, zsh or fish. */
+int print_completion(const char *const *help, const char *shell);
 
 /* ---- confine.c: what commands may touch ---- */
 
 /* Fills *out from the options. Without --confine: none in a container, which
    confines them, else as much of write as there is. */
 void fill_confinement(const options *o, hfsb_confine_opts *out);
+/* The reason why commands run unconfined, where they do. */
+const char *why_unconfined(const options *o);
 
 /* ---- signals.c ---- */
 

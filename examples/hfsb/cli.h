@@ -6,6 +6,9 @@
 #define HFSB_HUB
 #endif
 #include "../../hfsb.h"
+#include "../hfsb-server/suggest.h"
+
+#include <stdio.h>
 
 /* Exit codes. `hfsb bash` exits with the code of its command. */
 enum { DONE = 0, REFUSED = 1, USAGE = 2 };
@@ -18,7 +21,8 @@ typedef int         command_fn(args *a); /* returns the exit code */
 enum { MAX_FILLED = 3 };
 
 typedef struct cli_command {
-    const char *name;  /* "job run" is a subcommand of "job" */
+    const char *name;  /* "job run" is a subcommand of "job", and may have
+                          subcommands itself */
     const char *words; /* what follows the name: "[OPTIONS] FILE" */
     const char *summary;
     const char *details; /* paragraphs (NULL: the tool's description) */
@@ -44,10 +48,38 @@ command_fn run_create, run_connect;               /* create.c */
 command_fn run_delete, run_sweep;                 /* delete.c */
 command_fn run_ls, run_status;                    /* status.c */
 command_fn run_pause, run_restart;                /* restart.c */
+command_fn run_open;                              /* open.c */
 command_fn run_job_run;                           /* job_run.c */
 command_fn run_job_ls, run_job_logs, run_job_inspect, run_job_cancel;
+command_fn run_schedule_ls, run_schedule_inspect, run_schedule_suspend;
+command_fn run_schedule_resume, run_schedule_run, run_schedule_delete;
 command_fn run_json, run_strip, run_truncate, run_classify; /* text.c */
-command_fn run_completion;
+command_fn run_completion, run_man;
+command_fn run_use;                        /* status.c */
+command_fn run_logs, run_events;           /* logs.c */
+command_fn run_hardware;                   /* hardware.c */
+command_fn run_exec, run_shell;            /* exec.c */
+command_fn run_forget;                     /* pipe.c */
+command_fn run_each;
+
+/* Calls fn for each row of the table, in order; a row without a name separates
+   groups. */
+void each_command(void (*fn)(void *user, const cli_command *c), void *user);
+
+/* What the overview and the manual say before the commands. */
+#define ABOUT_HFSB \
+    "runs commands, and reads, writes, searches and edits files, the way an " \
+    "agent needs it: on this machine, or in a sandbox on another one."
+#define ABOUT_ON \
+    "Commands with --on SANDBOX work on this machine, or with it or " \
+    "$HFSB_SANDBOX in a sandbox: OWNER/NAME of a Space, jobs/OWNER/ID of a " \
+    "job, a URL, ssh:HOST, docker:CONTAINER, podman:CONTAINER, " \
+    "kubectl:NAMESPACE/POD, slurm:OPTIONS, exec:COMMAND, or \".\" for the " \
+    "one of `hfsb use`. What they do on this " \
+    "machine is added to the file $HFSB_JOURNAL, if set."
+#define ABOUT_OPTIONS \
+    "The value of an option follows it as the next word or after \"=\". " \
+    "--no-NAME turns a flag off, \"--\" ends the options."
 
 /* ---- options.c: options and words of the command line ---- */
 
@@ -113,6 +145,19 @@ typedef struct option {
      "size of a file that a command writes"}, \
     {"--max-cpu SECONDS", OPTION_COUNT, &(c)->max_cpu, \
      "CPU time of each process of a command"}
+/* What the sandboxes of --sandbox-tools are; `h` is a session_home. */
+#define OPTIONS_HOME(h) \
+    {"--image I", OPTION_TEXT, &(h)->image, \
+     "with --sandbox-tools: a job with this Docker image (python:3.12), which " \
+     "starts in seconds, instead of a Space"}, \
+    {"--hardware H", OPTION_TEXT, &(h)->hardware, \
+     "of the job (cpu-basic), such as t4-small"}, \
+    {"--flavor H", OPTION_ALIAS, NULL, "--hardware"}, \
+    {"--idle-timeout T", OPTION_TEXT, &(h)->idle_timeout, \
+     "end the job after so long without a call and without a running command " \
+     "(45m)"}, \
+    {"--server FILE", OPTION_TEXT, &(h)->server, \
+     "the static hfsb-server that the job runs (the one next to hfsb)"}
 #define OPTION_JSON(target, more) \
     {"--json", OPTION_FLAG, target, \
      "print one line of JSON: success, output, error" more}
@@ -125,6 +170,11 @@ typedef struct confinement {
     unsigned long long max_memory, max_file_size;
     size_t             max_processes, max_cpu;
 } confinement;
+
+/* The options of OPTIONS_HOME. */
+typedef struct session_home {
+    const char *image, *hardware, *idle_timeout, *server;
+} session_home;
 
 /* A parameter of a tool, read from its JSON Schema. */
 typedef struct param {
@@ -145,8 +195,10 @@ struct args {
     int                count, next;
     bool               only_words;  /* "--" has been seen */
     int                status;      /* exit code, after take_*() was false */
-    const char        *completed;   /* print completions for the word that
-                                      follows this one, and do nothing else */
+    /* Called with all options of the command, which then does nothing else:
+       for completion and the manual (NULL: run it) */
+    void (*on_rows)(args *a, const option *rows);
+    const char        *completed;   /* the word before the completed one */
     hfsb_json_doc      definition;  /* of the tool; `params` point into it */
     param              params[MAX_PARAMS];
     size_t             param_count;
@@ -155,7 +207,23 @@ struct args {
 
 /* Sets the roots of *where. False, after an error, when one is empty. */
 bool set_roots(args *a, const texts *roots, hfsb_tools_opts *where);
+/* Sets the working directory of *where, after set_roots(). A relative one
+   begins at the current directory, also with a root, beneath which the library
+   would look for it. False, after an error, when it cannot be resolved. */
+bool set_work_dir(args *a, const char *dir, hfsb_tools_opts *where);
+/* Sets the folder of checkpoints of *where: that of all roots if `store` is
+   NULL or "on". False after a message for one without a "/", which may be a
+   misspelt "on". */
+bool set_store(args *a, const char *store, hfsb_tools_opts *where);
 
+/* Where an option of this machine has its effect on another one. */
+#define TAKEN_AFAR "--on exec:'ssh HOST hfsb-server --stdio %s ...'"
+
+/* The first option of OPTIONS_CONFINE that was given, or NULL. */
+const char *confine_option(const confinement *c);
+/* False, after an error, for one of them when the commands run in a sandbox:
+   its server decides what they may touch. */
+bool check_confinement(args *a, const confinement *c, bool afar);
 /* Sets the confinement of *where, at the level `by_default` when no option
    says one; then it is as much as the system can. False after an error. */
 bool set_confinement(args *a, const confinement *c,
@@ -174,6 +242,9 @@ bool take_all(args *a, const option *own, const char **word);
 /* The same for up to max words; the missing ones are NULL. */
 bool take_words(args *a, const option *own, const char **words, size_t max);
 
+/* Prints a text, wrapped. */
+void print_about(const char *text);
+
 /* Prints what is wrong with the command line on stderr; returns USAGE. */
 int usage(args *a, const char *format, ...);
 
@@ -191,11 +262,10 @@ bool put_options(const args *a, hfsb_json_writer *w);
 /* The row called `word` (len bytes), or the one it is an alias of; or NULL. */
 const option *find_row(const option *rows, const char *word, size_t len);
 bool          takes_value(const option *o);
+/* True for an option that the manual and --help describe under another
+   name. */
+bool is_alias(const option *o);
 
-/* ---- completion.c ---- */
-
-/* Prints what may follow a->completed. */
-void print_completions(args *a, const option *rows);
 
 /* ---- io.c: input, output, results ---- */
 
@@ -225,6 +295,9 @@ int show_result(const hfsb_tool_result *result, hfsb_str more, bool json);
 int show_outcome(hfsb_tool_result *result, hfsb_status st, const hfsb_err *err,
                  bool json);
 
+/* True when the text has only blanks and line ends. */
+bool is_blank(hfsb_str text);
+
 /* The string `key` of an object; "" when there is none. */
 hfsb_str get_str(const hfsb_json_value *object, const char *key);
 
@@ -248,9 +321,83 @@ void end_object(hfsb_json_writer *w);
 /* Replaces control characters, which a terminal would obey, by blanks. */
 void blank_controls(hfsb_buf *text);
 
+/* Writes text that a server may have chosen: to a terminal without control
+   characters, else as it is. False, with errno, when that fails. */
+bool put_shown(FILE *to, hfsb_str text);
+
 /* Prints a line of a log on stderr without control characters; an
    hfsb_log_fn. */
 void print_log(void *user, hfsb_str line);
+
+/* The same for cells of a table, which end with NUL. */
+void blank_controls_but_nul(hfsb_buf *text);
+
+/* As show_result(), for a result whose output, and `more`, may be a diff: on a
+   terminal it is coloured. */
+int show_with_diff(const hfsb_tool_result *result, hfsb_str more, bool json);
+
+/* ---- term.c: colours and tables ---- */
+
+/* True for a terminal whose lines can be rewritten. */
+bool can_rewrite(int fd);
+/* NO_COLOR, CLICOLOR_FORCE, and else can_rewrite(). */
+bool has_colours(int fd);
+
+typedef enum paint {
+    PAINT_NONE,
+    PAINT_HEAD, /* bold */
+    PAINT_GOOD, /* green */
+    PAINT_BAD,  /* red */
+    PAINT_WAIT, /* yellow */
+    PAINT_PLACE /* cyan */
+} paint;
+
+void  put_painted(hfsb_buf *out, paint p, hfsb_str text);
+paint stage_paint(hfsb_str stage);
+/* Colours the lines of unified diffs in a text. */
+void colour_diffs(hfsb_buf *text);
+
+typedef struct table_column {
+    const char *head;
+    size_t      width; /* at least, where it is no terminal */
+    bool        stage; /* coloured by stage_paint() */
+} table_column;
+
+enum { MAX_COLUMNS = 8 };
+
+/* Rows are collected, since the widths follow from all of them. */
+typedef struct table {
+    const table_column *columns;
+    size_t              count, rows;
+    size_t              width[MAX_COLUMNS];
+    hfsb_buf            cells; /* each followed by NUL */
+} table;
+
+void table_begin(table *t, const table_column *columns, size_t count);
+void table_add(table *t, const hfsb_str *cells);
+/* Appends the table, on a terminal with its heads, without a last newline;
+   frees it. */
+void table_write(table *t, hfsb_buf *out);
+/* show_outcome(), after the table unless the result is printed as JSON. */
+int show_table(hfsb_tool_result *result, hfsb_status st, const hfsb_err *err,
+               table *t, bool json);
+
+/* ---- progress.c: a line that is rewritten ---- */
+
+typedef struct progress progress;
+
+/* NULL when quiet, or when stderr is no terminal: then progress_log() prints
+   lines and the others do nothing. One at a time. */
+progress *progress_open(hfsb_hub *hub, const char *stage, bool quiet);
+/* For a sandbox that has to be waited for, if that takes some seconds. */
+progress *progress_wait(const char *sandbox);
+void      progress_log(void *user, hfsb_str line); /* an hfsb_log_fn */
+void      progress_stage(progress *p, hfsb_str id, const char *stage);
+void      progress_close(progress *p);
+
+size_t terminal_width(void);
+/* Prints a line of stderr over the last one. */
+void rewrite_line(hfsb_str text);
 
 /* ---- signals.c: Ctrl-C ---- */
 
@@ -260,6 +407,8 @@ void print_log(void *user, hfsb_str line);
 void catch_signals(hfsb_tools *tools, hfsb_cancel *cancel);
 /* From now on signals end the program again. */
 void release_signals(void);
+/* Has fn called before a second signal ends the program: in the handler. */
+void call_at_exit(void (*fn)(void));
 /* The number of the signal that came, or 0. */
 int caught_signal(void);
 
@@ -278,6 +427,14 @@ int call_tool(const char *on, const hfsb_tools_opts *where, const char *name,
 /* For hfsb_journal_opts.on_failure. */
 void print_journal_failure(void *user, const char *message);
 
+/* ---- exec.c: what bash.c uses of it ---- */
+
+/* Runs a command with a shell (NULL: /bin/sh, or the one of the sandbox) as
+   `hfsb exec` does, with the work_dir, shell, timeout (0: none) and, here, the
+   confinement of `where`; returns the exit code. */
+int run_raw_command(const char *on, const hfsb_tools_opts *where,
+                    const char *command, bool no_stdin);
+
 /* ---- edit.c: what it shares with patch.c ---- */
 
 /* Writes count, note, lines (those of the spans, may be NULL) and diff. */
@@ -286,13 +443,20 @@ void write_edit_fields(size_t count, const char *note, const hfsb_span *spans,
 
 /* ---- config.c: the paths of our files, and config.json ---- */
 
+/* Notes argv[0], for systems without /proc. */
+void note_program(const char *name);
+/* This program, to be started again: a path, or a name to find in PATH. */
+const char *own_program(void);
+/* Writes its path; returns how long the part up to its last slash is, 0 when
+   it is not known. */
+size_t own_folder(char *out, size_t size);
+
 /* Appends $variable/hfsb/name, or $HOME/fallback/hfsb/name. */
 hfsb_status xdg_path(const char *variable, const char *fallback,
                      const char *name, hfsb_buf *out, hfsb_err *err);
 
 typedef struct config {
     hfsb_str      owner, hardware, from; /* from: "template" */
-    hfsb_str      work_dir;              /* of commands in a Space */
     long long     sleep_time;            /* seconds */
     hfsb_runtime  runtime;               /* "tool_runtime" */
     hfsb_json_doc doc;                   /* private */
@@ -310,12 +474,15 @@ typedef struct known {
     hfsb_str url;     /* of its server, without "/api" */
     hfsb_str token;   /* secret */
     bool     created; /* by `hfsb create`, so `hfsb delete` may delete it */
+    bool     is_own;  /* it was private when `hfsb connect` recorded it, and
+                         gets the Hub's token */
 } known;
 
 typedef struct known_list {
     known        *list;
     size_t        count;
-    hfsb_json_doc doc; /* private: owns the texts */
+    hfsb_str      chosen; /* the default sandbox, or "" */
+    hfsb_json_doc doc;    /* private: owns the texts */
 } known_list;
 
 /* HFSB_OK, also when there is no file. */
@@ -331,12 +498,21 @@ hfsb_status forget_sandbox(hfsb_str name, hfsb_err *err);
 /* HFSB_OK when a sandbox could be recorded; call it before creating one. */
 hfsb_status check_state(hfsb_err *err);
 
+/* Sets the default sandbox; "": there is none. */
+hfsb_status set_default(hfsb_str name, hfsb_err *err);
+/* Its name, or NULL. Valid until the next call. */
+const char *default_sandbox(void);
+/* Opens a file for a log, such as logs/NAME.log in the folder of the state,
+   and appends its path. -1 after *err was set. */
+int open_log(const char *name, hfsb_buf *path, hfsb_err *err);
+
 /* ---- transport.c, space.c ---- */
 
 /* Uses libcurl when the program was built with it, else sockets. */
 hfsb_status open_transport(hfsb_transport *out, hfsb_err *err);
 
-/* Adds the server's source and its Dockerfile to a spec. */
+/* Adds the server's source and its Dockerfile to a spec, unless it has a
+   template of the user's: that one has a server, and stays as it is. */
 void set_space_files(hfsb_sandbox_spec *spec);
 
 /* ---- server.c: the server that a job runs ---- */
@@ -344,6 +520,10 @@ void set_space_files(hfsb_sandbox_spec *spec);
 /* Appends the bytes of a static hfsb-server: the file `path`, or with NULL the
    one next to this program. HFSB_ARG, with what to do, when there is none. */
 hfsb_status read_server(const char *path, hfsb_buf *out, hfsb_err *err);
+/* Appends the bytes of one for a machine as uname -s and -m name it: from the
+   folder $HFSB_SERVERS, next to this program, or from ../lib/hfsb. */
+hfsb_status read_server_for(const char *system, const char *machine,
+                            hfsb_buf *out, hfsb_err *err);
 
 /* ---- client.c: the Hub, and sandboxes by name ---- */
 
@@ -352,6 +532,8 @@ typedef struct client {
     hfsb_hub_env   env;
     config         set; /* from config.json */
     hfsb_transport transport;
+    hfsb_pipe     *pipe;   /* of pipe.c, or NULL ... */
+    hfsb_transport through; /* ... and a transport through it */
     hfsb_cancel   *cancel; /* set by Ctrl-C */
     hfsb_hub      *hub;
 } client;
@@ -363,8 +545,12 @@ typedef struct client {
 hfsb_status open_client(client *c, bool needs_token, hfsb_err *err);
 void        close_client(client *c);
 
-/* Returns `on`, else $HFSB_SANDBOX, else NULL. */
+/* Returns `on`, else $HFSB_SANDBOX, else NULL. "." is the default sandbox. */
 const char *named_sandbox(const char *on);
+/* For commands about sandboxes: the same, and else the default one. */
+const char *chosen_sandbox(const char *name);
+/* When there is none either: usage(). */
+int no_sandbox(args *a);
 
 /* True for the id of a sandbox that is a job, "jobs/OWNER/ID". */
 bool is_job(hfsb_str id);
@@ -374,12 +560,18 @@ bool is_job(hfsb_str id);
 typedef struct target {
     hfsb_buf id, url, token; /* id "" when there is only a URL */
     bool     recorded, created;
-    bool     is_space; /* by its id or URL: only Spaces get the Hub's token */
+    bool     from_env; /* the token is that of SANDBOX_API_TOKEN */
+    bool     is_space;      /* a Space or job, by its id or URL */
+    bool     is_own;        /* gets the Hub's token; others: see client.c */
+    bool     is_pipe;       /* its URL is no URL, see pipe.c */
 } target;
 
-/* *out is all zero before. HFSB_NOT_FOUND when the name is no id and no
-   recorded sandbox has it. */
+/* *out is all zero before. "." is the default sandbox. HFSB_NOT_FOUND when the
+   name is no id and no recorded sandbox has it. */
 hfsb_status find_target(const char *name, target *out, hfsb_err *err);
+/* Takes the token of SANDBOX_API_TOKEN, if it is set, also for a sandbox that
+   has a recorded one. */
+void        take_env_token(target *t);
 void        free_target(target *t);
 /* Its id, or its URL. */
 hfsb_str target_name(const target *t);
@@ -387,8 +579,10 @@ hfsb_str target_name(const target *t);
 /* Adds advice to the message of an error, where there is some. */
 void add_advice(const target *t, hfsb_status st, hfsb_err *err);
 
+/* Opens what the sandbox needs, unless *c is open. */
+hfsb_status open_client_for(client *c, const target *t, hfsb_err *err);
 /* Connects to the sandbox. The caller sets what is special in opts; address
-   and tokens are filled in. *c is open, or all zero: then what the sandbox
+   and tokens are filled in, and the cancel of *c unless there is one. *c is open, or all zero: then what the sandbox
    needs is opened, which is the Hub only for a Space. Close it in any
    case. */
 hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
@@ -403,28 +597,46 @@ hfsb_status open_space(client *c, const char *name, target *t,
 hfsb_status open_named(client *c, const char *name, hfsb_sandbox_opts *opts,
                        hfsb_sandbox **out, hfsb_err *err);
 
-/* ---- session.c: a session of the sandbox runtime ---- */
+/* ---- pipe.c: sandboxes at the other end of a command ---- */
+
+/* True for "ssh:HOST", "docker:CONTAINER" ... */
+bool is_pipe(const char *name);
+/* Starts the command, opens c->transport on it, and fills in the options. */
+hfsb_status connect_pipe(client *c, const char *name, hfsb_sandbox_opts *opts,
+                      hfsb_err *err);
+
+/* ---- session.c: a session of the sandbox runtime, or the remote one ---- */
 
 /* The sandbox runtime when asked for, else the configured one. */
 hfsb_status find_runtime(bool asked, hfsb_runtime *out, hfsb_err *err);
+/* False, after a message, for options of a job without --image, or without
+   the sandbox runtime. */
+bool check_home(args *a, const session_home *home, hfsb_runtime runtime);
 
 typedef struct sandbox_session {
     bool          quiet;      /* only warnings on stderr */
     bool          no_preload; /* as in hfsb_session_opts */
+    session_home  home;
     client        c;
     hfsb_session *session;
+    hfsb_buf      bytes; /* of the server that its jobs run */
+    target        t;     /* of the remote runtime */
 } sandbox_session;
 
-/* *s is all zero before, except its first two members; close it in any
+/* *s is all zero before, except its first three members; close it in any
    case. */
 hfsb_status open_session(sandbox_session *s, hfsb_str work_dir,
                          hfsb_err *err);
+/* The same with the sandbox called `name`, to which the first call connects.
+   Failures to connect are also printed on stderr. */
+hfsb_status open_session_on(sandbox_session *s, const char *name,
+                            hfsb_err *err);
 /* Opens a session for its definitions only: needs no token, sends nothing. */
 hfsb_status open_for_definitions(sandbox_session *s, hfsb_err *err);
-/* Deletes its Spaces; *err names those that could not be deleted. */
+/* Deletes its Spaces and jobs; *err names those that could not be deleted. */
 hfsb_status close_session(sandbox_session *s, hfsb_err *err);
 
-/* ---- job.c: what it shares with job_run.c ---- */
+/* ---- job.c: what it shares with job_run.c and job_schedule.c ---- */
 
 typedef struct job_name {
     hfsb_str space, id; /* space: the namespace ("": that of the token) */
@@ -434,10 +646,15 @@ typedef struct job_name {
 void split_job(const char *word, const char *space, job_name *out);
 
 typedef struct job_follow {
-    bool json;
-    bool broken;    /* writing to standard output failed */
-    char stage[32]; /* of the job, at the end */
+    bool   json;
+    bool   broken;    /* writing to standard output failed */
+    size_t lines;     /* printed */
+    char   stage[32]; /* of the job, at the end */
 } job_follow;
+
+/* Prints a line of a log as it is, or as {"text":...,"timestamp":...}; user is
+   a job_follow. An hfsb_log_line_fn. */
+bool print_log_line(void *user, hfsb_str line, hfsb_str timestamp);
 
 /* Prints the log, then asks for the stage. */
 hfsb_status follow_job(client *c, const job_name *name,
@@ -447,6 +664,15 @@ hfsb_status follow_job(client *c, const job_name *name,
 /* Adds id, stage and the job itself to a result. */
 void     put_job(const hfsb_json_value *job, hfsb_tool_result *result);
 hfsb_str job_stage(const hfsb_json_value *job);
+/* Appends the start of the command of a job, or of the jobSpec of a scheduled
+   one, on one line; instead of the text of a script its name, if the job has
+   one. */
+void add_words(hfsb_buf *out, const hfsb_json_value *job);
+
+/* ---- job_schedule.c ---- */
+
+/* Adds id, schedule, suspended and the scheduled job itself to a result. */
+void put_scheduled(const hfsb_json_value *job, hfsb_tool_result *result);
 
 /* ---- secrets.c ---- */
 

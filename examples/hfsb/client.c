@@ -2,9 +2,11 @@
 
    open_client() collects what a request to the Hub needs: config.json, a
    transport, a cancel for Ctrl-C, the environment, the Hub. find_target()
-   turns the name of a sandbox (OWNER/NAME, jobs/OWNER/ID, a URL, or the last
-   part of a recorded id) into its address and token; open_target() connects to it. For a server that
-   is not a Space neither the Hub is opened nor its token read. */
+   turns the name of a sandbox (OWNER/NAME, jobs/OWNER/ID, a URL, a pipe such
+   as ssh:HOST, or the last part of a recorded id) into its address and token;
+   open_target() connects to it. For a server that is not a Space neither the
+   Hub is opened nor its token read, and a Space gets that token only when it
+   is private. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -42,17 +44,17 @@ static hfsb_status check_token(const client *c, hfsb_err *err) {
                 "to it, or let `hf auth login` store it.");
 }
 
-/* What a request to any server needs. */
-static hfsb_status open_plain(client *c, hfsb_err *err) {
+/* What a request to any server needs; without a transport for a pipe. */
+static hfsb_status open_plain(client *c, bool transport, hfsb_err *err) {
     hfsb_status st = read_config(&c->set, err);
-    if (st == HFSB_OK) st = open_transport(&c->transport, err);
+    if (st == HFSB_OK && transport) st = open_transport(&c->transport, err);
     if (st == HFSB_OK) st = hfsb_cancel_open(NULL, &c->cancel, err);
     if (st == HFSB_OK) catch_signals(NULL, c->cancel);
     return st;
 }
 
 hfsb_status open_client(client *c, bool needs_token, hfsb_err *err) {
-    hfsb_status st = open_plain(c, err);
+    hfsb_status st = open_plain(c, true, err);
     if (st == HFSB_OK) st = hfsb_hub_env_read(&c->env, err);
     if (st == HFSB_OK && needs_token) st = check_token(c, err);
     if (st == HFSB_OK) st = open_hub(c, err);
@@ -63,6 +65,8 @@ void close_client(client *c) {
     release_signals(); /* before the cancel that they set is closed */
     if (c->hub) hfsb_hub_close(c->hub);
     if (c->transport.perform) hfsb_transport_close(&c->transport);
+    if (c->through.perform) hfsb_transport_close(&c->through);
+    hfsb_pipe_close(c->pipe);
     if (c->cancel) hfsb_cancel_close(c->cancel);
     hfsb_hub_env_free(&c->env);
     free_config(&c->set);
@@ -72,8 +76,21 @@ void close_client(client *c) {
 /* ---- names ---- */
 
 const char *named_sandbox(const char *on) {
+    const char *chosen;
     if (!on) on = getenv("HFSB_SANDBOX");
-    return on && *on ? on : NULL;
+    if (!on || strcmp(on, ".") != 0) return on && *on ? on : NULL;
+    chosen = default_sandbox();
+    return chosen ? chosen : on; /* find_target() reports it */
+}
+
+const char *chosen_sandbox(const char *name) {
+    name = named_sandbox(name);
+    return name ? name : default_sandbox();
+}
+
+int no_sandbox(args *a) {
+    return usage(a, "SANDBOX is missing; `hfsb use NAME` sets the default "
+                    "one");
 }
 
 hfsb_str target_name(const target *t) {
@@ -117,6 +134,7 @@ static hfsb_str last_part(hfsb_str id) {
 /* Finds a sandbox by the part of its id after the last slash. */
 static hfsb_status find_short(const known_list *l, const char *name,
                               const known **out, hfsb_err *err) {
+    bool   is_host = !strpbrk(name, ": \t");
     size_t i;
     for (i = 0; i < l->count; i++) {
         hfsb_str id = l->list[i].id;
@@ -128,25 +146,37 @@ static hfsb_status find_short(const known_list *l, const char *name,
     if (*out) return HFSB_OK;
     return fail(
         err, HFSB_NOT_FOUND,
-        "No sandbox called %s is recorded. `hfsb ls` lists yours; give "
-        "others as OWNER/NAME, jobs/OWNER/ID or a URL.",
-        name);
+        "No sandbox called %s is recorded%s%s. `hfsb ls` lists yours; give "
+        "others as OWNER/NAME, jobs/OWNER/ID, a URL, ssh:HOST, "
+        "docker:CONTAINER, podman:CONTAINER, kubectl:NAMESPACE/POD, "
+        "slurm:OPTIONS or exec:COMMAND.",
+        name, is_host ? "; a host that ssh reaches is ssh:" : "",
+        is_host ? name : "");
 }
 
-static void take_known(const known *k, target *out) {
+void take_env_token(target *t) {
     const char *token = getenv("SANDBOX_API_TOKEN");
+    if (!token || !*token) return;
+    hfsb_buf_truncate(&t->token, 0);
+    must(hfsb_buf_append(&t->token, hfsb_cstr(token)));
+    t->from_env = true;
+}
+
+/* The recorded token is that of this sandbox, the variable's may be that of
+   any other. */
+static void take_known(const known *k, target *out) {
     if (k) {
         hfsb_buf_truncate(&out->id, 0);
         hfsb_buf_truncate(&out->url, 0);
         must(hfsb_buf_append(&out->id, k->id));
         must(hfsb_buf_append(&out->url, k->url));
+        must(hfsb_buf_append(&out->token, k->token));
         out->recorded = true;
         out->created = k->created;
+        out->is_own = k->created || k->is_own;
     }
     if (out->id.len) out->is_space = true;
-    must(hfsb_buf_append(&out->token, token && *token ? hfsb_cstr(token)
-                                      : k             ? k->token
-                                                      : HFSB_LIT("")));
+    if (!out->token.len) take_env_token(out);
 }
 
 /* Removes the "v1+" of a server that speaks HF's /v1. */
@@ -166,7 +196,18 @@ hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
     const known *k = NULL;
     hfsb_url     url;
     bool         v1;
-    hfsb_status  st = read_known(&l, err);
+    hfsb_status  st;
+    if (strcmp(name, ".") == 0) name = default_sandbox();
+    if (!name)
+        return fail(err, HFSB_NOT_FOUND,
+                    "There is no default sandbox: `hfsb use NAME` sets it, "
+                    "and so does `hfsb create`.");
+    if (is_pipe(name)) {
+        out->is_pipe = true;
+        must(hfsb_buf_append(&out->url, hfsb_cstr(name)));
+        return HFSB_OK;
+    }
+    st = read_known(&l, err);
     if (st == HFSB_OK && strstr(name, "://")) {
         must(hfsb_buf_append(&out->url, trim_url(hfsb_cstr(name))));
         st = hfsb_url_parse(plain_url(hfsb_buf_str(&out->url), &v1), &url,
@@ -186,10 +227,88 @@ hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
     return st;
 }
 
+/* ---- the token of the Hub ----
+
+   The server of a Space or job gets the token with each request, and with it
+   all that it allows. The edge of the Hub lets nobody else through to a
+   private Space or to a job, but a public Space needs no token, and anyone may
+   have made it. */
+
+/* *why gets the Hub's error if it did not answer that. */
+static bool is_private(client *c, hfsb_str id, hfsb_err *why) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st = hfsb_hub_space(c->hub, id, HFSB_LIT(""),
+                                      HFSB_LIT("private"), c->cancel, &doc,
+                                      why);
+    bool          yes = st == HFSB_OK &&
+               hfsb_json_bool(hfsb_json_get(doc.root, "private"), false);
+    if (st == HFSB_OK || st == HFSB_NOT_FOUND) why->msg[0] = '\0';
+    hfsb_json_free(&doc);
+    return yes;
+}
+
+static bool has_job(client *c, hfsb_str owner, hfsb_str id) {
+    hfsb_json_doc doc = HFSB_INIT;
+    bool          yes = owner.len && hfsb_hub_job(c->hub, owner, id, c->cancel,
+                                                  &doc, NULL) == HFSB_OK;
+    hfsb_json_free(&doc);
+    return yes;
+}
+
+/* True for https://ID--PORT.hf.jobs of a job of the user, or of one of the
+   user's organisations. */
+static bool is_own_job(client *c, hfsb_str text) {
+    hfsb_json_doc  who = HFSB_INIT;
+    hfsb_json_iter it;
+    hfsb_url       url;
+    hfsb_str       id;
+    bool           v1, yes;
+    if (hfsb_url_parse(plain_url(text, &v1), &url, NULL) != HFSB_OK ||
+        !hfsb_str_ends(url.host, HFSB_LIT(".hf.jobs")))
+        return false;
+    id = hfsb_str_slice(url.host, 0, hfsb_str_find(url.host, HFSB_LIT("--")));
+    if (hfsb_hub_whoami(c->hub, c->cancel, &who, NULL) != HFSB_OK)
+        return false;
+    yes = has_job(c, get_str(who.root, "name"), id);
+    it = hfsb_json_begin(hfsb_json_get(who.root, "orgs"));
+    while (!yes && hfsb_json_next(&it))
+        yes = has_job(c, get_str(it.value, "name"), id);
+    hfsb_json_free(&who);
+    return yes;
+}
+
+static bool gets_hub_token(client *c, const target *t, hfsb_err *why) {
+    hfsb_str id = hfsb_buf_str(&t->id);
+    if (!t->is_space || !c->env.token.len) return false;
+    if (t->is_own || is_job(id)) return true; /* the Hub finds a job's URL */
+    return id.len ? is_private(c, id, why)
+                  : is_own_job(c, hfsb_buf_str(&t->url));
+}
+
+/* Adds that the token was kept back: that may be why nobody answers. why: the
+   Hub's error when it was asked whether the Space is private, or "". */
+static void add_kept_back(const client *c, const target *t,
+                          const hfsb_sandbox_opts *opts, const hfsb_err *why,
+                          hfsb_err *err) {
+    size_t n = strlen(err->msg);
+    if (!t->is_space || opts->hub_token.len || !c->env.token.len) return;
+    if (why->msg[0])
+        snprintf(err->msg + n, sizeof err->msg - n,
+                 "\nThe token of the Hub was not sent, because the Hub did not "
+                 "answer whether this Space is private: %s",
+                 why->msg);
+    else if (!t->id.len)
+        snprintf(err->msg + n, sizeof err->msg - n,
+                 "\nThe token of the Hub was not sent, because this URL may be "
+                 "anyone's: name your own as OWNER/NAME or jobs/OWNER/ID.");
+}
+
 /* ---- handles ---- */
 
 void add_advice(const target *t, hfsb_status st, hfsb_err *err) {
     size_t n = strlen(err->msg);
+    if (st == HFSB_AUTH && strcmp(err->key, "hub_token") == 0)
+        return; /* the message says how to get one */
     if (st == HFSB_AUTH && !t->token.len)
         snprintf(err->msg + n, sizeof err->msg - n,
                  "\nNo token is recorded for this sandbox: set "
@@ -197,32 +316,35 @@ void add_advice(const target *t, hfsb_status st, hfsb_err *err) {
     else if (st == HFSB_AUTH)
         snprintf(err->msg + n, sizeof err->msg - n,
                  "\nThe token was taken from %s.",
-                 getenv("SANDBOX_API_TOKEN") ? "SANDBOX_API_TOKEN"
-                                             : "the record of `hfsb connect`");
+                 t->from_env ? "SANDBOX_API_TOKEN"
+                             : "the record of `hfsb connect`, which takes a "
+                               "new one from SANDBOX_API_TOKEN");
     else if (st == HFSB_NOT_FOUND)
         snprintf(err->msg + n, sizeof err->msg - n,
                  "\n`hfsb ls` lists your sandboxes.");
 }
 
-static void fill_opts(client *c, const target *t, hfsb_sandbox_opts *opts) {
+static void fill_opts(client *c, const target *t, hfsb_sandbox_opts *opts,
+                      hfsb_err *why) {
     const char *instead = getenv("HFSB_SPACE_URL");
     opts->hub = c->hub;
     opts->transport = &c->transport;
-    opts->cancel = c->cancel;
+    if (!opts->cancel) opts->cancel = c->cancel;
     opts->api_token = hfsb_buf_str(&t->token);
-    if (t->is_space) opts->hub_token = hfsb_buf_str(&c->env.token);
+    if (gets_hub_token(c, t, why))
+        opts->hub_token = hfsb_buf_str(&c->env.token);
     if (!t->id.len) return;
     if (is_job(hfsb_buf_str(&t->id))) {
         opts->space_url = hfsb_buf_str(&t->url);
         return;
     }
     if (!instead || !*instead) opts->space_url = hfsb_buf_str(&t->url);
-    if (!opts->work_dir.len) opts->work_dir = c->set.work_dir;
 }
 
 hfsb_status open_space(client *c, const char *name, target *t,
                        hfsb_sandbox_opts *opts, hfsb_sandbox **out,
                        hfsb_err *err) {
+    hfsb_err    why = HFSB_INIT; /* the Hub itself is asked next */
     hfsb_status st = find_target(name, t, err);
     if (st == HFSB_OK && !t->id.len)
         st = fail(err, HFSB_ARG,
@@ -230,27 +352,39 @@ hfsb_status open_space(client *c, const char *name, target *t,
                   name);
     if (st == HFSB_OK) st = open_client(c, true, err);
     if (st != HFSB_OK) return st;
-    fill_opts(c, t, opts);
+    fill_opts(c, t, opts, &why);
     return hfsb_sandbox_open(hfsb_buf_str(&t->id), t->created, opts, out, err);
+}
+
+hfsb_status open_client_for(client *c, const target *t, hfsb_err *err) {
+    if (c->cancel) return HFSB_OK;
+    return t->is_space ? open_client(c, false, err)
+                       : open_plain(c, !t->is_pipe, err);
 }
 
 hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
                         hfsb_sandbox **out, hfsb_err *err) {
-    hfsb_status st = HFSB_OK;
-    if (!c->cancel)
-        st = t->is_space ? open_client(c, false, err) : open_plain(c, err);
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st = open_client_for(c, t, err);
+    if (st == HFSB_OK && t->is_pipe) st = connect_pipe(c, t->url.ptr, opts, err);
     if (st != HFSB_OK) return st;
-    fill_opts(c, t, opts);
-    if (t->id.len) {
+    if (!t->is_pipe) fill_opts(c, t, opts, &why);
+    if (t->is_pipe) {
+        st = hfsb_sandbox_connect_url(HFSB_LIT("http://localhost"), opts, out,
+                                      err);
+    } else if (t->id.len) {
         st = hfsb_sandbox_connect(hfsb_buf_str(&t->id), t->created, opts, out,
                                   err);
     } else {
+        bool     v1;
+        hfsb_str url = plain_url(hfsb_buf_str(&t->url), &v1);
+        if (v1) opts->protocol = hfsb_protocol_v1();
         if (!opts->times.api_wait_ms) opts->times.api_wait_ms = URL_WAIT_MS;
         if (!opts->times.api_poll_ms) opts->times.api_poll_ms = URL_POLL_MS;
-        st = hfsb_sandbox_connect_url(
-            plain_url(hfsb_buf_str(&t->url), &opts->v1), opts, out, err);
+        st = hfsb_sandbox_connect_url(url, opts, out, err);
     }
     if (st != HFSB_OK) add_advice(t, st, err);
+    if (st != HFSB_OK) add_kept_back(c, t, opts, &why, err);
     return st;
 }
 

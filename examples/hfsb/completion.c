@@ -19,6 +19,8 @@ static const char bash_script[] =
     "            COMPREPLY+=(\"$word\")\n"
     "    done < <(\"${COMP_WORDS[0]}\" completion words -- \\\n"
     "        \"${COMP_WORDS[@]:1:COMP_CWORD-1}\" 2>/dev/null | cut -f 1)\n"
+    "    [[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *: ]] ||\n"
+    "        compopt -o nospace 2>/dev/null\n"
     "}\n"
     "complete -o bashdefault -o default -F _hfsb hfsb\n";
 
@@ -44,11 +46,13 @@ static void print_sandboxes(void) {
     known_list l = HFSB_INIT;
     hfsb_err   err;
     size_t     i;
-    if (read_known(&l, &err) != HFSB_OK) return;
+    (void)read_known(&l, &err);
     for (i = 0; i < l.count; i++)
         printf("%s\trecorded sandbox\n",
                l.list[i].id.len ? l.list[i].id.ptr : l.list[i].url.ptr);
     free_known(&l);
+    printf("ssh:\tHOST\ndocker:\tNAME\npodman:\tNAME\n"
+           "kubectl:\tPOD\nslurm:\tOPTIONS\nexec:\tCOMMAND\n");
 }
 
 static void print_tools(void) {
@@ -69,15 +73,17 @@ static void print_tools(void) {
    them. */
 static void print_values(const char *called) {
     if (strstr(called, "SANDBOX")) print_sandboxes();
+    if (strstr(called, "--confine")) printf("none\nwrite\nstrict\n");
+    if (strstr(called, "bash|zsh|fish")) printf("bash\nzsh\nfish\n");
     if (strstr(called, "TOOL")) print_tools();
     if (strstr(called, "TOOLS"))
         printf("claude\tset of tools\ngpt\tset of tools\n"
                "small\tset of tools\n");
 }
 
-void print_completions(args *a, const option *rows) {
+/* Prints what may follow a->completed. */
+static void print_completions(args *a, const option *rows) {
     const option *o = find_row(rows, a->completed, strlen(a->completed));
-    a->status = DONE;
     if (o && takes_value(o)) {
         hfsb_json_iter it = hfsb_json_begin(
             o->kind == OPTION_PARAM ? ((const param *)o->target)->choices
@@ -88,7 +94,8 @@ void print_completions(args *a, const option *rows) {
         return;
     }
     for (o = rows; o->name; o++)
-        printf("%.*s\t%s\n", (int)strcspn(o->name, " "), o->name, o->words);
+        printf("%.*s\t%s%s\n", (int)strcspn(o->name, " "), o->name,
+               is_alias(o) ? "the same as " : "", o->words);
     printf("--help\tshow the options\n");
     print_values(a->command->words);
 }
@@ -99,11 +106,13 @@ static int complete(char **words, int count) {
     args a = HFSB_INIT;
     a.command = find_command(words, count, &a.next);
     if (!a.command || !a.command->run) {
-        if (count <= 1) print_commands(count ? words[0] : NULL);
+        if (a.next == count)
+            print_commands(a.command ? a.command->name : NULL);
         return DONE;
     }
     a.list = words;
     a.count = count;
+    a.on_rows = print_completions;
     a.completed = words[count - 1];
     (void)a.command->run(&a);
     hfsb_json_free(&a.definition);

@@ -3,10 +3,50 @@
    The paths follow the XDG base directory specification. config.json holds
    defaults for options; an unknown key is only a warning, so that versions of
    hfsb can share the file. */
+#define _XOPEN_SOURCE 700 /* readlink; before any include */
 #include "cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- this program ---- */
+
+static const char *called; /* argv[0] */
+
+void note_program(const char *name) {
+    called = name;
+}
+
+const char *own_program(void) {
+    return access("/proc/self/exe", X_OK) == 0 ? "/proc/self/exe" : called;
+}
+
+/* Finds argv[0] as the shell did: in PATH, unless it has a slash. */
+static bool search_path(char *out, size_t size) {
+    const char *path = getenv("PATH");
+    if (called && strchr(called, '/'))
+        return snprintf(out, size, "%s", called) < (int)size;
+    while (called && path && *path) {
+        size_t len = strcspn(path, ":");
+        if (len && snprintf(out, size, "%.*s/%s", (int)len, path, called) <
+                       (int)size &&
+            access(out, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+size_t own_folder(char *out, size_t size) {
+    ssize_t n = readlink("/proc/self/exe", out, size - 1);
+    if (n > 0) out[n] = '\0';
+    else if (!search_path(out, size)) return 0;
+    return (size_t)(strrchr(out, '/') - out) + 1;
+}
+
+/* ---- files ---- */
 
 hfsb_status xdg_path(const char *variable, const char *fallback,
                      const char *name, hfsb_buf *out, hfsb_err *err) {
@@ -26,7 +66,7 @@ hfsb_status xdg_path(const char *variable, const char *fallback,
 }
 
 static const char *const known_keys[] = {
-    "tool_runtime", "owner", "hardware", "template", "work_dir", "sleep_time"};
+    "tool_runtime", "owner", "hardware", "template", "sleep_time"};
 
 static void warn_of_unknown(const char *path, const hfsb_json_value *root) {
     hfsb_json_iter it = hfsb_json_begin(root);
@@ -68,8 +108,6 @@ static hfsb_status read_values(const hfsb_json_value *root, config *c,
         st = hfsb_json_arg_str(root, "hardware", false, &c->hardware, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_str(root, "template", false, &c->from, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(root, "work_dir", false, &c->work_dir, err);
     if (st == HFSB_OK)
         st = hfsb_json_arg_int(root, "sleep_time", false, &c->sleep_time, err);
     if (st == HFSB_OK && c->sleep_time < -1)

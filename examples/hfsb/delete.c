@@ -1,6 +1,6 @@
 /* delete.c - hfsb delete, hfsb sweep: remove sandboxes.
 
-   delete removes one Space, or cancels one job, and its record. It refuses
+   delete removes Spaces, or cancels jobs, and their records. It refuses
    Spaces that were not created from here, and jobs that are no sandboxes.
    sweep finds old sandboxes that hfsb created anywhere. */
 #include "cli.h"
@@ -10,12 +10,23 @@
 
 /* ---- delete ---- */
 
-static hfsb_status may_delete(const target *t, hfsb_err *err) {
-    if (t->created || is_job(hfsb_buf_str(&t->id))) return HFSB_OK;
+/* A Space that was not created here is deleted only by force, which is no
+   advice for one that the Hub does not know. */
+static hfsb_status check_space(client *c, const target *t, hfsb_err *err) {
+    hfsb_space_runtime is;
+    hfsb_status st = hfsb_hub_runtime(c->hub, hfsb_buf_str(&t->id), c->cancel,
+                                      &is, err);
+    if (st == HFSB_NOT_FOUND)
+        return fail(err, st,
+                    "The Hub shows no Space %s: check the name, and whether "
+                    "the token may see it. `hfsb ls` lists your sandboxes.",
+                    t->id.ptr);
+    if (st != HFSB_OK) return st;
     return fail(err, HFSB_REFUSED,
-                "This Sandbox did not create %s. --force deletes the Space "
-                "all the same; --forget only removes what is recorded here.",
-                t->id.ptr);
+                "%s was not created from here. --force deletes the Space all "
+                "the same%s.",
+                t->id.ptr,
+                t->recorded ? "; --forget only removes the record" : "");
 }
 
 /* True when the token belongs to the owner of the Space. To others the Hub
@@ -37,7 +48,7 @@ static hfsb_status check_label(client *c, const target *t, hfsb_err *err) {
     hfsb_json_doc doc = HFSB_INIT;
     job_name      name;
     hfsb_status   st;
-    split_job(t->id.ptr + strlen("jobs/"), NULL, &name);
+    split_job(t->id.ptr, NULL, &name);
     st = hfsb_hub_job(c->hub, name.space, name.id, c->cancel, &doc, err);
     if (st == HFSB_OK &&
         !get_str(hfsb_json_get(doc.root, "labels"), "hfsb-sandbox").len)
@@ -71,8 +82,9 @@ static hfsb_status delete_space(const target *t, bool force, bool *gone,
     client      c = HFSB_INIT;
     hfsb_status st = open_client(&c, true, err);
     size_t      n;
-    if (st == HFSB_OK && is_job(hfsb_buf_str(&t->id)) && !t->created && !force)
-        st = check_label(&c, t, err);
+    if (st == HFSB_OK && !t->created && !force)
+        st = is_job(hfsb_buf_str(&t->id)) ? check_label(&c, t, err)
+                                          : check_space(&c, t, err);
     if (st == HFSB_OK) st = remove_sandbox(&c, t, err);
     if (st == HFSB_NOT_FOUND && t->recorded) {
         *gone = is_owner(&c, t);
@@ -93,7 +105,6 @@ static hfsb_status delete_named(const char *name, bool force, bool forget,
     bool             gone = false, space;
     hfsb_status      st = find_target(name, &t, err);
     space = t.id.len && !forget;
-    if (st == HFSB_OK && space && !force) st = may_delete(&t, err);
     if (st == HFSB_OK && !space && !t.recorded)
         st = fail(err, HFSB_NOT_FOUND,
                   "%s is not recorded; `hfsb ls` lists the recorded ones",
@@ -116,11 +127,10 @@ static hfsb_status delete_named(const char *name, bool force, bool forget,
 }
 
 int run_delete(args *a) {
-    const char      *name = NULL;
-    bool             force = false, forget = false, json = false;
-    hfsb_tool_result result = HFSB_INIT;
-    hfsb_err         err = HFSB_INIT;
-    hfsb_status      st;
+    const char *names[MAX_TEXTS];
+    bool        force = false, forget = false, json = false;
+    int         code = DONE, one;
+    size_t      i;
 
     const option options[] = {
         {"--force", OPTION_FLAG, &force,
@@ -128,12 +138,19 @@ int run_delete(args *a) {
          "even if it is no sandbox"},
         {"--forget", OPTION_FLAG, &forget,
          "remove only the record; the Space or job stays"},
-        OPTION_JSON(&json, ", id, deleted"),
+        OPTION_JSON(&json, ", id, deleted; for each of them"),
         OPTIONS_END};
-    if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "SANDBOX is missing");
-    st = delete_named(name, force, forget, &result, &err);
-    return show_outcome(&result, st, &err, json);
+    if (!take_words(a, options, names, MAX_TEXTS)) return a->status;
+    if (!names[0]) return usage(a, "SANDBOX is missing");
+    for (i = 0; i < MAX_TEXTS && names[i] && !caught_signal(); i++) {
+        hfsb_tool_result result = HFSB_INIT;
+        hfsb_err         err = HFSB_INIT;
+        hfsb_status      st = delete_named(named_sandbox(names[i]), force,
+                                           forget, &result, &err);
+        one = show_outcome(&result, st, &err, json);
+        if (one > code) code = one;
+    }
+    return code;
 }
 
 /* ---- sweep ---- */

@@ -62,6 +62,10 @@ static hfsb_status read_object(edit_call *c, hfsb_err *err) {
     hfsb_status            st;
     opts.unique_keys = true;
     st = read_input(NULL, &c->input, err);
+    if (st == HFSB_OK && is_blank(hfsb_buf_str(&c->input)))
+        st = fail(err, HFSB_ARG,
+                  "There is nothing to do: give --old and --new, or JSON on "
+                  "standard input.");
     if (st == HFSB_OK)
         st = hfsb_json_parse(hfsb_buf_str(&c->input), &opts, &c->doc, err);
     root = c->doc.root;
@@ -114,9 +118,15 @@ static hfsb_status get_remote(const edit_call *c, hfsb_buf *out,
     return st;
 }
 
+/* How refusals name the arguments: as they were given. */
+static hfsb_edit_names edit_names(const edit_call *c) {
+    return c->old_text || c->old_file ? HFSB_EDIT_NAMES_FLAGS
+                                      : HFSB_EDIT_NAMES_KEYS;
+}
+
 static hfsb_status read_edits(edit_call *c, hfsb_err *err) {
-    return c->old_text || c->old_file ? read_texts(c, err)
-                                      : read_object(c, err);
+    return edit_names(c) == HFSB_EDIT_NAMES_FLAGS ? read_texts(c, err)
+                                                  : read_object(c, err);
 }
 
 static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
@@ -130,6 +140,7 @@ static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
     if (c->on) st = get_remote(c, &before, err);
     else st = hfsb_file_read(NULL, path, 0, &before, &was, err);
     opts.path = path;
+    opts.names = edit_names(c);
     how.if_same = &was;
     if (st == HFSB_OK)
         st = hfsb_edit_apply(hfsb_buf_str(&before), c->edits, c->count, &opts,
@@ -215,21 +226,23 @@ static bool write_arguments(const edit_call *c, hfsb_json_doc *out) {
 
 static int edit_by_tool(edit_call *c) {
     hfsb_tools_opts  where = HFSB_INIT;
+    hfsb_call_opts   opts = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_json_doc    arguments = HFSB_INIT;
     int              code = REFUSED, interrupted = 0;
     if (write_arguments(c, &arguments)) {
         hfsb_str diff;
+        opts.names = edit_names(c);
         interrupted =
             call_tool(c->on, &where, c->count == 1 ? "edit" : "multi_edit",
-                      arguments.root, NULL, NULL, &result);
+                      arguments.root, &opts, NULL, &result);
         must(hfsb_buf_append(&result.output, hfsb_buf_str(&c->ignored)));
         if (!result.fields.root)
             write_edit_fields(0, "", NULL, HFSB_LIT(""), &result);
         diff = get_str(result.fields.root, "diff");
         /* With a note the output shows it already. */
         if (get_str(result.fields.root, "note").len) diff = HFSB_LIT("");
-        code = show_result(&result, diff, c->json);
+        code = show_with_diff(&result, diff, c->json);
     }
     hfsb_tool_result_free(&result);
     hfsb_json_free(&arguments);
@@ -252,7 +265,7 @@ static int edit_here(edit_call *c) {
                              c->ignored.len ? c->ignored.ptr : ""));
     write_edit_fields(edit.count, edit.note, edit.spans,
                       hfsb_buf_str(&edit.diff), &result);
-    code = show_result(&result, hfsb_buf_str(&edit.diff), c->json);
+    code = show_with_diff(&result, hfsb_buf_str(&edit.diff), c->json);
     hfsb_tool_result_free(&result);
     hfsb_edit_result_free(&edit);
     return code;
@@ -321,6 +334,7 @@ int run_edit(args *a) {
 
     const option options[] = {
         {"--replace-all", OPTION_PARAM, NULL, "change every match"},
+        {"--all", OPTION_ALIAS, NULL, "--replace-all"},
         {"--old TEXT", OPTION_TEXT, &c.old_text, "the text to find"},
         {"--old-str", OPTION_ALIAS, NULL, "--old"},
         {"--old-file FILE", OPTION_TEXT, &c.old_file, "read it from FILE"},

@@ -1,9 +1,10 @@
-/* exec_server.c - hfsb exec-server: run the commands of Codex, on standard
-   input and output.
+/* exec_server.c - hfsb exec-server: run the commands of Codex, which speaks
+   on standard input and output, here or in a sandbox.
 
    Codex starts it as a child and ends it by closing its input. As with `hfsb
    mcp` two processes serve (mcp_keeper.c): if one is killed, the other kills
-   what the commands left running. */
+   what the commands left running. For a sandbox one process passes messages
+   on: nothing runs here. */
 #include "mcp.h"
 
 #include "cli.h"
@@ -16,14 +17,15 @@ enum {
     GRACE_MS = 300, /* between SIGTERM and SIGKILL */
     STOP_MS = 1200, /* to stop: Codex waits for 2 s */
     CLOSE_MS = 300, /* to close the server after that */
-    KILL_MS = 100   /* to kill what the commands left running */
+    KILL_MS = 100,  /* to kill what the commands left running */
+    AFAR_THREADS = 2
 };
 
 typedef struct exec_options {
     texts           roots, deny;
     confinement     confine;
     hfsb_tools_opts where; /* made of these and work_dir */
-    const char     *work_dir, *journal;
+    const char     *work_dir, *journal, *on;
 } exec_options;
 
 static hfsb_status open_journal(const exec_options *o, hfsb_journal **out,
@@ -57,6 +59,10 @@ static hfsb_status start(const exec_options *o, hfsb_journal *journal,
     return st;
 }
 
+static void print_failure(hfsb_status st, const hfsb_err *err) {
+    print_log(NULL, hfsb_cstr(err->msg[0] ? err->msg : hfsb_status_text(st)));
+}
+
 /* Serves until the end of input or a signal. Nothing is left running on this
    machine afterwards. */
 static int serve(const exec_options *o) {
@@ -80,8 +86,7 @@ static int serve(const exec_options *o) {
         while (hfsb_server_poll(server, hfsb_orphans_reap(&orphans))) continue;
         stop_on_signals(NULL);
     } else {
-        fprintf(stderr, "hfsb: %s\n",
-                err.msg[0] ? err.msg : hfsb_status_text(st));
+        print_failure(st, &err);
     }
     leave_stdio(&io);
     end_within(CLOSE_MS);          /* the disk may hang */
@@ -92,8 +97,63 @@ static int serve(const exec_options *o) {
     return st == HFSB_OK ? DONE : REFUSED;
 }
 
+/* Passes messages between Codex and the sandbox until the end of input or a
+   signal. */
+static hfsb_status pass_on(hfsb_sandbox *box, const stdio_pair *io,
+                           hfsb_err *err) {
+    hfsb_server_opts       opts = HFSB_INIT;
+    hfsb_codex_bridge_opts bridge = HFSB_INIT;
+    hfsb_server           *server = NULL;
+    hfsb_err               why = HFSB_INIT;
+    hfsb_status            st;
+    opts.max_threads = AFAR_THREADS;
+    opts.stop_ms = STOP_MS;
+    opts.no_auth = true; /* it does not listen */
+    bridge.sandbox = box;
+    bridge.in = io->in;
+    bridge.out = io->out;
+    bridge.why = &why;
+    st = hfsb_server_open(&opts, &server, err);
+    if (st == HFSB_OK) st = hfsb_server_add_codex_bridge(server, &bridge, err);
+    if (st == HFSB_OK) {
+        stop_on_signals(server);
+        if (caught_signal()) hfsb_server_stop(server); /* came earlier */
+        while (hfsb_server_poll(server, -1)) continue;
+        stop_on_signals(NULL);
+        st = why.code;
+        *err = why;
+    }
+    if (st != HFSB_OK) print_failure(st, err);
+    leave_stdio(io);      /* after the message: it may close stderr */
+    end_within(CLOSE_MS); /* the network may hang */
+    hfsb_server_close(server);
+    return st;
+}
+
+static int serve_afar(const exec_options *o) {
+    client            c = HFSB_INIT;
+    hfsb_sandbox_opts opts = HFSB_INIT;
+    hfsb_sandbox     *box = NULL;
+    stdio_pair        io;
+    hfsb_err          err = HFSB_INIT;
+    hfsb_status       st;
+    if (!take_stdio(&io)) return REFUSED;
+    c.quiet = true;
+    st = open_named(&c, o->on, &opts, &box, &err);
+    if (st == HFSB_OK) st = pass_on(box, &io, &err);
+    else print_failure(st, &err);
+    hfsb_sandbox_close(box, false, NULL);
+    close_client(&c);
+    return st == HFSB_OK ? DONE : REFUSED;
+}
+
 static bool take_exec_server(args *a, exec_options *o) {
+    const char  *given;
     const option options[] = {
+        {"--on SANDBOX", OPTION_TEXT, &o->on,
+         "run them in this sandbox, not on this machine ($HFSB_SANDBOX); "
+         "hfsb-server runs there with --api codex. It decides what they may "
+         "touch: the other options are for this machine"},
         {"--root DIR", OPTION_TEXTS, &o->roots,
          "confine file access to DIR, where commands begin; for what commands "
          "may touch see --confine. May be repeated"},
@@ -111,8 +171,19 @@ static bool take_exec_server(args *a, exec_options *o) {
         OPTIONS_END};
     memset(o, 0, sizeof *o);
     if (!take_all(a, options, NULL)) return false;
+    o->on = named_sandbox(o->on);
+    given = o->roots.count  ? "--root"
+            : o->deny.count ? "--deny"
+            : o->work_dir   ? "--work-dir"
+            : o->journal    ? "--journal"
+                            : confine_option(&o->confine);
+    if (o->on && given)
+        return usage(a,
+                     "%s is for this machine, not for the sandbox %s; its "
+                     "hfsb-server takes it: " TAKEN_AFAR,
+                     given, o->on, given) == DONE;
     if (!set_roots(a, &o->roots, &o->where)) return false;
-    o->where.work_dir = hfsb_cstr(o->work_dir);
+    if (!set_work_dir(a, o->work_dir, &o->where)) return false;
     o->where.deny = o->deny.list;
     o->where.deny_count = o->deny.count;
     return set_confinement(
@@ -125,6 +196,7 @@ int run_exec_server(args *a) {
     keeper       k;
     int          code = REFUSED;
     if (!take_exec_server(a, &o)) return a->status;
+    if (o.on) return serve_afar(&o);
     hfsb_orphans_adopt();
     if (!split_process(&k, &code)) {
         hfsb_orphans_kill(0, KILL_MS);

@@ -3,6 +3,7 @@
    Every command ends with a result: success, output, error and fields. It is
    printed as text, or with --json as one line. Text from a server is cleaned
    of control characters before it reaches a terminal. */
+#define _XOPEN_SOURCE 700 /* fileno; before any include */
 #include "cli.h"
 
 #include <errno.h>
@@ -63,17 +64,38 @@ void set_outcome(hfsb_tool_result *result, hfsb_status st,
             hfsb_cstr(err->msg[0] ? err->msg : hfsb_status_text(st))));
 }
 
-void blank_controls(hfsb_buf *text) {
+static void blank(hfsb_buf *text, bool nul) {
     size_t i;
     for (i = 0; i < text->len; i++) {
         unsigned char c = (unsigned char)text->ptr[i];
         unsigned char next =
             i + 1 < text->len ? (unsigned char)text->ptr[i + 1] : 0;
-        if ((c < ' ' && c != '\n' && c != '\t') || c == 0x7f)
+        if ((c < ' ' && c != '\n' && c != '\t' && (c || !nul)) || c == 0x7f)
             text->ptr[i] = ' ';
         if (c == 0xc2 && next >= 0x80 && next < 0xa0) /* U+0080 to U+009F */
             text->ptr[i] = text->ptr[i + 1] = ' ';
     }
+}
+
+void blank_controls(hfsb_buf *text) {
+    blank(text, false);
+}
+
+void blank_controls_but_nul(hfsb_buf *text) {
+    blank(text, true);
+}
+
+bool put_shown(FILE *to, hfsb_str text) {
+    hfsb_buf copy = HFSB_INIT;
+    bool     ok;
+    if (isatty(fileno(to))) {
+        must(hfsb_buf_append(&copy, text));
+        blank_controls(&copy);
+        text = hfsb_buf_str(&copy);
+    }
+    ok = fwrite(text.ptr, 1, text.len, to) == text.len && fflush(to) == 0;
+    hfsb_buf_free(&copy);
+    return ok;
 }
 
 /* A server may have chosen the text of the line. */
@@ -86,7 +108,8 @@ static void print_error(hfsb_str line) {
     hfsb_buf_free(&text);
 }
 
-int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
+static int show(const hfsb_tool_result *result, hfsb_str more, bool json,
+                bool diffs) {
     hfsb_buf text = HFSB_INIT;
     int      code = DONE;
     if (json) {
@@ -97,11 +120,20 @@ int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
         if (text.len) must(hfsb_buf_append_byte(&text, '\n'));
         must(hfsb_buf_append(&text, more));
         if (isatty(STDOUT_FILENO)) blank_controls(&text);
+        if (diffs && has_colours(STDOUT_FILENO)) colour_diffs(&text);
         if (!result->success) print_error(hfsb_buf_str(&result->error));
     }
     code = put_out(hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     return result->success ? code : REFUSED;
+}
+
+int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
+    return show(result, more, json, false);
+}
+
+int show_with_diff(const hfsb_tool_result *result, hfsb_str more, bool json) {
+    return show(result, more, json, true);
 }
 
 int show_outcome(hfsb_tool_result *result, hfsb_status st, const hfsb_err *err,
@@ -111,6 +143,12 @@ int show_outcome(hfsb_tool_result *result, hfsb_status st, const hfsb_err *err,
     code = show_result(result, HFSB_LIT(""), json);
     hfsb_tool_result_free(result);
     return st != HFSB_OK && caught_signal() ? 128 + caught_signal() : code;
+}
+
+bool is_blank(hfsb_str text) {
+    size_t i = 0;
+    while (i < text.len && strchr(" \t\r\n", text.ptr[i]) && text.ptr[i]) i++;
+    return i == text.len;
 }
 
 hfsb_str get_str(const hfsb_json_value *object, const char *key) {

@@ -1,18 +1,23 @@
 /* job.c - hfsb job ls, logs, inspect, cancel: jobs on the Hub.
 
-   A job is named by ID or NAMESPACE/ID and described by the JSON object that
-   the Hub returns for it. Starting one is in job_run.c. */
+   A job is named by ID, NAMESPACE/ID or, as a sandbox, jobs/NAMESPACE/ID, and
+   described by the JSON object that
+   the Hub returns for it. Starting one is in job_run.c, scheduled ones are in
+   job_schedule.c. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 hfsb_str job_stage(const hfsb_json_value *job) {
     return get_str(hfsb_json_get(job, "status"), "stage");
 }
 
 void split_job(const char *word, const char *space, job_name *out) {
-    const char *slash = strrchr(word, '/');
+    const char *slash;
+    if (is_job(hfsb_cstr(word))) word += strlen("jobs/");
+    slash = strrchr(word, '/');
     out->id = hfsb_cstr(slash ? slash + 1 : word);
     out->space =
         slash ? hfsb_str_make(word, (size_t)(slash - word)) : hfsb_cstr(space);
@@ -31,17 +36,43 @@ void put_job(const hfsb_json_value *job, hfsb_tool_result *result) {
 /* ---- ls ---- */
 
 typedef struct job_list {
-    hfsb_buf         text;
+    table            rows;
     hfsb_json_writer w;
 } job_list;
 
-static void add_words(hfsb_buf *out, const hfsb_json_value *command) {
-    hfsb_json_iter it = hfsb_json_begin(command);
+static const table_column job_columns[] = {{"JOB", 0, false},
+                                           {"STAGE", 10, true},
+                                           {"HARDWARE", 11, false},
+                                           {"CREATED", 19, false},
+                                           {"COMMAND", 0, false}};
+
+/* What runs the script of `sh -lc 'echo "BASE64" | base64 -d | uv run -'`; ""
+   for any other word. */
+static hfsb_str script_runner(hfsb_str word) {
+    const hfsb_str echo = HFSB_LIT("echo \""), mid = HFSB_LIT("\" | base64 -d | ");
+    size_t         at = hfsb_str_find(word, mid);
+    if (!hfsb_str_starts(word, echo) || at == HFSB_NPOS) return HFSB_LIT("");
+    return hfsb_str_slice(word, at + mid.len, word.len);
+}
+
+void add_words(hfsb_buf *out, const hfsb_json_value *job) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
+    hfsb_str       name = get_str(hfsb_json_get(job, "labels"), "name");
     hfsb_buf       line = HFSB_INIT;
     size_t         i;
     while (hfsb_json_next(&it)) {
-        if (line.len) must(hfsb_buf_append_byte(&line, ' '));
-        must(hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT(""))));
+        hfsb_str word = hfsb_json_str(it.value, HFSB_LIT(""));
+        hfsb_str runner = script_runner(word);
+        if (runner.len) {
+            hfsb_buf_truncate(&line, 0);
+            must(hfsb_buf_append(&line,
+                                 name.len ? name : HFSB_LIT("(a script)")));
+            must(hfsb_buf_append(&line, HFSB_LIT(" | ")));
+            word = runner;
+        } else if (line.len) {
+            must(hfsb_buf_append_byte(&line, ' '));
+        }
+        must(hfsb_buf_append(&line, word));
     }
     for (i = 0; i < line.len; i++)
         if ((unsigned char)line.ptr[i] < ' ') line.ptr[i] = ' ';
@@ -53,15 +84,17 @@ static void add_words(hfsb_buf *out, const hfsb_json_value *command) {
 
 static bool list_job(void *user, const hfsb_json_value *job) {
     job_list *l = (job_list *)user;
-    hfsb_str  none = HFSB_LIT("-"), stage = job_stage(job);
-    hfsb_str  id = hfsb_json_str(hfsb_json_get(job, "id"), none);
-    hfsb_str  flavor = hfsb_json_str(hfsb_json_get(job, "flavor"), none);
-    hfsb_str  made = hfsb_json_str(hfsb_json_get(job, "createdAt"), none);
-    must(hfsb_buf_printf(&l->text, "%.*s  %-10.*s  %-11.*s  %.19s  ",
-                         (int)id.len, id.ptr, (int)stage.len, stage.ptr,
-                         (int)flavor.len, flavor.ptr, made.ptr));
-    add_words(&l->text, hfsb_json_get(job, "command"));
-    must(hfsb_buf_append_byte(&l->text, '\n'));
+    hfsb_str  none = HFSB_LIT("-"), cells[5];
+    hfsb_buf  words = HFSB_INIT;
+    add_words(&words, job);
+    cells[0] = hfsb_json_str(hfsb_json_get(job, "id"), none);
+    cells[1] = job_stage(job);
+    cells[2] = hfsb_json_str(hfsb_json_get(job, "flavor"), none);
+    cells[3] = hfsb_str_slice(
+        hfsb_json_str(hfsb_json_get(job, "createdAt"), none), 0, 19);
+    cells[4] = hfsb_buf_str(&words);
+    table_add(&l->rows, cells);
+    hfsb_buf_free(&words);
     hfsb_json_put_value(&l->w, job);
     return true;
 }
@@ -89,7 +122,7 @@ int run_job_ls(args *a) {
          "your user name, or one of your organisations"},
         OPTION_JSON(&json, ", jobs"),
         OPTIONS_END};
-    memset(&l, 0, sizeof l);
+    table_begin(&l.rows, job_columns, 5);
     memset(labels, 0, sizeof labels);
     label_words.count = stage_words.count = 0;
     if (!take_all(a, options, NULL)) return a->status;
@@ -109,11 +142,8 @@ int run_job_ls(args *a) {
         st = hfsb_hub_jobs(c.hub, &filter, list_job, &l, c.cancel, &err);
     hfsb_json_put_end(&l.w);
     end_object(&l.w);
-    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
-    if (!json) must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
-    hfsb_buf_free(&l.text);
     close_client(&c);
-    return show_outcome(&result, st, &err, json);
+    return show_table(&result, st, &err, &l.rows, json);
 }
 
 /* ---- inspect, cancel ---- */
@@ -203,12 +233,14 @@ int run_job_cancel(args *a) {
 
 /* ---- logs ---- */
 
-/* Prints a line as it is, or as {"text":...,"timestamp":...}. */
-static bool print_line(void *user, hfsb_str line, hfsb_str timestamp) {
+bool print_log_line(void *user, hfsb_str line, hfsb_str timestamp) {
     job_follow      *f = (job_follow *)user;
     hfsb_buf         text = HFSB_INIT;
     hfsb_json_writer w;
-    if (f->json) {
+    if (!f->json && isatty(STDOUT_FILENO)) { /* colours are left out, too */
+        must(hfsb_text_clean(line, &text));
+        blank_controls(&text);
+    } else if (f->json) {
         hfsb_json_writer_init(&w, &text, NULL);
         hfsb_json_put_object(&w);
         hfsb_json_put_key(&w, HFSB_LIT("text"));
@@ -219,6 +251,7 @@ static bool print_line(void *user, hfsb_str line, hfsb_str timestamp) {
         must(hfsb_buf_append(&text, line));
     }
     must(hfsb_buf_append_byte(&text, '\n'));
+    f->lines++;
     f->broken = put_out(hfsb_buf_str(&text)) != DONE;
     hfsb_buf_free(&text);
     return !f->broken;
@@ -229,7 +262,7 @@ hfsb_status follow_job(client *c, const job_name *name,
                        hfsb_err *err) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st = hfsb_hub_job_logs(c->hub, name->space, name->id, opts,
-                                         print_line, f, err);
+                                         print_log_line, f, err);
     if (st == HFSB_OK && f->broken)
         st = fail(err, HFSB_IO, "The log could not be printed to its end");
     if (st == HFSB_OK)
@@ -256,6 +289,8 @@ int run_job_logs(args *a) {
     const option options[] = {
         {"--follow", OPTION_FLAG, &opts.follow, "until the job ends"},
         {"--tail N", OPTION_COUNT, &opts.tail, "only the last N lines"},
+        {"-f", OPTION_ALIAS, NULL, "--follow"},
+        {"-n N", OPTION_ALIAS, NULL, "--tail"},
         {"--namespace N", OPTION_TEXT, &space,
          "your user name, or one of your organisations"},
         {"--json", OPTION_FLAG, &f.json,

@@ -1,7 +1,8 @@
 /* job_run.c - hfsb job run: start a job on the Hub and follow its log.
 
    The words are a script (a file whose text is sent, a URL, Python code) or a
-   command. Ctrl-C stops following; the job goes on. */
+   command. Ctrl-C stops following; the job goes on. With a schedule a scheduled
+   job is made, and nothing runs yet. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -12,6 +13,8 @@ enum { MAX_WORDS = 1024, MAX_SCRIPT = 8 << 20, POLL_MS = 2000 };
 
 typedef struct run_call {
     const char     *image, *hardware, *timeout, *python, *space, *on, *name;
+    const char     *schedule;
+    bool            suspend; /* the scheduled job */
     texts           with, env, names, files, marks, mounts, exposed;
     bool            detach, json, wait;
     hfsb_str        words[MAX_WORDS];
@@ -71,6 +74,8 @@ static void fill_spec(run_call *c, hfsb_job_spec *spec) {
     spec->labels = c->labels;
     spec->label_count = c->marks.count;
     spec->name = hfsb_cstr(c->name);
+    spec->schedule = hfsb_cstr(c->schedule);
+    spec->suspend = c->suspend;
     spec->volumes = c->volumes;
     spec->volume_count = c->mounts.count;
     spec->ports = c->ports;
@@ -79,6 +84,21 @@ static void fill_spec(run_call *c, hfsb_job_spec *spec) {
         c->packages[i] = hfsb_cstr(c->with.list[i]);
     spec->with = c->packages;
     spec->with_count = c->with.count;
+}
+
+/* The name of a job that has none: that of its script, as far as a label can
+   have it. `job ls` shows it, because the command has the text alone. */
+static hfsb_str script_name(const run_call *c) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._";
+    hfsb_str          name = hfsb_path_base(c->words[0]);
+    size_t            i;
+    for (i = 0; i < c->marks.count; i++)
+        if (hfsb_str_equal(c->labels[i].key, HFSB_LIT("name")))
+            return HFSB_LIT("");
+    if (name.len > 100 || strspn(name.ptr, plain) < name.len)
+        return HFSB_LIT("");
+    return name;
 }
 
 /* Starts the job: a script with uv, also a command that needs packages; any
@@ -96,6 +116,7 @@ static hfsb_status start_job(client *via, run_call *c, hfsb_json_doc *out,
     }
     if (kind == HFSB_SCRIPT_PATH) st = read_script(via, c, err);
     if (st != HFSB_OK) return st;
+    if (kind == HFSB_SCRIPT_PATH && !c->name) spec.name = script_name(c);
     spec.script =
         kind == HFSB_SCRIPT_PATH ? hfsb_buf_str(&c->source) : c->words[0];
     spec.is_source = kind == HFSB_SCRIPT_PATH || kind == HFSB_SCRIPT_INLINE;
@@ -160,6 +181,32 @@ static hfsb_status wait_for(client *via, run_call *c, hfsb_json_doc *doc,
                 id.ptr);
 }
 
+/* Describes the job that was started, and follows it unless --detach. */
+static hfsb_status report(client *via, run_call *c, hfsb_json_doc *doc,
+                          hfsb_tool_result *result, hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    if (!c->json) print_page(via, doc->root);
+    if (c->wait && (c->detach || c->json)) st = wait_for(via, c, doc, err);
+    put_job(doc->root, result);
+    if (c->detach || c->json)
+        must(hfsb_buf_append(&result->output, get_str(doc->root, "id")));
+    else st = follow(via, c, doc->root, err);
+    return st;
+}
+
+/* Describes the scheduled job that was made. */
+static void report_schedule(const run_call *c, const hfsb_json_value *job,
+                            hfsb_tool_result *result) {
+    hfsb_str id = get_str(job, "id");
+    must(hfsb_buf_append(&result->output, id));
+    put_scheduled(job, result);
+    if (c->json) return;
+    fprintf(stderr,
+            "hfsb: scheduled job %.*s, which costs money at every run; end "
+            "it with: hfsb job schedule delete %.*s\n",
+            (int)id.len, id.ptr, (int)id.len, id.ptr);
+}
+
 static int run(run_call *c) {
     client           via = HFSB_INIT;
     hfsb_json_doc    doc = HFSB_INIT;
@@ -170,15 +217,9 @@ static int run(run_call *c) {
     if (st == HFSB_OK)
         st = take_secrets(&via, &c->names, &c->files, &c->kept, &err);
     if (st == HFSB_OK) st = start_job(&via, c, &doc, &err);
-    if (st == HFSB_OK) {
-        if (!c->json) print_page(&via, doc.root);
-        if (c->wait && (c->detach || c->json))
-            st = wait_for(&via, c, &doc, &err);
-        put_job(doc.root, &result);
-        if (c->detach || c->json)
-            must(hfsb_buf_append(&result.output, get_str(doc.root, "id")));
-        else st = follow(&via, c, doc.root, &err);
-    }
+    if (st == HFSB_OK && c->schedule)
+        report_schedule(c, doc.root, &result);
+    else if (st == HFSB_OK) st = report(&via, c, &doc, &result, &err);
     hfsb_json_free(&doc);
     close_client(&via);
     return show_outcome(&result, st, &err, c->json);
@@ -189,6 +230,7 @@ int run_job_run(args *a) {
 
     const option options[] = {
         {"--hardware H", OPTION_TEXT, &c.hardware, "(cpu-basic)"},
+        {"--flavor H", OPTION_ALIAS, NULL, "--hardware"},
         {"--image I", OPTION_TEXT, &c.image,
          "Docker image, or the page of a Space"},
         {"--timeout T", OPTION_TEXT, &c.timeout,
@@ -199,13 +241,15 @@ int run_job_run(args *a) {
          "version of Python, such as 3.12"},
         {"--env NAME=VALUE", OPTION_TEXTS, &c.env,
          "an environment variable, not for secrets; may be repeated"},
+        {"-e NAME=VALUE", OPTION_ALIAS, NULL, "--env"},
         {"--secret NAME", OPTION_TEXTS, &c.names,
          "pass the environment variable NAME as a secret; may be repeated"},
         {"--secret-file NAME=FILE", OPTION_TEXTS, &c.files,
          "pass the content of FILE as the secret NAME"},
         {"--label NAME=VALUE", OPTION_TEXTS, &c.marks,
          "a label, by which `job ls` finds it; may be repeated"},
-        {"--name N", OPTION_TEXT, &c.name, "the label name"},
+        {"--name N", OPTION_TEXT, &c.name,
+         "the label name (that of the file SCRIPT)"},
         {"--volume V", OPTION_TEXTS, &c.mounts,
          "TYPE:OWNER/NAME[@REVISION]:/MOUNT[:ro], TYPE is model, dataset, "
          "space or bucket; may be repeated"},
@@ -215,8 +259,15 @@ int run_job_run(args *a) {
          "read the file SCRIPT from this sandbox"},
         {"--namespace N", OPTION_TEXT, &c.space,
          "your user name, or one of your organisations"},
+        {"--schedule WHEN", OPTION_TEXT, &c.schedule,
+         "do not run it now, but again and again: @hourly, @daily, @weekly, "
+         "@monthly, @yearly, or the fields of cron: '0 9 * * 1'; see hfsb job "
+         "schedule"},
+        {"--suspend", OPTION_FLAG, &c.suspend,
+         "with --schedule: not before it is resumed"},
         {"--detach", OPTION_FLAG, &c.detach,
          "print the id of the job, do not follow it"},
+        {"-d", OPTION_ALIAS, NULL, "--detach"},
         {"--wait", OPTION_FLAG, &c.wait,
          "with --detach or --json: return when the job has ended"},
         OPTION_JSON(&c.json, ", id, stage, job; do not follow the job"),
@@ -224,6 +275,11 @@ int run_job_run(args *a) {
     int code;
     if (!take_options(a, options)) return a->status;
     if (a->next == a->count) return usage(a, "SCRIPT is missing");
+    if (c.suspend && !c.schedule)
+        return usage(a, "--suspend needs --schedule");
+    if (c.wait && c.schedule)
+        return usage(a, "--wait is for a job that runs now, not for one with "
+                        "--schedule");
     if (a->count - a->next > MAX_WORDS)
         return usage(a, "more than %d words", (int)MAX_WORDS);
     for (; a->next < a->count; a->next++)

@@ -3,7 +3,8 @@
    The server runs in a child process (mcp_keeper.c), so that it can clean up
    even if the host kills the parent. It ends at the end of input or by a
    signal: first it kills what the commands left running, then it releases the
-   parent, then it deletes the Space, if it has one. */
+   parent, then it deletes the Space or the job, if it has one, or ends in the
+   sandbox of --on what its commands left running there. */
 #define _XOPEN_SOURCE 700 /* isatty; before any include */
 #include "mcp.h"
 
@@ -27,12 +28,13 @@ typedef struct mcp_options {
     texts           roots, deny;
     confinement     confine;
     hfsb_tools_opts where; /* made of these and work_dir */
-    const char     *work_dir, *tools, *journal, *checkpoints;
+    const char     *on, *work_dir, *tools, *journal, *checkpoints;
     size_t          journal_size;
     bool            journal_sync;
     double          patience; /* seconds */
     size_t          max_result;
     bool            read_only, sandbox, log;
+    session_home    home; /* with sandbox */
 } mcp_options;
 
 /* False if a write to stderr would block: nobody reads it. */
@@ -90,11 +92,17 @@ static hfsb_status open_journal(const mcp_options *o, hfsb_journal **out,
     return hfsb_journal_open(&opts, out, err);
 }
 
-/* Prints the line about confinement also without a terminal: a person should
-   find it. */
+/* Prints the lines about confinement also without a terminal: a person should
+   find them. */
 static void tell_confinement(const mcp_options *o, const hfsb_mcp *mcp) {
-    const hfsb_confine *confine = hfsb_tools_confine(hfsb_mcp_tools(mcp));
-    const char         *text = hfsb_confine_text(confine);
+    const hfsb_tools *tools = hfsb_mcp_tools(mcp);
+    const char       *text = hfsb_confine_text(hfsb_tools_confine(tools));
+    if (hfsb_tools_exposed(tools))
+        fprintf(stderr,
+                "hfsb: commands can delete the checkpoints, which lie where "
+                "they may write: %s. Choose another folder with "
+                "--checkpoints DIR.\n",
+                hfsb_tools_exposed(tools));
     if (o->where.confine.level == HFSB_CONFINE_NONE) return;
     fprintf(stderr, "hfsb: %s\n",
             *text ? text
@@ -141,23 +149,38 @@ static void greet(const mcp_options *o, hfsb_runtime runtime) {
     size_t i;
     if (!o->log && !isatty(2)) return;
     fprintf(stderr, "hfsb %s: MCP on standard input and output, tools: %s",
-            HFSB_VERSION, hfsb_runtime_text(runtime));
+            HFSB_VERSION, o->on ? o->on : hfsb_runtime_text(runtime));
     for (i = 0; i < o->roots.count; i++)
         fprintf(stderr, "%s%s", i ? ", " : ", files beneath ",
                 o->roots.list[i]);
     fputc('\n', stderr);
 }
 
+/* Kills what commands left running. With a session no command runs here; a
+   child carries the pipe to the sandbox. */
+static void kill_left(const hfsb_session *session) {
+    if (!session) hfsb_orphans_kill(0, KILL_MS);
+}
+
+static void poll_until_end(hfsb_server *server, const hfsb_session *session) {
+    static hfsb_orphans orphans;
+    stop_on_signals(server);
+    if (caught_signal()) hfsb_server_stop(server); /* came earlier */
+    while (hfsb_server_poll(server,
+                            session ? -1 : hfsb_orphans_reap(&orphans)))
+        continue;
+    stop_on_signals(NULL);
+}
+
 /* Serves until the end of input or a signal. Nothing is left running on this
    machine afterwards. */
 static int serve(const mcp_options *o, hfsb_session *session, keeper *k) {
-    static hfsb_orphans orphans;
-    hfsb_server_opts    opts = HFSB_INIT;
-    hfsb_server        *server = NULL;
-    hfsb_journal       *journal = NULL;
-    stdio_pair          io;
-    hfsb_err            err = HFSB_INIT;
-    hfsb_status         st;
+    hfsb_server_opts opts = HFSB_INIT;
+    hfsb_server     *server = NULL;
+    hfsb_journal    *journal = NULL;
+    stdio_pair       io;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st;
     opts.max_threads = THREADS;
     opts.stop_ms = STOP_MS;
     if (!take_stdio(&io)) return REFUSED;
@@ -167,22 +190,19 @@ static int serve(const mcp_options *o, hfsb_session *session, keeper *k) {
     if (st == HFSB_OK) {
         if (session) begin_preload(session);
         greet(o, session ? HFSB_RUNTIME_SANDBOX : HFSB_RUNTIME_LOCAL);
-        stop_on_signals(server);
-        if (caught_signal()) hfsb_server_stop(server); /* came earlier */
-        while (hfsb_server_poll(server, hfsb_orphans_reap(&orphans))) continue;
-        stop_on_signals(NULL);
+        poll_until_end(server, session);
     } else {
-        fprintf(stderr, "hfsb: %s\n",
-                err.msg[0] ? err.msg : hfsb_status_text(st));
+        print_log(NULL,
+                  hfsb_cstr(err.msg[0] ? err.msg : hfsb_status_text(st)));
     }
     leave_stdio(&io);
     release_parent(k, st == HFSB_OK ? DONE : REFUSED);
     /* the disk or the Hub may hang */
     end_within(session ? DELETE_MS : CLOSE_MS);
-    hfsb_orphans_kill(0, KILL_MS); /* now: closing may take until the alarm */
+    kill_left(session); /* now: closing may take until the alarm */
     hfsb_server_close(server);
     hfsb_journal_close(journal);
-    hfsb_orphans_kill(0, KILL_MS);
+    kill_left(session);
     return st == HFSB_OK ? DONE : REFUSED;
 }
 
@@ -200,6 +220,7 @@ static int serve_here(const mcp_options *o) {
     return serve(o, NULL, &none);
 }
 
+/* Serves the tools of a Space, or of the sandbox of --on. */
 static int serve_sandbox(const mcp_options *o) {
     sandbox_session s = HFSB_INIT;
     keeper          k;
@@ -209,31 +230,35 @@ static int serve_sandbox(const mcp_options *o) {
     if (!split_process(&k, &code)) return code;
     s.quiet = !o->log;
     s.no_preload = true;
-    st = open_session(&s, o->where.work_dir, &err);
+    s.home = o->home;
+    st = o->on ? open_session_on(&s, o->on, &err)
+               : open_session(&s, o->where.work_dir, &err);
     if (st == HFSB_OK) code = serve(o, s.session, &k);
-    else fprintf(stderr, "hfsb: %s\n", err.msg);
+    else print_log(NULL, hfsb_cstr(err.msg));
+    if (o->on) ignore_signals();
     st = close_session(&s, &err);
     if (st != HFSB_OK && code == DONE) /* a Space may be left */
-        fprintf(stderr, "hfsb: %s\n", err.msg);
+        print_log(NULL, hfsb_cstr(err.msg));
     return st == HFSB_OK ? code : REFUSED;
 }
 
 /* Without the option: on with a root. */
 static bool set_checkpoints(args *a, mcp_options *o) {
     const char *where = o->checkpoints;
-    bool        on = !where || strcmp(where, "on") == 0;
     if (where && strcmp(where, "off") == 0) return true;
     if (!where && (!o->roots.count || o->read_only || o->sandbox)) return true;
     if (!o->roots.count)
         return usage(a, "--checkpoints needs --root") == DONE;
-    if (where && !*where)
-        return usage(a, "--checkpoints is on, off or a folder") == DONE;
-    o->where.checkpoints.dir = on ? "" : where;
-    return true;
+    return set_store(a, where, &o->where);
 }
 
 static bool take_mcp(args *a, mcp_options *o) {
     const option options[] = {
+        {"--on SANDBOX", OPTION_TEXT, &o->on,
+         "serve the tools of this sandbox, not of this machine: a URL, a "
+         "Space, a job, ssh:HOST, docker:CONTAINER, exec:COMMAND ... Its "
+         "server decides where paths begin and what the tools may touch. At "
+         "the end commands that still run there are killed"},
         {"--root DIR", OPTION_TEXTS, &o->roots,
          "confine the file tools to DIR, where relative paths begin; for "
          "commands see --confine. May be repeated: the first is where "
@@ -249,10 +274,10 @@ static bool take_mcp(args *a, mcp_options *o) {
                         "Confined commands cannot signal those of earlier "
                         "calls; the kill tool can"),
         {"--checkpoints WHERE", OPTION_TEXT, &o->checkpoints,
-         "on, off, or a folder: keep checkpoints of the root there, for the "
-         "tools undo and changes (on with --root: in hfsb/undo in "
-         "$XDG_STATE_HOME or ~/.local/state; of up to 50,000 files and 512 "
-         "MiB)"},
+         "on, off, or a folder, with a \"/\" in it: keep checkpoints of the "
+         "root there, for the tools undo and changes (on with --root: in "
+         "hfsb/undo in $XDG_STATE_HOME or ~/.local/state; of up to 50,000 "
+         "files and 512 MiB)"},
         {"--checkpoint-ignored", OPTION_FLAG, &o->where.checkpoints.ignored,
          "also of what .gitignore names, and of .git"},
         {"--read-only", OPTION_FLAG, &o->read_only,
@@ -260,8 +285,8 @@ static bool take_mcp(args *a, mcp_options *o) {
         {"--tools TOOLS", OPTION_TEXT, &o->tools,
          "only these tools, separated by commas: read,grep,edit; bash also "
          "needs bash_output and kill. Or a set: claude, gpt (apply_patch "
-         "instead of edit), small (the six basic ones); small,grep adds to "
-         "it"},
+         "instead of edit), small (bash, read, write, edit and what belongs "
+         "to them); small,grep adds to it"},
         {"--patience SECONDS", OPTION_SECONDS, &o->patience,
          "answer a call that takes longer with its output so far; the "
          "command goes on (50)"},
@@ -271,6 +296,7 @@ static bool take_mcp(args *a, mcp_options *o) {
          "serve the tools of a Space that is created at once (needs "
          "HF_TOKEN) and deleted at the end; also with \"tool_runtime\": "
          "\"sandbox\" in config.json"},
+        OPTIONS_HOME(&o->home),
         {"--journal FILE", OPTION_TEXT, &o->journal,
          "append a line of JSON for each call: tool, command, exit code, "
          "diff ...; secrets are hidden"},
@@ -285,7 +311,7 @@ static bool take_mcp(args *a, mcp_options *o) {
     memset(o, 0, sizeof *o);
     if (!take_all(a, options, NULL)) return false;
     if (!set_roots(a, &o->roots, &o->where)) return false;
-    o->where.work_dir = hfsb_cstr(o->work_dir);
+    if (!set_work_dir(a, o->work_dir, &o->where)) return false;
     o->where.deny = o->deny.list;
     o->where.deny_count = o->deny.count;
     if (!o->journal && (o->journal_size || o->journal_sync))
@@ -298,31 +324,53 @@ static bool take_mcp(args *a, mcp_options *o) {
     return usage(a, "--tools names no tool") == DONE; /* it is not "all" */
 }
 
+/* False, after a message, for options of this machine with a sandbox. */
+static bool check_local(args *a, const mcp_options *o, hfsb_runtime runtime) {
+    const char *given = o->roots.count         ? "--root"
+                        : o->deny.count        ? "--deny"
+                        : o->on && o->work_dir ? "--work-dir"
+                                               : confine_option(&o->confine);
+    if (!given || runtime == HFSB_RUNTIME_LOCAL) return true;
+    if (o->on)
+        return usage(a, "%s is for this machine, not for a sandbox; its "
+                        "hfsb-server takes it: " TAKEN_AFAR, given, given) ==
+               DONE;
+    return usage(a, "%s is for this machine%s", given,
+                 o->sandbox ? ""
+                              : ", but config.json sets \"tool_runtime\" to "
+                                "sandbox") == DONE;
+}
+
+static int serve_named(args *a, mcp_options *o) {
+    if (o->sandbox)
+        return usage(a, "give --on or --sandbox-tools, not both");
+    o->on = named_sandbox(o->on);
+    if (!check_home(a, &o->home, HFSB_RUNTIME_REMOTE) ||
+        !check_local(a, o, HFSB_RUNTIME_REMOTE))
+        return a->status;
+    return serve_sandbox(o);
+}
+
 int run_mcp(args *a) {
     mcp_options  o;
     hfsb_runtime runtime;
     hfsb_err     err = HFSB_INIT;
     if (!take_mcp(a, &o)) return a->status;
+    if (o.on) return serve_named(a, &o);
     if (find_runtime(o.sandbox, &runtime, &err) != HFSB_OK) {
         fprintf(stderr, "hfsb: %s\n", err.msg);
         return REFUSED;
     }
-    if ((o.roots.count || o.deny.count || o.confine.level) &&
-        runtime == HFSB_RUNTIME_SANDBOX)
-        return usage(a, "%s is for this machine%s",
-                     o.roots.count  ? "--root"
-                     : o.deny.count ? "--deny"
-                                    : "--confine",
-                     o.sandbox ? ""
-                               : ", but config.json sets "
-                                 "\"tool_runtime\" to sandbox");
+    if (!check_home(a, &o.home, runtime) || !check_local(a, &o, runtime))
+        return a->status;
     if (runtime == HFSB_RUNTIME_SANDBOX) return serve_sandbox(&o);
     if (named_sandbox(NULL)) {
         fprintf(stderr,
                 "hfsb: HFSB_SANDBOX names %s, but hfsb mcp works on this "
                 "machine, or with --sandbox-tools in a Space of its own. "
-                "Unset HFSB_SANDBOX to use this machine.\n",
-                named_sandbox(NULL));
+                "Give --on %s to use that sandbox, or unset HFSB_SANDBOX to "
+                "use this machine.\n",
+                named_sandbox(NULL), named_sandbox(NULL));
         return REFUSED;
     }
     return serve_here(&o);

@@ -26,6 +26,9 @@ void leave_stdio(const stdio_pair *io);
    and SIGPIPE is ignored. */
 void stop_on_signals(hfsb_server *server);
 
+/* The end is under way, and nothing but the alarm may cut it short. */
+void ignore_signals(void);
+
 /* Sets an alarm that ends the program after ms milliseconds. */
 void end_within(long ms);
 

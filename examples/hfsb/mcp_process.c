@@ -85,6 +85,12 @@ void stop_on_signals(hfsb_server *server) {
     handle_unless_ignored(SIGHUP, stop);
 }
 
+void ignore_signals(void) {
+    handle(SIGTERM, SIG_IGN);
+    handle(SIGINT, SIG_IGN);
+    handle(SIGHUP, SIG_IGN);
+}
+
 void end_within(long ms) {
     struct itimerval timer = HFSB_INIT;
     timer.it_value.tv_sec = ms / 1000;

@@ -10,9 +10,11 @@
 
    Values of tool options are kept as text until put_options() writes them as
    JSON: {"limit":5}. */
+#define _XOPEN_SOURCE 700 /* realpath; before any include */
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +167,11 @@ static void join_rows(args *a, const option *own, option *rows) {
     for (; own->name && n + 1 < MAX_ROWS; own++)
         if (own->kind != OPTION_PARAM) rows[n++] = *own;
     rows[n].name = NULL;
+    for (i = n = 0; rows[i].name; i++) /* not of a parameter of other tools */
+        if (rows[i].kind != OPTION_ALIAS ||
+            find_row(rows, rows[i].words, name_length(rows[i].words)))
+            rows[n++] = rows[i];
+    rows[n].name = NULL;
 }
 
 static option_kind value_kind(const option *o) {
@@ -225,10 +232,18 @@ static bool set_param(param *p, const char *value) {
     return add_text(&p->given, value);
 }
 
+/* True for the name of a sandbox, which is never empty: it comes from a
+   variable that an earlier command has left empty, and must not mean this
+   machine or the default sandbox then. */
+static bool is_sandbox(const char *words) {
+    return strstr(words, "SANDBOX") != NULL;
+}
+
 /* value: the text, for a flag "true" or "false". False when the value is not
    of the option's kind. */
 static bool set_value(const option *o, const char *value) {
     long long n;
+    if (!*value && is_sandbox(o->name)) return false;
     switch (o->kind) {
     case OPTION_FLAG: *(bool *)o->target = *value == 't'; return true;
     case OPTION_TEXT: *(const char **)o->target = value; return true;
@@ -265,6 +280,10 @@ static const char *kind_name(option_kind kind) {
     return names[kind];
 }
 
+bool is_alias(const option *o) {
+    return o->kind == OPTION_ALIAS;
+}
+
 bool takes_value(const option *o) {
     return value_kind(o) != OPTION_FLAG;
 }
@@ -279,6 +298,18 @@ static const option *find_negated(const option *rows, const char *word) {
     return o && !takes_value(o) ? o : NULL;
 }
 
+static int unknown_option(args *a, const option *rows, const char *word,
+                          size_t len) {
+    suggestion    s;
+    const option *o;
+    suggest_init(&s, word, len);
+    for (o = rows; o->name; o++) suggest_try(&s, o->name);
+    suggest_try(&s, "--help");
+    if (!s.name) return usage(a, "unknown option %.*s", (int)len, word);
+    return usage(a, "unknown option %.*s; did you mean %.*s?", (int)len, word,
+                 (int)s.name_len, s.name);
+}
+
 /* Takes one option, the word before a->next. Its value follows "=" or is the
    next word. */
 static bool take_option(args *a, const option *rows, const char *word) {
@@ -287,7 +318,7 @@ static bool take_option(args *a, const option *rows, const char *word) {
     const option *o = find_row(rows, word, len);
     bool          off = !o && (o = find_negated(rows, word)) != NULL;
     int           shown;
-    if (!o) return usage(a, "unknown option %s", word) == DONE;
+    if (!o) return unknown_option(a, rows, word, len) == DONE;
     shown = (int)name_length(o->name);
     if (takes_value(o) ? !value && a->next == a->count : value != NULL)
         return usage(a, "%.*s needs %s", shown, o->name,
@@ -295,6 +326,9 @@ static bool take_option(args *a, const option *rows, const char *word) {
     if (!takes_value(o)) value = off ? "false" : "true";
     else if (!value) value = a->list[a->next++];
     if (set_value(o, value)) return true;
+    if (!*value && is_sandbox(o->name))
+        return usage(a, "%.*s needs a sandbox, not an empty name", shown,
+                     o->name) == DONE;
     return usage(a, "%.*s needs %s, not %s", shown, o->name,
                  kind_name(value_kind(o)), value) == DONE;
 }
@@ -309,6 +343,48 @@ bool set_roots(args *a, const texts *roots, hfsb_tools_opts *where) {
     where->more_roots = roots->list + 1;
     where->more_root_count = roots->count - 1;
     return true;
+}
+
+bool set_work_dir(args *a, const char *dir, hfsb_tools_opts *where) {
+    static char whole[PATH_MAX];
+    where->work_dir = hfsb_cstr(dir);
+    if (!dir || !*dir || !where->root.len) return true;
+    if (!realpath(dir, whole))
+        return usage(a, "--work-dir %s: %s", dir, strerror(errno)) == DONE;
+    where->work_dir = hfsb_cstr(whole);
+    return true;
+}
+
+bool set_store(args *a, const char *store, hfsb_tools_opts *where) {
+    bool on = !store || strcmp(store, "on") == 0;
+    if (!on && !strchr(store, '/'))
+        return usage(a,
+                     "--checkpoints needs on, off or a folder with a \"/\" "
+                     "in it: ./%s",
+                     *store ? store : "NAME") == DONE;
+    where->checkpoints.dir = on ? "" : store;
+    return true;
+}
+
+const char *confine_option(const confinement *c) {
+    return c->level           ? "--confine"
+           : c->write.count   ? "--allow-write"
+           : c->read.count    ? "--allow-read"
+           : c->net           ? "--net"
+           : c->max_memory    ? "--max-memory"
+           : c->max_processes ? "--max-processes"
+           : c->max_file_size ? "--max-file-size"
+           : c->max_cpu       ? "--max-cpu"
+                              : NULL;
+}
+
+bool check_confinement(args *a, const confinement *c, bool afar) {
+    const char *given = confine_option(c);
+    if (!given || !afar) return true;
+    return usage(a,
+                 "%s is for commands of this machine; for others their "
+                 "hfsb-server takes it: " TAKEN_AFAR,
+                 given, given) == DONE;
 }
 
 bool set_confinement(args *a, const confinement *c,
@@ -351,6 +427,10 @@ static void print_wrapped(const char *text, int column) {
         at += printf("%s%.*s", at > column ? " " : "", len, text);
     }
     printf("\n");
+}
+
+void print_about(const char *text) {
+    print_wrapped(text, 0);
 }
 
 /* Prints paragraphs, indented; one that starts with blanks is an example. */
@@ -403,8 +483,9 @@ bool take_options(args *a, const option *own) {
     option      rows[MAX_ROWS];
     const char *word;
     join_rows(a, own, rows);
-    if (a->completed) {
-        print_completions(a, rows);
+    if (a->on_rows) {
+        a->status = DONE;
+        a->on_rows(a, rows);
         return false;
     }
     while ((word = next_option(a)) != NULL) {
@@ -426,6 +507,8 @@ bool take_words(args *a, const option *own, const char **words, size_t max) {
         if (a->next == a->count) return true;
         if (count == max)
             return usage(a, "%s is a word too many", a->list[a->next]) == DONE;
+        if (!*a->list[a->next] && is_sandbox(a->command->words))
+            return usage(a, "SANDBOX is an empty name") == DONE;
         words[count++] = a->list[a->next++];
     }
 }

@@ -2,45 +2,57 @@
 
    As in edit.c the changes are computed and written here, not by the tool
    apply_patch, unless the files are on a sandbox. A dry run for a sandbox
-   reads the files from there and computes the changes here. */
+   reads the files from there and computes the changes here.
+
+   A patch comes from somebody else, so no path of it leaves the roots, which
+   are the current directory unless --root says otherwise. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* Where the files are: in a sandbox, or beneath a root. */
+typedef struct patch_place {
+    hfsb_sandbox *sandbox;
+    hfsb_root    *root;
+} patch_place;
+
 static hfsb_status read_file(void *user, hfsb_str path, hfsb_buf *out,
                              hfsb_err *err) {
-    hfsb_sandbox *sandbox = (hfsb_sandbox *)user;
-    if (sandbox) return hfsb_sandbox_get(sandbox, path, 0, NULL, out, err);
-    return hfsb_file_read(NULL, path, 0, out, NULL, err);
+    const patch_place *at = (const patch_place *)user;
+    if (at->sandbox)
+        return hfsb_sandbox_get(at->sandbox, path, 0, NULL, out, err);
+    return hfsb_file_read(at->root, path, 0, out, NULL, err);
 }
 
 /* Writes one change. A file that moves keeps its mode. */
-static hfsb_status write_change(const hfsb_patch_change *change,
+static hfsb_status write_change(const hfsb_root         *root,
+                                const hfsb_patch_change *change,
                                 hfsb_err                *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_info       info;
     hfsb_str    to = change->new_path.len ? change->new_path : change->path;
     hfsb_status st = HFSB_OK;
     if (change->new_path.len) {
-        st = hfsb_file_stat(NULL, change->path, &info, err);
+        st = hfsb_file_stat(root, change->path, &info, err);
         if (st == HFSB_OK) opts.mode = info.mode;
     }
     if (st == HFSB_OK && change->kind != HFSB_PATCH_DELETE)
-        st = hfsb_file_write(NULL, to, hfsb_buf_str(&change->content), &opts,
+        st = hfsb_file_write(root, to, hfsb_buf_str(&change->content), &opts,
                              NULL, err);
     if (st == HFSB_OK &&
         (change->kind == HFSB_PATCH_DELETE || change->new_path.len))
-        st = hfsb_file_remove(NULL, change->path, err);
+        st = hfsb_file_remove(root, change->path, err);
     return st;
 }
 
-static hfsb_status write_changes(const hfsb_patch_result *patch,
+static hfsb_status write_changes(const hfsb_root         *root,
+                                 const hfsb_patch_result *patch,
                                  hfsb_err                *err) {
     hfsb_status st = HFSB_OK;
     size_t      i, n;
     for (i = 0; i < patch->count; i++) {
-        st = write_change(patch->changes + i, err);
+        st = write_change(root, patch->changes + i, err);
         if (st != HFSB_OK) break;
     }
     if (st == HFSB_OK || i == 0) return st;
@@ -60,42 +72,58 @@ static void describe(const hfsb_patch_change *change, hfsb_buf *out) {
                              change->new_path.ptr));
 }
 
-/* Applies the patch here, or computes it for files of a sandbox. */
-static int apply_patch(const char *on, const char *file, bool dry_run,
-                       bool json) {
-    hfsb_sandbox_opts opts = HFSB_INIT;
-    client            via = HFSB_INIT;
-    hfsb_sandbox     *sandbox = NULL;
-    hfsb_patch_files  files = HFSB_INIT;
-    hfsb_patch_result patch = HFSB_INIT;
-    hfsb_tool_result  result = HFSB_INIT;
-    hfsb_buf          text = HFSB_INIT, diff = HFSB_INIT;
-    hfsb_err          err = HFSB_INIT;
-    const char       *note = "";
-    size_t            i, count = 0;
-    int               code;
-    hfsb_status       st = read_input(file, &text, &err);
-    if (st == HFSB_OK && on) st = open_named(&via, on, &opts, &sandbox, &err);
-    files.read = read_file;
-    files.user = sandbox;
-    if (st == HFSB_OK)
-        st = hfsb_patch_apply(hfsb_buf_str(&text), &files, &patch, &err);
-    if (st == HFSB_OK && !dry_run) st = write_changes(&patch, &err);
-    set_outcome(&result, st, &err);
-    if (result.success) count = patch.count;
+/* Prints the changes, or why there are none. */
+static int show_patch(const hfsb_patch_result *patch, hfsb_status st,
+                      const hfsb_err *err, bool json) {
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_buf         diff = HFSB_INIT;
+    const char      *note = "";
+    size_t           i, count = st == HFSB_OK ? patch->count : 0;
+    int              code;
+    set_outcome(&result, st, err);
     for (i = 0; i < count; i++) {
-        describe(patch.changes + i, &result.output);
-        must(hfsb_buf_append(&diff, hfsb_buf_str(&patch.changes[i].diff)));
-        if (!*note) note = patch.changes[i].note;
+        describe(patch->changes + i, &result.output);
+        must(hfsb_buf_append(&diff, hfsb_buf_str(&patch->changes[i].diff)));
+        if (!*note) note = patch->changes[i].note;
     }
     write_edit_fields(count, note, NULL, hfsb_buf_str(&diff), &result);
-    code = show_result(&result, hfsb_buf_str(&diff), json);
-    if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
-    if (on) close_client(&via);
+    code = show_with_diff(&result, hfsb_buf_str(&diff), json);
     hfsb_tool_result_free(&result);
+    hfsb_buf_free(&diff);
+    return code;
+}
+
+/* Applies the patch here, or computes it for files of a sandbox. */
+static int apply_patch(const char *on, const hfsb_root_opts *roots,
+                       const char *file, bool dry_run, bool json) {
+    hfsb_sandbox_opts opts = HFSB_INIT;
+    client            via = HFSB_INIT;
+    patch_place       at = HFSB_INIT;
+    hfsb_patch_files  files = HFSB_INIT;
+    hfsb_patch_result patch = HFSB_INIT;
+    hfsb_buf          text = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    int               code;
+    hfsb_status       st = read_input(file, &text, &err);
+    if (st == HFSB_OK && on)
+        st = open_named(&via, on, &opts, &at.sandbox, &err);
+    else if (st == HFSB_OK) st = hfsb_root_open(roots, &at.root, &err);
+    files.read = read_file;
+    files.user = &at;
+    if (st == HFSB_OK)
+        st = hfsb_patch_apply(hfsb_buf_str(&text), &files, &patch, &err);
+    if (st == HFSB_OK && !dry_run) st = write_changes(at.root, &patch, &err);
+    if (st == HFSB_OUTSIDE && at.root) {
+        size_t n = strlen(err.msg);
+        snprintf(err.msg + n, sizeof err.msg - n,
+                 ". --root DIR allows other folders.");
+    }
+    code = show_patch(&patch, st, &err, json);
+    if (at.sandbox) (void)hfsb_sandbox_close(at.sandbox, false, NULL);
+    if (on) close_client(&via);
+    hfsb_root_close(at.root);
     hfsb_patch_free(&patch);
     hfsb_buf_free(&text);
-    hfsb_buf_free(&diff);
     return code;
 }
 
@@ -120,7 +148,7 @@ static int send_patch(const char *on, const char *file, bool json) {
     } else {
         set_outcome(&result, st, &err);
     }
-    if (good) code = show_result(&result, HFSB_LIT(""), json);
+    if (good) code = show_with_diff(&result, HFSB_LIT(""), json);
     hfsb_tool_result_free(&result);
     hfsb_json_free(&arguments);
     hfsb_buf_free(&text);
@@ -128,18 +156,30 @@ static int send_patch(const char *on, const char *file, bool json) {
 }
 
 int run_patch(args *a) {
-    const char *file = NULL, *on = NULL;
-    bool        dry_run = false, json = false;
+    const char     *file = NULL, *on = NULL;
+    texts           roots = HFSB_INIT;
+    hfsb_tools_opts where = HFSB_INIT;
+    hfsb_root_opts  at = HFSB_INIT;
+    bool            dry_run = false, json = false;
 
     const option options[] = {
         OPTION_ON(&on),
+        {"--root DIR", OPTION_TEXTS, &roots,
+         "refuse paths outside DIR, not outside the current directory; "
+         "relative paths begin there; may be repeated"},
         {"--dry-run", OPTION_FLAG, &dry_run,
          "show the changes, do not write the files"},
         OPTION_JSON(&json, ", count, note, lines, diff; on a sandbox the "
                            "fields of its tool apply_patch"),
         OPTIONS_END};
     if (!take_all(a, options, &file)) return a->status;
+    if (!set_roots(a, &roots, &where)) return a->status;
     on = named_sandbox(on);
+    if (on && roots.count)
+        return usage(a, "--root is for files of this machine");
+    at.root = roots.count ? where.root : HFSB_LIT(".");
+    at.more_roots = where.more_roots;
+    at.more_root_count = where.more_root_count;
     if (on && !dry_run) return send_patch(on, file, json);
-    return apply_patch(on, file, dry_run, json);
+    return apply_patch(on, &at, file, dry_run, json);
 }

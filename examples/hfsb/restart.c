@@ -34,7 +34,8 @@ int run_pause(args *a) {
 
     const option options[] = {OPTION_JSON(&json, ", id, stage"), OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "SANDBOX is missing");
+    name = chosen_sandbox(name);
+    if (!name) return no_sandbox(a);
     st = open_space(&c, name, &t, &opts, &sandbox, &err);
     if (st == HFSB_OK) st = hfsb_sandbox_pause(sandbox, &err);
     return finish(&c, &t, sandbox, st, &err, json);
@@ -61,7 +62,8 @@ int run_restart(args *a) {
         OPTION_JSON(&json, ", id, stage"),
         OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "SANDBOX is missing");
+    name = chosen_sandbox(name);
+    if (!name) return no_sandbox(a);
     opts.log = print_log;
     opts.times.api_wait_ms = (long long)(wait * 1000);
     opts.times.poll_ms = (long long)(poll * 1000);

@@ -1,12 +1,13 @@
-/* server.c - the static hfsb-server that `hfsb create --image` puts into jobs.
+/* server.c - the static hfsb-server that `hfsb create --image` puts into jobs,
+   and `--on ssh:HOST` and the like on other machines.
 
    Any image must be able to run it, so it may not need a dynamic linker: an
    ELF file without a program header of the type PT_INTERP. */
-#define _XOPEN_SOURCE 700 /* readlink(); before any include */
 #include "cli.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_SERVER = 64 << 20, PT_INTERPRETER = 3 };
 
@@ -45,23 +46,83 @@ static hfsb_status read_file(const char *path, hfsb_buf *out, hfsb_err *err) {
 }
 
 hfsb_status read_server(const char *path, hfsb_buf *out, hfsb_err *err) {
-    static const char *const places[] = {"hfsb-server", "static/hfsb-server"};
+    /* the last one is where `make static install` puts it; jobs run on x86 */
+    static const char *const places[] = {"hfsb-server", "static/hfsb-server",
+                                         "../lib/hfsb/hfsb-server-x86_64"};
     char                     self[4096];
     hfsb_err                 why;
-    ssize_t                  n;
     size_t                   i, dir;
     if (path) return read_file(path, out, err);
-    n = readlink("/proc/self/exe", self, sizeof self - 32);
-    if (n > 0) {
-        self[n] = '\0';
-        dir = (size_t)(strrchr(self, '/') - self) + 1;
-        for (i = 0; i < sizeof places / sizeof *places; i++) {
-            strcpy(self + dir, places[i]);
-            if (read_file(self, out, &why) == HFSB_OK) return HFSB_OK;
-        }
+    dir = own_folder(self, sizeof self - 32);
+    for (i = 0; dir && i < sizeof places / sizeof *places; i++) {
+        strcpy(self + dir, places[i]);
+        if (read_file(self, out, &why) == HFSB_OK) return HFSB_OK;
     }
     return fail(err, HFSB_ARG,
                 "There is no static hfsb-server next to this program. Build "
                 "one with `make static`, and name it: --server "
                 "build/static/hfsb-server");
+}
+
+/* ---- for another machine ---- */
+
+/* Machines by uname -m, with the number in an ELF file. */
+static const struct {
+    const char        *name, *also;
+    unsigned long long number;
+} machines[] = {{"x86_64", "amd64", 62},      {"aarch64", "arm64", 183},
+                {"riscv64", "riscv64", 243},  {"ppc64le", "ppc64le", 21},
+                {"loongarch64", "loong64", 258}};
+
+enum { MACHINES = sizeof machines / sizeof *machines };
+
+/* Reads the file if it is a static program for that machine. */
+static bool try_server(const char *dir, size_t len, const char *name,
+                       const char *machine, unsigned long long number,
+                       hfsb_buf *out) {
+    char     path[4096];
+    hfsb_err why;
+    if (snprintf(path, sizeof path, "%.*s%s%s", (int)len, dir, name,
+                 machine) >= (int)sizeof path)
+        return false;
+    if (read_file(path, out, &why) != HFSB_OK) return false;
+    if (number_at(hfsb_buf_str(out), 18, 2) == number) return true;
+    hfsb_buf_truncate(out, 0);
+    return false;
+}
+
+hfsb_status read_server_for(const char *system, const char *machine,
+                            hfsb_buf *out, hfsb_err *err) {
+    const char *given = getenv("HFSB_SERVERS");
+    char        self[2048];
+    size_t      i = 0, dir = own_folder(self, sizeof self);
+    while (i < MACHINES && strcmp(machine, machines[i].name) != 0 &&
+           strcmp(machine, machines[i].also) != 0)
+        i++;
+    if (strcmp(system, "Linux") != 0 || i == MACHINES)
+        return fail(err, HFSB_REFUSED,
+                    "hfsb cannot send a server to %s %s. Install hfsb-server "
+                    "there, and use --on exec:'COMMAND hfsb-server --stdio'.",
+                    system, machine);
+    machine = machines[i].name;
+    if ((given && *given &&
+         try_server(given, strlen(given), "/hfsb-server-", machine,
+                    machines[i].number, out)) ||
+        (dir && (try_server(self, dir, "hfsb-server-", machine,
+                            machines[i].number, out) ||
+                 try_server(self, dir, "../lib/hfsb/hfsb-server-", machine,
+                            machines[i].number, out) ||
+                 try_server(self, dir, "hfsb-server", "", machines[i].number,
+                            out) ||
+                 try_server(self, dir, "static/hfsb-server", "",
+                            machines[i].number, out))))
+        return HFSB_OK;
+    return fail(err, HFSB_NOT_FOUND,
+                "There is no static hfsb-server for %s here. One that was "
+                "sent before may be over there, but nothing runs that cannot "
+                "be compared with the one here. Build one with `make static` "
+                "on such a machine; `make static install` puts it where hfsb "
+                "finds it. Or put it into a folder as hfsb-server-%s: "
+                "HFSB_SERVERS=FOLDER",
+                machine, machine);
 }

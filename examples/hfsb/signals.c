@@ -15,9 +15,15 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t caught;
 static hfsb_tools           *to_wake; /* set before the handlers */
 static hfsb_cancel          *to_set;
+static void (*to_call)(void);
+
+void call_at_exit(void (*fn)(void)) {
+    to_call = fn;
+}
 
 static void note_signal(int number) {
     int keep = errno;
+    if (caught && to_call) to_call();
     if (caught) _exit(128 + number);
     caught = number;
     if (to_wake) hfsb_tools_wake(to_wake); /* safe in a handler, */

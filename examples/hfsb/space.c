@@ -11,6 +11,9 @@
 #include "../../build/hfsb_space.h"
 
 void set_space_files(hfsb_sandbox_spec *spec) {
+    if (spec->from.len &&
+        !hfsb_str_equal(spec->from, HFSB_LIT("burtenshaw/sandbox")))
+        return;
     spec->files = hfsb_space_files;
     spec->file_count = hfsb_space_file_count;
 }

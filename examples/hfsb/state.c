@@ -4,7 +4,8 @@
        {"sandboxes": [{"id": "alice/sandbox-1a2b3c4d", "url": "https://...",
                        "token": "...", "created": true}, ...]}
 
-   The file is replaced as a whole, so a reader needs no lock. A writer locks
+   "default", which `hfsb create` and `hfsb use` set, is the sandbox of commands
+   about sandboxes that name none. The file is replaced as a whole, so a reader needs no lock. A writer locks
    sandboxes.lock, so that no change is lost. */
 #define _XOPEN_SOURCE 700 /* fcntl's locks, mkdir; before any include */
 #include "cli.h"
@@ -30,6 +31,7 @@ static void fill_known(const hfsb_json_value *entry, known *k) {
     k->url = get_str(entry, "url");
     k->token = get_str(entry, "token");
     k->created = hfsb_json_bool(hfsb_json_get(entry, "created"), false);
+    k->is_own = hfsb_json_bool(hfsb_json_get(entry, "private"), false);
 }
 
 static hfsb_status parse_known(const char *path, hfsb_str text,
@@ -39,6 +41,7 @@ static hfsb_status parse_known(const char *path, hfsb_str text,
     hfsb_json_iter         it;
     hfsb_status            st = hfsb_json_parse(text, NULL, &out->doc, &why);
     if (st == HFSB_NOMEM) must(st);
+    out->chosen = get_str(out->doc.root, "default");
     array = hfsb_json_get(out->doc.root, "sandboxes");
     if (st == HFSB_OK && hfsb_json_type_of(array) != HFSB_JSON_ARRAY)
         st = fail(&why, HFSB_SYNTAX, "it has no list of sandboxes");
@@ -133,10 +136,12 @@ static void put_known(hfsb_json_writer *w, const known *k) {
     put_str(w, "url", k->url);
     put_str(w, "token", k->token);
     put_bool(w, "created", k->created);
+    if (k->is_own) put_bool(w, "private", true);
     hfsb_json_put_end(w);
 }
 
-/* Writes all sandboxes except `name`, then k (may be NULL). */
+/* Writes all sandboxes except `name`, then k (may be NULL). A default sandbox
+   that is removed is the default no longer. */
 static hfsb_status write_known(const known_list *l, hfsb_str name,
                                const known *k, hfsb_err *err) {
     hfsb_json_write_opts pretty = HFSB_INIT;
@@ -149,6 +154,8 @@ static hfsb_status write_known(const known_list *l, hfsb_str name,
     how.mode = 0600;
     hfsb_json_writer_init(&w, &text, &pretty);
     hfsb_json_put_object(&w);
+    if (l->chosen.len && (k || !hfsb_str_equal(l->chosen, name)))
+        put_str(&w, "default", l->chosen);
     hfsb_json_put_key(&w, HFSB_LIT("sandboxes"));
     hfsb_json_put_array(&w);
     for (i = 0; i < l->count; i++)
@@ -183,6 +190,50 @@ hfsb_status record_sandbox(const known *k, hfsb_err *err) {
 
 hfsb_status forget_sandbox(hfsb_str name, hfsb_err *err) {
     return change_state(name, NULL, err);
+}
+
+hfsb_status set_default(hfsb_str name, hfsb_err *err) {
+    known_list  l = HFSB_INIT;
+    int         lock;
+    hfsb_status st = lock_state(&lock, err);
+    if (st == HFSB_OK) st = read_known(&l, err);
+    l.chosen = name;
+    if (st == HFSB_OK) st = write_known(&l, HFSB_LIT(""), NULL, err);
+    free_known(&l);
+    if (lock >= 0) close(lock);
+    return st;
+}
+
+const char *default_sandbox(void) {
+    static char name[512];
+    known_list  l = HFSB_INIT;
+    hfsb_err    err;
+    if (read_known(&l, &err) != HFSB_OK || l.chosen.len >= sizeof name)
+        l.chosen = HFSB_LIT("");
+    memcpy(name, l.chosen.ptr, l.chosen.len);
+    name[l.chosen.len] = '\0';
+    free_known(&l);
+    return *name ? name : NULL;
+}
+
+int open_log(const char *name, hfsb_buf *path, hfsb_err *err) {
+    hfsb_buf    file = HFSB_INIT;
+    hfsb_status st;
+    int         fd = -1;
+    size_t      i;
+    must(hfsb_buf_printf(&file, "logs/%s.log", name));
+    for (i = 5; i < file.len; i++)
+        if (file.ptr[i] == '/') file.ptr[i] = '-';
+    st = state_path(file.ptr, path, err);
+    if (st == HFSB_OK) st = make_parents(path->ptr, err);
+    if (st == HFSB_OK) {
+        fd = open(path->ptr, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (fd < 0)
+            (void)fail(err, HFSB_IO, "%s cannot be written: %s", path->ptr,
+                       strerror(errno));
+    }
+    hfsb_buf_free(&file);
+    return fd;
 }
 
 hfsb_status check_state(hfsb_err *err) {

@@ -4,10 +4,13 @@
    their words and options become the arguments of the tool, and its output is
    printed as it is. `hfsb tool NAME` calls any tool and prints its result as
    JSON; it is also the one that can create a Space for the call. */
+#define _XOPEN_SOURCE 700 /* isatty; before any include */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 /* ---- read, grep, glob, list ---- */
 
@@ -27,12 +30,37 @@ static bool write_arguments(const args *a, const char *const *words,
     return ok;
 }
 
-/* Without this a long file would look as if it ended after 2000 lines. */
-static void print_next_offset(const hfsb_tool_result *result) {
-    long long next =
-        hfsb_json_int(hfsb_json_get(result->fields.root, "next_offset"), 0);
+/* Without this a long file would look as if it ended after 2000 lines, and one
+   that is shorter than --offset as if it were empty. */
+static void print_rest(const hfsb_tool_result *result) {
+    const hfsb_json_value *fields = result->fields.root;
+    long long next = hfsb_json_int(hfsb_json_get(fields, "next_offset"), 0);
+    long long lines = hfsb_json_int(hfsb_json_get(fields, "total_lines"), 0);
     if (next > 0)
         fprintf(stderr, "hfsb: there is more: --offset %lld\n", next);
+    else if (lines > 0 && !hfsb_json_get(fields, "first_line"))
+        fprintf(stderr, "hfsb: past the end: the file has %lld line%s\n",
+                lines, lines == 1 ? "" : "s");
+}
+
+/* As the program grep: without matches nothing on stdout, and exit code 1. */
+static bool has_no_match(const args *a, const hfsb_tool_result *result) {
+    return strcmp(a->command->tool, "grep") == 0 && result->success &&
+           hfsb_json_int(hfsb_json_get(result->fields.root, "count"), 1) == 0;
+}
+
+static int show_output(const args *a, hfsb_tool_result *result, bool json) {
+    int code;
+    if (json) return show_result(result, HFSB_LIT(""), true);
+    if (has_no_match(a, result)) {
+        print_log(NULL, hfsb_buf_str(&result->output));
+        return REFUSED;
+    }
+    code = show_result(result, HFSB_LIT(""), false);
+    /* others say it in their output */
+    if (strcmp(a->command->tool, "read") == 0 || !isatty(STDOUT_FILENO))
+        print_rest(result);
+    return code;
 }
 
 static const char *missing_word(args *a, const char *const *words) {
@@ -51,12 +79,14 @@ int run_tool_command(args *a) {
     size_t           count = 0;
     bool             json = false;
     hfsb_tools_opts  where = HFSB_INIT;
+    hfsb_call_opts   opts = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_json_doc    arguments = HFSB_INIT;
     int              code = REFUSED, interrupted = 0;
 
     const option options[] = {
         {"--ignore-case", OPTION_PARAM, NULL, "a and A are the same"},
+        {"-i", OPTION_ALIAS, NULL, "--ignore-case"},
         {"--all", OPTION_PARAM, NULL, "also what .gitignore names"},
         {"--limit", OPTION_PARAM, NULL, "print at most N"},
         {"--offset", OPTION_PARAM, NULL, "leave out the first N"},
@@ -73,11 +103,11 @@ int run_tool_command(args *a) {
     on = named_sandbox(on);
     if (on && roots.count)
         return usage(a, "--root is for files of this machine");
+    opts.names = HFSB_EDIT_NAMES_FLAGS;
     if (write_arguments(a, words, &arguments)) {
         interrupted = call_tool(on, &where, a->command->tool, arguments.root,
-                                NULL, NULL, &result);
-        code = show_result(&result, HFSB_LIT(""), json);
-        if (!json) print_next_offset(&result);
+                                &opts, NULL, &result);
+        code = show_output(a, &result, json);
     }
     hfsb_tool_result_free(&result);
     hfsb_json_free(&arguments);
@@ -86,15 +116,90 @@ int run_tool_command(args *a) {
 
 /* ---- undo, changes, checkpoints ---- */
 
-/* The checkpoints of a folder that `hfsb mcp --root` served. */
-int run_history(args *a) {
-    const char      *words[MAX_FILLED + 1] = {NULL}, *root = ".", *store = "";
-    size_t           count = 0;
-    bool             json = false;
-    hfsb_tools_opts  where = HFSB_INIT;
+/* "5 min" */
+static void put_age(hfsb_buf *out, long long since) {
+    static const struct {
+        long long   from, seconds;
+        const char *name;
+    } units[] = {{172800, 86400, "days"}, {7200, 3600, "h"}, {120, 60, "min"}};
+    long long age = (long long)time(NULL) - since;
+    size_t    i = 0;
+    while (i < 3 && age < units[i].from) i++;
+    if (i < 3)
+        must(hfsb_buf_printf(out, "%lld %s", age / units[i].seconds,
+                             units[i].name));
+    else must(hfsb_buf_printf(out, "%lld s", age < 0 ? 0 : age));
+}
+
+static void add_checkpoint(table *t, const hfsb_json_value *one) {
+    hfsb_buf number = HFSB_INIT, age = HFSB_INIT, files = HFSB_INIT;
+    hfsb_str cells[5], name = get_str(one, "name");
+    put_age(&age, hfsb_json_int(hfsb_json_get(one, "time"), 0));
+    must(hfsb_buf_printf(&number, "%lld",
+                         hfsb_json_int(hfsb_json_get(one, "number"), 0)));
+    if (hfsb_json_int(hfsb_json_get(one, "parent"), 0))
+        must(hfsb_buf_printf(
+            &files, "%lld changed, %lld created, %lld deleted  ",
+            hfsb_json_int(hfsb_json_get(one, "changed"), 0),
+            hfsb_json_int(hfsb_json_get(one, "created"), 0),
+            hfsb_json_int(hfsb_json_get(one, "deleted"), 0)));
+    if (hfsb_json_bool(hfsb_json_get(one, "here"), false))
+        must(hfsb_buf_printf(&files, "<- last seen state"));
+    cells[0] = hfsb_buf_str(&number);
+    cells[1] = hfsb_buf_str(&age);
+    cells[2] = get_str(one, "by");
+    cells[3] = name.len ? name : HFSB_LIT("-");
+    cells[4] = hfsb_buf_str(&files);
+    table_add(t, cells);
+    hfsb_buf_free(&number);
+    hfsb_buf_free(&age);
+    hfsb_buf_free(&files);
+}
+
+/* On a terminal checkpoints are a table with heads. */
+static int show_history(hfsb_tool_result *result, bool json) {
+    static const table_column columns[] = {{"NUMBER", 0, false},
+                                           {"AGE", 0, false},
+                                           {"MADE BY", 0, false},
+                                           {"NAME", 0, false},
+                                           {"FILES", 0, false}};
+    hfsb_json_iter it =
+        hfsb_json_begin(hfsb_json_get(result->fields.root, "checkpoints"));
+    table rows;
+    table_begin(&rows, columns, 5);
+    if (!json && can_rewrite(STDOUT_FILENO))
+        while (hfsb_json_next(&it)) add_checkpoint(&rows, it.value);
+    if (!rows.rows) return show_with_diff(result, HFSB_LIT(""), json);
+    hfsb_buf_truncate(&result->output, 0);
+    return show_table(result, HFSB_OK, NULL, &rows, json);
+}
+
+static int call_history(const args *a, const char *on,
+                        const hfsb_tools_opts *where, const char *const *words,
+                        bool json) {
+    hfsb_call_opts   opts = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_json_doc    arguments = HFSB_INIT;
     int              code = REFUSED, interrupted = 0;
+    opts.names = HFSB_EDIT_NAMES_FLAGS;
+    if (write_arguments(a, words, &arguments)) {
+        interrupted = call_tool(on, where, a->command->tool, arguments.root,
+                                &opts, NULL, &result);
+        code = show_history(&result, json);
+    }
+    hfsb_tool_result_free(&result);
+    hfsb_json_free(&arguments);
+    return interrupted && code != DONE ? 128 + interrupted : code;
+}
+
+/* The checkpoints of a folder that `hfsb mcp --root` served, or of a sandbox
+   whose server takes some. */
+int run_history(args *a) {
+    const char     *words[MAX_FILLED + 1] = {NULL}, *root = NULL;
+    const char     *store = NULL, *on = NULL;
+    size_t          count = 0;
+    bool            json = false, here;
+    hfsb_tools_opts where = HFSB_INIT;
 
     const option options[] = {
         {"--root DIR", OPTION_TEXT, &root,
@@ -103,21 +208,21 @@ int run_history(args *a) {
          "where they are stored, as given to hfsb mcp"},
         {"--checkpoint-ignored", OPTION_FLAG, &where.checkpoints.ignored,
          "also what .gitignore names, and .git"},
+        OPTION_ON(&on),
         {"--json", OPTION_FLAG, &json,
          "print the result of the tool as one line of JSON"},
         OPTIONS_END};
     while (a->command->filled[count]) count++;
     if (!take_words(a, options, words, count)) return a->status;
-    where.root = hfsb_cstr(root);
-    where.checkpoints.dir = store;
-    if (write_arguments(a, words, &arguments)) {
-        interrupted = call_tool(NULL, &where, a->command->tool, arguments.root,
-                                NULL, NULL, &result);
-        code = show_result(&result, HFSB_LIT(""), json);
-    }
-    hfsb_tool_result_free(&result);
-    hfsb_json_free(&arguments);
-    return interrupted && code != DONE ? 128 + interrupted : code;
+    here = root || store || where.checkpoints.ignored;
+    if (on && here)
+        return usage(a, "--root, --checkpoints and --checkpoint-ignored are "
+                        "for this machine; on a sandbox its server has them");
+    if (!here) on = named_sandbox(on);
+    where.root = hfsb_cstr(on ? NULL : root ? root : ".");
+    where.checkpoints.no_create = true;
+    if (!set_store(a, store, &where)) return a->status;
+    return call_history(a, on, &where, words, json);
 }
 
 /* ---- tool ---- */
@@ -127,6 +232,7 @@ typedef struct tool_call {
     hfsb_tools_opts where; /* work_dir, root, confinement */
     confinement     confine;
     bool            sandbox;
+    session_home    home; /* with sandbox */
     hfsb_call_opts  opts;
 } tool_call;
 
@@ -140,13 +246,15 @@ static void end_session(sandbox_session *s, hfsb_tool_result *result) {
                          err.msg[0] ? err.msg : hfsb_status_text(st)));
 }
 
-/* Calls the tool in a Space that exists only for this call. */
+/* Calls the tool in a sandbox that exists only for this call. */
 static int call_session(const tool_call *t, const hfsb_json_value *arguments,
                         hfsb_tool_result *result) {
     sandbox_session s = HFSB_INIT;
     hfsb_call_opts  opts = t->opts;
     hfsb_err        err = HFSB_INIT;
-    hfsb_status     st = open_session(&s, t->where.work_dir, &err);
+    hfsb_status     st;
+    s.home = t->home;
+    st = open_session(&s, t->where.work_dir, &err);
     opts.cancel = s.c.cancel;
     if (st == HFSB_OK)
         st = hfsb_session_wait_ready(s.session, s.c.cancel, &err);
@@ -176,7 +284,43 @@ static int make_call(const tool_call *t, const hfsb_json_value *arguments,
     return 0;
 }
 
-/* The arguments: of the options, of --args, or of standard input. */
+/* Adds the tool that the name is nearest to, if there is one. */
+static void add_nearest(const char *name, hfsb_err *err) {
+    hfsb_buf       text = HFSB_INIT;
+    hfsb_json_doc  list = HFSB_INIT;
+    hfsb_json_iter it;
+    suggestion     s;
+    size_t         n = strlen(err->msg);
+    must(hfsb_tools_define(HFSB_TOOLS_FLAT, &text, NULL));
+    must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &list, NULL));
+    suggest_init(&s, name, strlen(name));
+    it = hfsb_json_begin(list.root);
+    while (hfsb_json_next(&it)) suggest_try(&s, get_str(it.value, "name").ptr);
+    if (s.name)
+        snprintf(err->msg + n, sizeof err->msg - n, "; did you mean %.*s?",
+                 (int)s.name_len, s.name);
+    hfsb_json_free(&list);
+    hfsb_buf_free(&text);
+}
+
+/* Before the input is read, which may be a terminal. A sandbox knows its own
+   tools. */
+static hfsb_status check_tool(const tool_call *t, hfsb_err *err) {
+    hfsb_runtime runtime = HFSB_RUNTIME_LOCAL;
+    hfsb_buf     text = HFSB_INIT;
+    hfsb_status  st;
+    if (t->on || find_runtime(t->sandbox, &runtime, err) != HFSB_OK ||
+        runtime != HFSB_RUNTIME_LOCAL)
+        return HFSB_OK; /* make_call() reports what is wrong */
+    st = hfsb_tools_define_one(hfsb_cstr(t->name), HFSB_TOOLS_FLAT, &text,
+                               err);
+    hfsb_buf_free(&text);
+    if (st == HFSB_NOT_FOUND) add_nearest(t->name, err);
+    return st;
+}
+
+/* The arguments: of the options, of --args, or of standard input. No input is
+   an empty object. */
 static hfsb_status read_arguments(const args *a, const char *given,
                                   hfsb_json_doc *out, hfsb_err *err) {
     hfsb_json_parse_opts how = HFSB_INIT;
@@ -192,6 +336,7 @@ static hfsb_status read_arguments(const args *a, const char *given,
     }
     how.unique_keys = true;
     if (!given) st = read_input(NULL, &text, err);
+    if (st == HFSB_OK && !given && is_blank(hfsb_buf_str(&text))) given = "{}";
     if (st == HFSB_OK)
         st = hfsb_json_parse(given ? hfsb_cstr(given) : hfsb_buf_str(&text),
                              &how, out, err);
@@ -206,7 +351,8 @@ static int call_and_show(const args *a, const tool_call *t,
     hfsb_json_doc    arguments = HFSB_INIT;
     hfsb_err         err;
     int              code, interrupted = 0;
-    hfsb_status      st = read_arguments(a, given, &arguments, &err);
+    hfsb_status      st = check_tool(t, &err);
+    if (st == HFSB_OK) st = read_arguments(a, given, &arguments, &err);
     if (st == HFSB_OK) interrupted = make_call(t, arguments.root, &result);
     else set_outcome(&result, st, &err);
     code = show_result(&result, HFSB_LIT(""), true);
@@ -216,10 +362,13 @@ static int call_and_show(const args *a, const tool_call *t,
 }
 
 int run_tool(args *a) {
-    tool_call   t;
-    const char *given = NULL, *work_dir = NULL;
-    texts       roots = HFSB_INIT;
-    bool        json = false; /* accepted; the result is always JSON */
+    tool_call    t;
+    const char  *given = NULL, *work_dir = NULL;
+    texts        roots = HFSB_INIT;
+    bool         json = false; /* accepted; the result is always JSON */
+    bool         afar;
+    hfsb_runtime runtime = HFSB_RUNTIME_LOCAL;
+    hfsb_err     err;
 
     const option options[] = {
         {"--args JSON", OPTION_TEXT, &given,
@@ -235,6 +384,7 @@ int run_tool(args *a) {
         {"--sandbox-tools", OPTION_FLAG, &t.sandbox,
          "use a Space that is created for this call and deleted after it; "
          "also with \"tool_runtime\": \"sandbox\" in config.json"},
+        OPTIONS_HOME(&t.home),
         {"--json", OPTION_FLAG, &json, "accepted; the result is always JSON"},
         OPTIONS_END};
     memset(&t, 0, sizeof t);
@@ -247,13 +397,15 @@ int run_tool(args *a) {
     if (t.on && t.sandbox)
         return usage(a, "give --on or --sandbox-tools, not both");
     if (!t.sandbox) t.on = named_sandbox(t.on);
+    if (!t.on) (void)find_runtime(t.sandbox, &runtime, &err);
+    afar = t.on || runtime != HFSB_RUNTIME_LOCAL;
+    if (!check_home(a, &t.home, runtime)) return a->status;
+    if (!check_confinement(a, &t.confine, afar)) return a->status;
     if (!set_roots(a, &roots, &t.where)) return a->status;
-    t.where.work_dir = hfsb_cstr(work_dir);
+    if (!set_work_dir(a, work_dir, &t.where)) return a->status;
     if (!set_confinement(a, &t.confine, HFSB_CONFINE_NONE, &t.where))
         return a->status;
-    if (t.confine.level && (t.on || t.sandbox))
-        return usage(a, "--confine is for commands of this machine");
-    if (roots.count && (t.on || t.sandbox))
+    if (roots.count && afar)
         return usage(a, "--root is for files of this machine");
     return call_and_show(a, &t, given);
 }
