@@ -313,7 +313,7 @@ static void conditions_of_an_upload(void) {
     char     line[200];
     start();
     put(&r, "path=if", "If-Match: *\r\n", HFSB_LIT("no"));
-    TS_REFUSED(&r, 412, "There is no file");
+    TS_REFUSED(&r, 412, "No such file");
     T_CHECK(!t_exists("if"));
     put(&r, "path=if", "If-None-Match: *\r\n", HFSB_LIT("one"));
     TS_IS(&r, 201, NULL);
@@ -513,13 +513,13 @@ static void a_refusal_does_not_wait_for_the_body(void) {
     c = ts_connect(&srv);
     ts_ask(&c, "PUT", "/api/files?path=dir",
            "Expect: 100-continue\r\nContent-Length: 5\r\n", nothing);
-    T_CHECK(ts_await(&c, "\r\n\r\n", 5000));
+    T_CHECK(ts_await(&c, "\r\n\r\n", 20000));
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&c.in), HFSB_LIT("HTTP/1.1 400 ")));
     ts_hang_up(&c);
     c = ts_connect(&srv);
     ts_ask(&c, "PUT", "/api/files?path=expected",
            "Expect: 100-continue\r\nContent-Length: 5\r\n", nothing);
-    T_CHECK(ts_await(&c, "HTTP/1.1 100 Continue\r\n\r\n", 5000));
+    T_CHECK(ts_await(&c, "HTTP/1.1 100 Continue\r\n\r\n", 20000));
     ts_send(&c, HFSB_LIT("hello"));
     T_CHECK(ts_read(&c, &r, false));
     TS_IS(&r, 201, NULL);

@@ -147,12 +147,15 @@ static void writes_and_edits_are_made_once(void) {
     ts_end(&s, false);
 }
 
+static int checks; /* begun */
+
 /* The first writes slowly, by a check of the host's: the repeat waits. */
 static hfsb_status slow_check(void *user, hfsb_str path, hfsb_str content,
                               hfsb_buf *warnings) {
     (void)user;
     (void)path;
     (void)content;
+    __atomic_add_fetch(&checks, 1, __ATOMIC_SEQ_CST);
     tt_sleep_ms(700);
     return hfsb_buf_append(warnings, HFSB_LIT("seen"));
 }
@@ -165,6 +168,7 @@ static void a_repeat_joins_a_write_under_way(void) {
     ts_conn           c[2];
     ts_reply          r = HFSB_INIT;
     size_t            i;
+    int               before;
     check.fn = slow_check;
     tools.checks = &check;
     tools.check_count = 1;
@@ -194,9 +198,12 @@ static void a_repeat_joins_a_write_under_way(void) {
             HFSB_LIT("{\"path\":\"g\",\"content\":\"1\"}"));
     TS_OK(&r, NULL);
     c[0] = ts_connect(&s); /* the server ends while one works */
+    before = __atomic_load_n(&checks, __ATOMIC_SEQ_CST);
     ts_ask(&c[0], "POST", "/api/write", TS_JSON,
            HFSB_LIT("{\"path\":\"last\",\"content\":\"1\"}"));
-    tt_sleep_ms(200);
+    for (i = 0; i < 2000 &&
+                __atomic_load_n(&checks, __ATOMIC_SEQ_CST) == before; i++)
+        tt_sleep_ms(10);
     ts_end(&s, true);
     TT_FILE("last", "1");
     ts_hang_up(&c[0]);
@@ -247,8 +254,9 @@ static void a_timeout_of_two_seconds_beats_after_one(void) {
                     "wait; wait\",\"timeout\":2}"));
     T_CHECK(ts_more(&c, 20000));
     first = hfsb_clock_ms() - begin;
-    T_CHECK(first > 800 && first < 3500);
+    T_CHECK(first > 800);
     T_CHECK(ts_read(&c, &r, false));
+    T_CHECK(r.chunked && r.body.ptr[0] == ' '); /* not with the result */
     TS_FAIL(&r, "Timeout after 2s");
     T_CHECK(hfsb_str_equal(ts_text(&r, "output"), HFSB_LIT("part\n")));
     ts_hang_up(&c);
@@ -299,7 +307,7 @@ static bool dies_with_its_client(const ts_server *s, const char *more,
     if (reset) ts_reset(&c);
     else ts_hang_up(&c);
     T_CHECK(ts_commands(s, 0, 0));
-    dies = tt_lines_in("alive") < 20;
+    dies = tt_lines_in("alive") < 31;
     T_CHECK(dies || tt_lines_in("alive") == 31);
     ts_drop(&r);
     return dies;

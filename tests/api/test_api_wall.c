@@ -64,8 +64,8 @@ static void nothing_outside_the_root_is_reached(void) {
     ts_reply  r = HFSB_INIT;
     int       fd;
     start(&s, NULL);
-    T_CHECK(tools_of(&s)->walled == (hfsbi_landlock_abi() >= 2));
-    if (tools_of(&s)->walled) {
+    T_CHECK(tools_of(&s)->rights.walled == (hfsbi_landlock_abi() >= 2));
+    if (tools_of(&s)->rights.walled) {
         fd = take_down_the_first_wall(&s);
         ts_post(&s, &r, "/api/read", "{\"path\":\"secret\"}");
         TS_FAIL(&r, "Cannot");

@@ -160,8 +160,8 @@ static void serve(void) {
 
 static void wait_clean(void) {
     int i;
-    for (i = 0; i < 5000 && t_entries(".", ".hfsb-") != 0; i++) usleep(1000);
-    T_CHECK(i < 5000);
+    for (i = 0; i < 20000 && t_entries(".", ".hfsb-") != 0; i++) usleep(1000);
+    T_CHECK(i < 20000);
 }
 
 static void end(void) {
@@ -322,10 +322,10 @@ static void go_away(size_t n, bool reset) {
            nothing);
     ts_send(&c, HFSB_LIT(HEAD("file", "one") "first\r\n" HEAD("file", "two")));
     ts_send(&c, hfsb_buf_str(&bytes));
-    for (i = 0; n > 400000 && i < 5000 && t_entries(".", ".two.hfsb-") == 0;
+    for (i = 0; n > 400000 && i < 20000 && t_entries(".", ".two.hfsb-") == 0;
          i++)
         usleep(1000);
-    T_CHECK(i < 5000);
+    T_CHECK(i < 20000);
     if (reset) ts_reset(&c);
     else ts_hang_up(&c);
     wait_clean();

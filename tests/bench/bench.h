@@ -25,4 +25,16 @@ static inline int bench_part(int n, int part) {
 
 static inline int bench_rounds(int n) { return bench_part(n, n); }
 
+/* Keeps a figure and that of a peer in the same run for page.py, as a line of
+   $BENCH_RESULTS. The unit decides which is better: more of "MB/s" or "/s",
+   less of anything else. */
+static inline void bench_keep(const char *figure, double ours, const char *peer,
+                              double theirs, const char *unit) {
+    const char *path = getenv("BENCH_RESULTS");
+    FILE       *f = path && *path ? fopen(path, "a") : NULL;
+    if (!f) return;
+    fprintf(f, "%s\t%.6g\t%s\t%.6g\t%s\n", figure, ours, peer, theirs, unit);
+    fclose(f);
+}
+
 #endif

@@ -86,6 +86,14 @@ static double sample(size_t (*run)(void), long rounds) {
     return (now() - start) / (double)rounds;
 }
 
+static void keep(const char *what, const char *name, double best,
+                 const contestant *peer) {
+    char figure[64];
+    snprintf(figure, sizeof figure, "json: %s %s", what, name);
+    bench_keep(figure, (double)text.len / best / 1e6, peer->name,
+               (double)text.len / peer->best / 1e6, "MB/s");
+}
+
 static void measure(const char *what, const char *name, contestant *list,
                     int count) {
     int    i, round;
@@ -100,8 +108,10 @@ static void measure(const char *what, const char *name, contestant *list,
     printf("json %-5s %-16s hfsb %8.1f MB/s", what, name,
            (double)text.len / best / 1e6);
     for (i = 1; i < count; i++)
-        if (list[i].best > 0)
+        if (list[i].best > 0) {
             printf("  %s %.2fx", list[i].name, list[i].best / best);
+            keep(what, name, best, &list[i]);
+        }
     printf("\n");
     fflush(stdout);
 }

@@ -81,6 +81,8 @@ static void measure_start(void) {
            best[1] * 1e6, best[1] / best[0]);
     printf("  %-40s %8.1f us  %5.2f, %5.2f\n", "... hfsb_proc_run",
            best[2] * 1e6, best[2] / best[0], best[2] / best[1]);
+    bench_keep("command: sh -c true, its output read", best[2] * 1e6,
+               "posix_spawn, two pipes", best[1] * 1e6, "us");
 }
 
 /* ---- confined ---- */
@@ -147,9 +149,14 @@ static void measure_confined(void) {
     printf("  %-40s %8.1f us\n", "bash tool, confined: none", best[0] * 1e6);
     print_added("... write", best[1], best[0], best[3]);
     print_added("... strict", best[2], best[0], best[3]);
-    if (wrap)
+    if (wrap) {
         printf("  %-40s %8.1f us  %+5.0f us\n", "hfsb_proc_run of bwrap",
                best[3] * 1e6, (best[3] - best[0]) * 1e6);
+        bench_keep("command: confined (write)", best[1] * 1e6, "bubblewrap",
+                   best[3] * 1e6, "us");
+        bench_keep("command: confined (strict)", best[2] * 1e6, "bubblewrap",
+                   best[3] * 1e6, "us");
+    }
     for (i = 0; i < 3; i++) hfsb_tools_close(confined[i]);
 }
 
@@ -188,6 +195,8 @@ static void measure_flood(unsigned long long bytes) {
            best[2] * 1e3, best[2] / best[0]);
     printf("  %-40s %8.1f ms  %5.2f\n", "hfsb_proc_run of cat, counted",
            best[1] * 1e3, best[1] / best[0]);
+    bench_keep("command: 1 GB of output", best[1] * 1e3, "cat > file",
+               best[0] * 1e3, "ms");
 }
 
 int main(void) {

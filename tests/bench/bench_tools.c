@@ -127,6 +127,7 @@ static double best_of_programs(const char *format, const char *name,
 static void compare(const char *tool, const char *file, const char *body,
                     const char *other_body) {
     double ours = best_of_calls(tool, body, other_body), theirs;
+    char   figure[64];
     theirs = python_calls(tool, file);
     if (theirs <= 0) {
         printf("  %s: %.0f us a call (no python3 to compare with)\n", tool,
@@ -136,6 +137,9 @@ static void compare(const char *tool, const char *file, const char *body,
     printf("  %s, in a running process: %.0f us, Python %.0f us: %.1f times "
            "as fast\n",
            tool, ours * 1e6, theirs * 1e6, theirs / ours);
+    snprintf(figure, sizeof figure, "tool: %s", tool);
+    bench_keep(figure, ours * 1e6, "the reference's Python", theirs * 1e6,
+               "us");
     if (access("build/hfsb", X_OK) != 0) return;
     ours = best_of_programs("build/hfsb tool %s --args '%s'", tool, body,
                             other_body);
@@ -144,6 +148,9 @@ static void compare(const char *tool, const char *file, const char *body,
     printf("  %s, as a program: %.1f ms, Python %.1f ms: %.1f times as "
            "fast (aim 20)\n",
            tool, ours * 1e3, theirs * 1e3, theirs / ours);
+    snprintf(figure, sizeof figure, "tool: %s, as a program", tool);
+    bench_keep(figure, ours * 1e3, "the reference's Python", theirs * 1e3,
+               "ms");
 }
 
 /* Every content is new, so none is remembered. */

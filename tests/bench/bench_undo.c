@@ -112,7 +112,7 @@ static double walk_time(void) {
 static void compare(const char *what, bool change, const char *tool,
                     const char *json, const char *command, double aim_ms) {
     double ours = 1e9, bare = 1e9, theirs = 1e9, took;
-    char   aim[16] = "";
+    char   aim[16] = "", figure[64];
     int    i;
     for (i = 0; i < ROUNDS; i++) {
         if ((took = walk_time()) < bare) bare = took;
@@ -125,6 +125,8 @@ static void compare(const char *what, bool change, const char *tool,
     printf("  %-22s %7.1f ms %4s %8.1f ms %5.2f %8.1f ms %5.2f  %s\n", what,
            ours * 1e3, aim, bare * 1e3, bare / ours, theirs * 1e3,
            theirs / ours, command);
+    snprintf(figure, sizeof figure, "undo: %s", what);
+    bench_keep(figure, ours * 1e3, command, theirs * 1e3, "ms");
 }
 
 int main(void) {
@@ -151,6 +153,8 @@ int main(void) {
     printf("  %-22s %7.1f ms %4s %11s %5s %8.1f ms %5.2f  %s\n",
            "first checkpoint", first * 1e3, "", "", "", git * 1e3, git / first,
            "git add, commit");
+    bench_keep("undo: first checkpoint", first * 1e3, "git add, commit",
+               git * 1e3, "ms");
     (void)poll(NULL, 0, 100); /* until no file is racy */
     (void)call_time("checkpoint", "{}");
     compare("nothing has changed", false, "checkpoint", "{}",

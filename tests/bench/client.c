@@ -104,7 +104,10 @@ static void send_one(bench *b, int way, const char *url, bool post) {
 
 static void show(const char *what, const double best[WAYS], double scale,
                  const char *unit, const char *peer) {
-    int way;
+    char figure[64];
+    int  way;
+    (void)snprintf(figure, sizeof figure, "client: %s", what);
+    bench_keep(figure, best[1] * scale, peer, best[0] * scale, unit);
     printf("  %s\n", what);
     printf("    %-18s %9.1f %s\n", peer, best[0] * scale, unit);
     for (way = 1; way < WAYS; way++)

@@ -1,6 +1,7 @@
 """Many servers on one machine, as a host of sandboxes has them: all started,
 all healthy, a command on each, all stopped. Wall time of each step, PSS of a
-server, time of a call. A part of server.py.
+server, time of a call. A part of server.py. Two peers: the same command run by
+this program without a server, and as many processes of sleep that are stopped.
 """
 import os
 import re
@@ -58,7 +59,36 @@ def command(one):
         raise RuntimeError(f"a command failed: {reply[:200]}")
 
 
-def many(top, row, binary):
+def command_alone(top):
+    out = subprocess.run(["/bin/bash", "-c", "echo here"], cwd=top,
+                         stdin=subprocess.DEVNULL, capture_output=True,
+                         check=True).stdout
+    if out != b"here\n":
+        raise RuntimeError(f"a command without a server failed: {out}")
+
+
+def seconds(function, things):
+    begin = time.monotonic()
+    for thing in things:
+        function(thing)
+    return time.monotonic() - begin
+
+
+def stop(processes):
+    """All at once; returns the seconds it took."""
+    begin = time.monotonic()
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    for process in processes:
+        process.wait(30)
+    return time.monotonic() - begin
+
+
+def sleepers(count):
+    return [subprocess.Popen(["/bin/sleep", "600"]) for _ in range(count)]
+
+
+def many(top, row, keep, binary):
     count = 20 if BRIEF else 1000
     begin = time.monotonic()
     servers = []
@@ -73,15 +103,15 @@ def many(top, row, binary):
             f"{time.monotonic() - begin:.2f} s")
         pss = sorted(s.pss() for s in servers[:100])
         row(f"{count} servers, PSS of one", f"{pss[len(pss) // 2]} KiB")
-        begin = time.monotonic()
-        for server in servers:
-            command(server)
-        row(f"{count} servers, a command on each",
-            f"{(time.monotonic() - begin) / count * 1000:.2f} ms a call")
+        ours = seconds(command, servers) / count * 1000
+        peer = seconds(command_alone, [top] * count) / count * 1000
+        row(f"{count} servers, a command on each", f"{ours:.2f} ms a call",
+            f"bash alone {peer:.2f}", f"{ours / peer:.2f}")
+        keep(f"{count} servers: a command on each", ours, "bash alone", peer,
+             "ms")
     finally:
-        begin = time.monotonic()
-        for server in servers:
-            server.process.send_signal(signal.SIGTERM)
-        for server in servers:
-            server.process.wait(30)
-    row(f"{count} servers, stopped", f"{time.monotonic() - begin:.2f} s")
+        ours = stop([s.process for s in servers])
+    peer = stop(sleepers(2 * count))  # a server has two processes
+    row(f"{count} servers, stopped", f"{ours:.2f} s",
+        f"sleep {peer:.2f} s", f"{ours / peer:.2f}")
+    keep(f"{count} servers: stopped", ours, "twice as many sleep", peer, "s")

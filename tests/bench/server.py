@@ -60,6 +60,14 @@ def row(figure, ours, peer="", ratio="", aim="", met=None):
     print("  " + ", ".join(x for x in rows[-1] if x), flush=True)
 
 
+def keep(figure, ours, peer, theirs, unit):
+    """A figure and that of a peer, for page.py: bench_keep() of bench.h."""
+    path = os.environ.get("BENCH_RESULTS")
+    if path and theirs:
+        with open(path, "a", encoding="utf-8") as f:
+            f.write(f"{figure}\t{ours:.6g}\t{peer}\t{theirs:.6g}\t{unit}\n")
+
+
 def table():
     head = ("figure", "hfsb-server", "peer", "ratio", "aim", "")
     wide = [max(len(r[i]) for r in rows + [head]) for i in range(6)]
@@ -297,6 +305,9 @@ def show_rates(kind, connections, best):
         theirs, their_busy = best[name]
         their_cost = their_busy / theirs * 1e6
         aim, cpu = aims.get(name), their_cost / cost
+        if name != "static":
+            keep(f"server: {kind}, {connections} connections", rate, name,
+                 theirs, "/s")
         label = "static build" if name == "static" else name
         row(f"{kind}, {connections} connections",
             f"{rate:,.0f}/s ({cost:.1f} us, {busy:.0%})",
@@ -353,6 +364,8 @@ def start(top):
             f"nginx {theirs[1]:.1f} ms" if theirs else "",
             f"{theirs[1] / middle:.2f}" if theirs else "", "< 5 ms",
             middle < 5)
+        keep(f"server: cold start, {name}", middle, "nginx",
+             theirs and theirs[1], "ms")
     for name, binary in (("static", STATIC), ("dynamic", t_server.BINARY)):
         if not binary:
             continue
@@ -362,6 +375,8 @@ def start(top):
             f"nginx {their_memory} KiB" if theirs else "",
             f"{their_memory / fresh:.2f}" if theirs else "",
             "< 1024 KiB" if aim else "", fresh < MIB if aim else None)
+        keep(f"server: idle memory, {name}", fresh, "nginx",
+             theirs and their_memory, "KiB")
     if STATIC:
         size = os.path.getsize(STATIC)
         row("size of the static binary", f"{size:,} bytes", "", "",
@@ -407,6 +422,8 @@ def idle(top):
         f"nginx {theirs / MIB:.1f} MiB" if theirs else "",
         f"{theirs / ours:.2f}" if theirs else "", "< 12 MiB",
         ours < 12 * MIB)
+    keep(f"server: memory of {count:,} idle connections", ours / MIB, "nginx",
+         theirs and theirs / MIB, "MiB")
 
 
 # ---- latency while much goes on
@@ -535,6 +552,8 @@ def large(top):
         c.close()
         peer.stop()
         their_down = time.monotonic() - begin
+    keep(f"server: download of {size >> 20} MiB", down, "nginx", their_down,
+         "s")
     same = status == 200 and count == size and got == sent
     row(f"{size >> 20} MiB up, with fsync", f"{up:.2f} s ({size / up / 1e6:,.0f} MB/s)")
     row(f"{size >> 20} MiB down", f"{down:.2f} s ({size / down / 1e6:,.0f} MB/s)",
@@ -549,11 +568,11 @@ def large(top):
 # ---- in files of their own
 
 def episodes(top):
-    episode.episode(top, row, fastapi)
+    episode.episode(top, row, keep, fastapi)
 
 
 def many(top):
-    many_servers.many(top, row, STATIC or t_server.BINARY)
+    many_servers.many(top, row, keep, STATIC or t_server.BINARY)
 
 
 PARTS = [rates, start, idle, latency, large, episodes, many]

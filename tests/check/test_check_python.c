@@ -396,7 +396,7 @@ static void a_python3_that_is_not_there_is_no_matter(void) {
 }
 
 static void a_python3_that_hangs_is_ended(void) {
-    hfsbi_checker *checker = open_with(fake_env, 400);
+    hfsbi_checker *checker = open_with(fake_env, 900);
     long long      start = hfsb_clock_ms();
     put_program("python3", "#!/bin/sh\ntrap '' TERM\nsleep 60 & wait\n"
                            "sleep 60\n");
@@ -404,7 +404,7 @@ static void a_python3_that_hangs_is_ended(void) {
     put_program("python3", "#!/bin/sh\necho Invalid kwarg: before\n"
                            "printf 'Invalid kwarg: half'; sleep 60\n");
     CHECK(checker, "a.py", "x", "Invalid kwarg: before\n");
-    T_CHECK(hfsb_clock_ms() - start < 8000);
+    T_CHECK(hfsb_clock_ms() - start < 20000);
     /* it may end next time, so that is not remembered */
     put_program("python3", "#!/bin/sh\necho Invalid kwarg: now; echo .\n");
     CHECK(checker, "a.py", "x", "Invalid kwarg: now\n");
@@ -443,7 +443,7 @@ static void what_a_python3_prints_is_not_trusted(void) {
 }
 
 static void a_flood_of_output_is_bounded(void) {
-    hfsbi_checker *checker = open_with(fake_env, 600);
+    hfsbi_checker *checker = open_with(fake_env, 1000);
     hfsb_buf       got = HFSB_INIT, text = HFSB_INIT;
     hfsb_str       all, line;
     long long      start = hfsb_clock_ms();
@@ -465,7 +465,7 @@ static void a_flood_of_output_is_bounded(void) {
     t_repeat(&text, "x", 385);
     T_CHECK(hfsb_buf_append(&text, HFSB_LIT("...\n")) == HFSB_OK);
     T_CHECK(hfsb_str_equal(hfsb_buf_str(&got), hfsb_buf_str(&text)));
-    T_CHECK(hfsb_clock_ms() - start < 8000);
+    T_CHECK(hfsb_clock_ms() - start < 20000);
     drop_program("python3");
     hfsb_buf_free(&got);
     hfsb_buf_free(&text);

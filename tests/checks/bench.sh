@@ -1,12 +1,15 @@
 #!/bin/sh
 # Builds and runs the benchmarks, tests/bench/bench_NAME.c, then measures the
-# client and the server (tests/bench/client.sh and server.sh; their NAMEs are
-# client and server) and says what the header costs: its size and the time to
+# client, the server and pipes (tests/bench/client.sh, server.sh and pipes.sh;
+# their NAMEs are client, server and pipes) and says what the header costs: its size and the time to
 # compile it. `make bench`
 #   tests/checks/bench.sh [NAME...]
 #   BENCH_BRIEF=1     one round each on little data, which shows that all of
 #                     them build and run with their peers; what is printed
 #                     says nothing of their speed
+# Every figure that has a peer is kept in build/bench/results.tsv, of which
+# tests/bench/page.py makes docs/bench.md and docs/bench.svg when all of them
+# were measured; after a brief run the same in build/bench.
 # Other libraries are measured beside it where they are installed (on Debian
 # libcjson-dev, rapidjson-dev, libsimdjson-dev): bench_NAME_peers.cpp.
 set -u
@@ -16,6 +19,11 @@ cd "$(dirname "$0")/../.." || exit 1
 CC=${CC:-cc} CXX=${CXX:-c++} out=build/bench bad=0
 flags='-O2 -DNDEBUG'
 mkdir -p "$out"
+BENCH_RESULTS=$PWD/$out/results.tsv
+export BENCH_RESULTS
+: > "$BENCH_RESULTS"
+page=$out
+[ $# != 0 ] || [ -n "${BENCH_BRIEF:-}" ] || page=docs
 
 libs='-lm'
 for l in -lcjson -lsimdjson; do ! works "$CC" $l || libs="$libs $l"; done
@@ -52,11 +60,11 @@ if [ $# = 0 ]; then
         f=$(basename "$f" .c)
         set -- "$@" "${f#bench_}"
     done
-    set -- "$@" client server
+    set -- "$@" client server pipes
 fi
 for name; do
     echo "==== $name"
-    if [ "$name" = server ] || [ "$name" = client ]; then
+    if [ -f "tests/bench/$name.sh" ]; then
         sh "tests/bench/$name.sh" || bad=1
     elif build "$name" > "$out/$name.log" 2>&1; then
         "$out/bench_$name" || bad=1
@@ -68,6 +76,9 @@ for name; do
     echo
 done
 
+if have python3; then
+    python3 tests/bench/page.py "$BENCH_RESULTS" "$page" || bad=1
+fi
 [ -z "${BENCH_BRIEF:-}" ] || exit $bad # others compile it in CI
 echo "==== the header"
 printf '  hfsb.h %s lines, %s bytes; to compile the implementation:\n' \

@@ -1,6 +1,7 @@
 #!/bin/sh
 # `hfsb mcp`: messages on standard input and output, and nothing else there;
-# its end, with nothing left running; with --sandbox-tools against the fake Hub
+# its end, with nothing left running; with --on a server on loopback and one at
+# the other end of a pipe; with --sandbox-tools against the fake Hub
 # (tests/programs/fake_hub.c, built here): the Space is made, used, and deleted at each
 # kind of end.
 # A shell that was started with signals ignored cannot undo that itself.
@@ -13,10 +14,9 @@ cd "$(dirname "$0")/../.." || exit 1
 [ -x build/hfsb ] || { echo "build/hfsb is missing: run make"; exit 1; }
 python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
     { echo "skipped: no python3"; exit 77; }
-if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
-    [ ! -x build/fake_hub ]; then
-    ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread || exit 1
-fi
+make_fake_hub || exit 1
+[ -x build/static/hfsb-server ] || make -s static || exit 1
+static=$PWD/build/static/hfsb-server
 hfsb=$PWD/build/hfsb fake=$PWD/build/fake_hub
 top=$(mktemp -d) || exit 1
 aside=$(mktemp -d) || exit 1 # for what must not lie in the working directory
@@ -162,7 +162,7 @@ running() { # how many processes have it in their command line
 }
 
 news() { # stderr, without the line about confinement
-    grep -v '^hfsb: commands are ' .err
+    grep -v -e '^hfsb: commands are ' -e '^hfsb: commands can delete ' .err
 }
 
 # ---- the command line
@@ -174,6 +174,12 @@ for words in --nonsense word '--patience x' '--max-result x' \
     '--root . --sandbox-tools' '--deny x --sandbox-tools' '--root=' \
     '--confine all' '--allow-read .' '--confine none --net off' \
     '--max-memory 0' '--confine write --sandbox-tools' \
+    '--on x/y --root .' '--on x/y --deny x' '--on x/y --sandbox-tools' \
+    '--on x/y --confine none' '--on x/y --work-dir .' '--on=' \
+    '--on x/y --net off' '--on x/y --max-cpu 1' \
+    '--sandbox-tools --max-memory 1G' \
+    '--on x/y --image y' '--on x/y --checkpoints on' \
+    '--root . --checkpoints yes' '--root . --checkpoints=' \
     '--journal-size 5' '--tools ,'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
@@ -277,20 +283,26 @@ has 'changes: the diff' "$out" '+two'
 has 'checkpoints' "$("$hfsb" checkpoints --root kept)" 'bash echo two > f'
 out=$("$hfsb" undo --root kept)
 same 'undo' $? 0
-has 'undo: how to take it back' "$out" 'undo with to=2'
+has 'undo: what it took back' "$out" 'Took back "bash echo two > f; echo new > g", restored checkpoint 1:'
+has 'undo: how to take it back' "$out" 'To take this back: hfsb undo 2.'
+same 'undo: nothing is left' "$("$hfsb" undo --root kept 2>&1)" \
+    'Nothing to undo: no tool or command has changed files before checkpoint 1, the present one. `hfsb checkpoints` lists all.'
 same 'undo: the files' "$(cat kept/f; ls kept)" "$(printf 'one\nf')"
 echo theirs > kept/f
 "$hfsb" undo --root kept 2 > .out 2> .err
 same 'undo: a conflict' $? 1
 has 'undo: names it' "$(cat .err)" 'has changed since then'
+has 'undo: names options' "$(cat .err)" 'repeat it with --force; restore other files alone with --path.'
 "$hfsb" undo --root kept --force 2 > .out
 same 'undo: by force' "$(cat kept/f)" two
 piped --root kept --checkpoints off
 same 'checkpoints off' "$(of 1 '[d["name"] for d in r["tools"]].count("undo")')" 0
 piped --checkpoints on
 same 'checkpoints without a root' "$status" 2
-piped --root kept --checkpoints elsewhere
+piped --root kept --checkpoints ./elsewhere
 same 'checkpoints: a folder' "$(ls elsewhere/*/state | grep -c state)" 1
+piped --root kept --checkpoints kept/store --confine none
+has 'checkpoints in the root' "$err" "hfsb: commands can delete the checkpoints, which lie where they may write: $(pwd -P)/kept/store/"
 rm -rf kept elsewhere
 
 # ---- a root
@@ -317,6 +329,11 @@ same 'roots: commands begin in the first' "$(of 4 't')" "$(pwd -P)/root/sub"
 same 'deny: write' "$(of 5 't')" 'ERROR: Path is on the deny list: new'
 "$hfsb" mcp --log --root root/sub --root root < /dev/null > .out 2> .err
 has 'roots: all are named' "$(cat .err)" 'files beneath root/sub, root'
+piped --root root --work-dir root/sub
+same 'work-dir in a root: bash' "$(of 4 't')" "$(pwd -P)/root/sub"
+"$hfsb" mcp --root root --work-dir . < /dev/null > .out 2> .err
+same 'work-dir outside of the root: status' $? 1
+has 'work-dir outside of the root' "$(cat .err)" 'Path is outside the root'
 piped --work-dir root/sub
 same 'work-dir: read' "$(of 3 'r["isError"]')" True
 same 'work-dir: bash' "$(of 4 't')" "$(pwd -P)/root/sub"
@@ -355,8 +372,8 @@ same 'noise: stdin is empty for python' "$(of 4 't')" "''"
 same 'noise: no descriptor of ours' "$(of 3 '[w for w in t.split() if w.isdigit() and int(w) > 3]')" '[]'
 
 # ---- patience
-begin --patience 0.3
-say "$(call 1 bash '{"command":"echo begun; sleep 1; echo ended"}')"
+begin --patience 0.6
+say "$(call 1 bash '{"command":"echo begun; sleep 2; echo ended"}')"
 answered 1
 same 'patience: begun' "$(of 1 '"begun" in t and "ended" not in t')" True
 job=$(of 1 '__import__("re").search(r"job ([\w.-]+\w)", t).group(1)')
@@ -521,9 +538,133 @@ began=$(now_ms)
 took=$(($(now_ms) - began))
 below 'end after a call: milliseconds' $took 10000
 
+# ---- --on: a server at a URL that goes on afterwards, and a pipe
+mkdir there pipes
+"$static" --host 127.0.0.1 --port 0 --work-dir "$top/there" --confine none \
+    --no-auth > server.out 2> server.err &
+pids="$pids $!"
+until_true grep -q 'http://127' server.out server.err
+url=$(cat server.out server.err | sed -n 's|.*\(http://127[.0-9]*:[0-9]*\).*|\1|p' | head -n 1)
+HFSB_PIPE_DIR=$top/pipes HFSB_LINGER=2
+export HFSB_PIPE_DIR HFSB_LINGER
+pipe="exec:cd $top/there && exec $static --stdio"
+far_running() { # N: so many of the marked processes run there
+    [ "$(running "200[0-9][.]$mark")" = "$1" ]
+}
+for on in "$url" "$pipe"; do
+    kind=${on%%:*}
+    rm -rf "$top/there/"*
+    printf 'one\ntwo\n' > there/old
+    begin --on "$on"
+    say "$list"
+    say "$(call 2 bash '{"command":"pwd; echo made > made_there"}')"
+    say "$(call 3 write '{"path":"g","content":"one\ntwo\n"}')"
+    answered 3
+    say "$(call 4 edit '{"path":"g","old_str":"two","new_str":"2"}')"
+    say "$(call 5 edit '{"path":"old","old_str":"two","new_str":"2"}')"
+    say "$(call 6 bash '{"command":"exit 3"}')"
+    say "$(call 7 plan_tool '{"todos":[{"id":"1","content":"a","status":"pending"}]}')"
+    for id in 1 2 4 5 6 7; do answered $id; done
+    names=" $(of 1 '" ".join(d["name"] for d in r["tools"])') "
+    for tool in bash bash_output kill read write edit grep plan_tool; do
+        has "on $kind: tools" "$names" " $tool "
+    done
+    same "on $kind: not sandbox_create" "${names#* sandbox_create }" "$names"
+    has "on $kind: instructions" "$(of 0 'r["instructions"]')" 'another machine'
+    same "on $kind: bash" "$(of 2 't')" "$top/there"
+    same "on $kind: it was there" "$(cat there/made_there)" made
+    same "on $kind: write, edit" "$(cat there/g)" "$(printf 'one\n2')"
+    same "on $kind: edit of what was not read" "$(of 5 'r["isError"]')" True
+    same "on $kind: it is as before" "$(cat there/old)" "$(printf 'one\ntwo')"
+    has "on $kind: exit code" "$(of 6 't')" 'Exit code 3'
+    same "on $kind: plan" "$(of 7 'r.get("isError", False)')" False
+    say "$(call 8 read '{"path":"old"}')"
+    answered 8
+    # others change it
+    printf 'one\nthree\n' > there/old
+    say "$(call 9 write '{"path":"old","content":"x\n"}')"
+    answered 9
+    same "on $kind: a file that others changed" "$(of 9 'r["isError"]')" True
+    same "on $kind: it is theirs" "$(cat there/old)" "$(printf 'one\nthree')"
+    # progress while it runs; a cancel kills it there
+    say '{"jsonrpc":"2.0","id":20,"method":"tools/call","params":{"name":"bash","arguments":{"command":"echo so far; sleep 2001.'$mark'"},"_meta":{"progressToken":"p"}}}'
+    until_true grep -q 'progressToken":"p".*so far' .out
+    has "on $kind: progress" "$(grep progressToken .out)" 'so far'
+    same "on $kind: it runs" "$(far_running 0 || echo yes)" yes
+    say '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":20}}'
+    until_true far_running 0
+    same "on $kind: cancelled" "$(running "200[0-9][.]$mark")" 0
+    # the end, with a command under way and one in the background
+    say "$(call 21 bash "{\"command\":\"sleep 2002.$mark\"}")"
+    say "$(call 22 bash "{\"command\":\"sleep 2003.$mark\",\"background\":true}")"
+    answered 22
+    until_true sh -c "[ \$(grep -l -a -e '^sleep.200[0-9][.]$mark' /proc/[0-9]*/cmdline 2>/dev/null | grep -c .) -ge 2 ]"
+    same "on $kind: both run" "$(running "^sleep.200[0-9][.]$mark")" 2
+    finish
+    same "on $kind, EOF: exit status" $status 0
+    until_true far_running 0
+    same "on $kind, EOF: nothing is left" "$(running "200[0-9][.]$mark")" 0
+    same "on $kind: not messages" "$(not_messages)" 0
+    same "on $kind: stderr" "$(cat .err)" ''
+done
+# what finished commands left runs on, except at the other end of a pipe
+begin --on "$pipe"
+say "$(call 1 bash "{\"command\":\"(setsid sleep 2004.$mark > /dev/null 2>&1 &)\"}")"
+answered 1
+until_true sh -c "grep -q -a -e '^sleep.2004[.]$mark' /proc/[0-9]*/cmdline 2>/dev/null"
+same 'on exec: a daemon' "$(running "^sleep.2004[.]$mark")" 1
+began=$(now_ms)
+kill -TERM "$server"
+gone
+same 'on exec, TERM: exit status' $status 0
+exec 8>&-
+until_true far_running 0
+same 'on exec, TERM: nothing is left' "$(running "200[0-9][.]$mark")" 0
+no_server() { [ "$(running "$static.[-]-stdio")" = 0 ]; }
+until_true no_server
+same 'on exec: no server is left' "$(running "$static.[-]-stdio")" 0
+# ... also when the process that serves is killed
+begin --on "$pipe"
+say "$(call 1 bash "{\"command\":\"sleep 2005.$mark\",\"background\":true}")"
+answered 1
+kill -KILL "$(child_of "$server")"
+began=$(now_ms)
+gone
+exec 8>&-
+until_true far_running 0
+same 'on exec, killed: nothing is left' "$(running "200[0-9][.]$mark")" 0
+# nobody there: on stderr, and for each call; then it comes back
+begin --on "exec:[ -e $top/up ] || { echo no way there >&2; exit 1; }; exec $static --stdio"
+until_true grep -q 'no way there' .err
+has 'on, unreachable: stderr' "$(cat .err)" 'no way there'
+say "$(call 1 bash '{"command":"true"}')"
+answered 1
+same 'on, unreachable: an error' "$(of 1 'r["isError"]')" True
+has 'on, unreachable' "$(of 1 't')" 'no way there'
+: > up
+say "$(call 2 bash '{"command":"echo back"}')"
+answered 2
+same 'on: the next call tries again' "$(of 2 't')" back
+finish
+same 'on, unreachable, EOF: exit status' $status 0
+# an end while it connects
+begin --on "exec:exec sleep 2006.$mark"
+say "$(call 1 bash '{"command":"true"}')"
+until_true far_running 1
+finish
+same 'on, connecting, EOF: exit status' $status 0
+below 'on, connecting, EOF: milliseconds' $took 10000
+until_true far_running 0
+same 'on, connecting: nothing is left' "$(running "200[0-9][.]$mark")" 0
+"$hfsb" mcp --on nobody < /dev/null > .out 2> .err
+same 'on: no such name' $? 1
+has 'on: no such name' "$(cat .err)" 'No sandbox called nobody'
+HFSB_SANDBOX=$url "$hfsb" mcp < /dev/null > .out 2> .err
+same 'HFSB_SANDBOX: refused' $? 1
+has 'HFSB_SANDBOX: refused' "$(cat .err)" "Give --on $url"
+
 # ---- in a sandbox
 mkdir -p place "${config%/*}"
-printf '{"work_dir":"%s"}' "$top/place" > "$config"
 "$hfsb" mcp --sandbox-tools < /dev/null > .out 2> .err
 same 'sandbox: no token' $? 1
 has 'sandbox: no token' "$(cat .err)" 'set HF_TOKEN'
@@ -619,14 +760,19 @@ done
 
 # the host does not wait for the Hub: two tries to delete fail, the third is
 # three seconds later
-hub POST fault '{"method":"DELETE","path":"/api/repos/delete","times":2,"status":500}' > /dev/null
-begin --sandbox-tools
-say "$(call 1 bash '{"command":"echo ready"}')"
-answered 1
-ended=$(now_ms)
-finish
-left=$(spaces)
-ended=$(($(now_ms) - ended))
+for _ in 1 2 3; do # a busy machine adds to each
+    hub POST fault '{"method":"DELETE","path":"/api/repos/delete","times":2,"status":500}' > /dev/null
+    begin --sandbox-tools
+    say "$(call 1 bash '{"command":"echo ready"}')"
+    answered 1
+    ended=$(now_ms)
+    finish
+    left=$(spaces)
+    ended=$(($(now_ms) - ended))
+    [ $took -ge 2500 ] || break
+    until_true spaces_are 0
+    hub DELETE fault > /dev/null
+done
 below 'slow delete: milliseconds' $took 2500
 # a machine that took all of the three seconds for this shows nothing
 [ $ended -ge 2500 ] || same 'slow delete: it is there yet' "$left" 1
@@ -643,6 +789,22 @@ same 'tried again' "$(of 1 't')" 'There are no jobs.'
 finish
 same 'tried again: stderr' "$(cat .err)" ''
 until_true spaces_are 0
+
+# a job instead of a Space
+jobs_are() { [ "$(value "$(hub GET jobs)" 'len(x)')" = "$1" ]; }
+begin --sandbox-tools --image python:3.12 --server "$static"
+say "$(call 1 bash '{"command":"pwd"}')"
+answered 1
+same 'image: bash' "$(of 1 't')" "$top/place"
+same 'image: no Space' "$(spaces)" 0
+say "$(call 2 sandbox_create '{"hardware":"t4-small"}')"
+answered 2
+has 'image: sandbox_create' "$(of 2 't')" 'on t4-small'
+until_true jobs_are 1
+finish
+same 'image, EOF: exit status' $status 0
+until_true jobs_are 0
+same 'image, EOF: no job is left' "$(hub GET jobs)" '[]'
 
 # an end while it is being made; and patience while it starts
 hub POST stages '{"stages":"BUILDING"}' > /dev/null
@@ -663,7 +825,7 @@ same 'starting, EOF: no Space is left' "$(spaces)" 0
 hub POST stages '{"stages":"RUNNING"}' > /dev/null
 
 # what is configured
-printf '{"work_dir":"%s","tool_runtime":"sandbox"}' "$top/place" > "$config"
+printf '{"tool_runtime":"sandbox"}' > "$config"
 {
     echo "$hello"
     call 1 bash '{"command":"pwd"}'

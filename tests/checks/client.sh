@@ -108,7 +108,7 @@ nginx_start() { # NAME PATIENCE URL: ports in $port10 and $port11
     until "$python" -c "import socket
 socket.create_connection(('127.0.0.1', $port11), 1)" 2>/dev/null; do
         tries=$((tries + 1))
-        if [ $tries = 50 ]; then
+        if [ $tries = 200 ]; then
             echo "FAIL  nginx did not start:"
             cat "$top/$1.out" "$top/$1.log"
             exit 1

@@ -1,8 +1,10 @@
 #!/bin/sh
 # The exec-server as Codex itself uses it: npm's @openai/codex with a scripted
 # model ($HFSB_TEST_DATA/tools/wire/codex_model.py), over stdio (build/hfsb
-# exec-server) and over a WebSocket (build/hfsb-server --api codex): commands,
-# exit codes, long output, patches, and a Codex that is ended in the middle.
+# exec-server), over a WebSocket (build/hfsb-server --api codex) and from one to
+# the other (exec-server --on, through a proxy that cuts the connection):
+# commands, exit codes, long output, patches, and a Codex that is ended in the
+# middle.
 # Needs npm and either the network or a build/codex-npm that an earlier run has
 # filled.
 #   HFSB_SERVER=FILE, HFSB=FILE   other binaries
@@ -113,6 +115,18 @@ args = ["exec-server", "--root", "$work"]
 END
 }
 
+bridge_environment() {
+    cat <<END
+default = "hfsb"
+[[environments]]
+id = "hfsb"
+program = "$cli"
+args = ["exec-server", "--on", "$on"]
+initialize_timeout_sec = 90
+env = { SANDBOX_API_TOKEN = "a-token-for-tests" }
+END
+}
+
 socket_environment() {
     cat <<END
 default = "hfsb"
@@ -193,33 +207,90 @@ prepare socket "$script" socket_environment
 turn socket
 kill $model_pid
 
-# ---- a Codex that is ended leaves nothing behind, over stdio
+# ---- from stdio to a WebSocket
 
-work=$top/work-ended
+serve() { # in $work; sets $on
+    kill $server_pid
+    wait $server_pid
+    SANDBOX_API_TOKEN=a-token-for-tests "$server" --host 127.0.0.1 --port 0 \
+        --work-dir "$work" --root "$work" --api codex > "$top/server" 2>&1 &
+    server_pid=$!
+    pids="$server_pid $pids"
+    on='' tries=0
+    while [ -z "$on" ] && [ $tries -lt 100 ]; do
+        on=$(sed -n 's|.*\(http://[^ /]*:[0-9]*\).*|\1|p' "$top/server" |
+            head -n 1)
+        [ -n "$on" ] || sleep 0.1
+        tries=$((tries + 1))
+    done
+    [ -n "$on" ] || { echo "FAIL  no server:"; cat "$top/server"; exit 1; }
+}
+
+work=$top/work-bridge
 mkdir "$work"
+serve
+prepare bridge "$script" bridge_environment
+turn bridge
+kill $model_pid
+
+# The same with connections that are cut while a command runs.
+work=$top/work-cut
+mkdir "$work"
+serve
+python3 tests/python/cut_proxy.py "${on##*:}" "$work/cut" > "$top/proxy" &
+pids="$! $pids"
+tries=0
+until [ -s "$top/proxy" ] || [ $tries = 100 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+on=http://127.0.0.1:$(head -n 1 "$top/proxy")
+prepare cut '[{"exec":"for i in 1 2 3 4 5 6; do echo line $i; touch cut; sleep 0.4; done; exit 7"},
+{"exec":"touch cut; sleep 0.3; echo after"},
+{"say":"that was it"}]' bridge_environment
+run_codex
+check "cut: Codex ends well" grep -q 'that was it' "$home/out"
+result 0
+for i in 1 2 3 4 5 6; do
+    check "cut: line $i comes once" [ "$(grep -c "line $i" "$top/result")" = 1 ]
+done
+check "cut: the exit code is seen" holds 'code 7'
+result 1
+check "cut: it goes on" holds after
+check "cut: there were cuts" [ "$(grep -c . "$top/proxy")" -gt 3 ]
+kill $model_pid
+
+# ---- a Codex that is ended leaves nothing behind
+
 nap=271.$$
-prepare ended "[{\"exec\":\"touch up; sleep $nap\"}]" stdio_environment
-run_codex &
-runner=$!
-tries=0
-until [ -f "$work/up" ] || [ $tries = 300 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-done
-check "ended: the command has started" [ -f "$work/up" ]
 naps() { ps -eo pid=,args= | awk -v n="$nap" '$2 == "sleep" && $3 == n'; }
-check "ended: it runs" [ -n "$(naps)" ]
-for p in $(ps -eo pid=,args= | awk -v h="$work" \
-    '/exec --skip-git-repo-check/ && index($0, h) { print $1 }'); do
-    kill "$p" 2>/dev/null
+for way in stdio bridge; do
+    work=$top/work-ended-$way
+    mkdir "$work"
+    serve
+    prepare "ended-$way" "[{\"exec\":\"touch up; sleep $nap\"}]" ${way}_environment
+    run_codex &
+    runner=$!
+    tries=0
+    until [ -f "$work/up" ] || [ $tries = 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    check "ended, $way: the command has started" [ -f "$work/up" ]
+    check "ended, $way: it runs" [ -n "$(naps)" ]
+    for p in $(ps -eo pid=,args= | awk -v h="$work" \
+        '/exec --skip-git-repo-check/ && index($0, h) { print $1 }'); do
+        kill "$p" 2>/dev/null
+    done
+    wait $runner
+    tries=0
+    while [ -n "$(naps)" ] && [ $tries -lt 200 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    check "ended, $way: its command is gone" [ -z "$(naps)" ]
+    kill $model_pid
 done
-wait $runner
-tries=0
-while [ -n "$(naps)" ] && [ $tries -lt 60 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-done
-check "ended: its command is gone" [ -z "$(naps)" ]
 
 echo "$checks checks, $failed failed"
 [ $failed = 0 ]

@@ -51,11 +51,11 @@ object() { # compile $1 with the flags after it
 # uses is among them; gcc's comes with the code.)
 only_for() { # WHAT TOOL LANGUAGE
     case $1:$2:$3 in
-    O2:*) ;;
     *:clang:* | modules:* | headers:* | examples:* | *:c11 | *:c17 | *:c2x | *:c++20)
         echo -fsyntax-only ;;
     implementation:* | *:tcc:*) ;;
-    pure:* | late:* | no_assert:* | no_hub:*) echo -fsyntax-only ;;
+    pure:* | late:* | no_assert:* | no_hub:* | no_simd:* | portable:*)
+        echo -fsyntax-only ;;
     esac
 }
 
@@ -86,7 +86,8 @@ only_three_headers() { # no <stdio.h>, no OS header in the public part
 advice() { # a strict compiler, libc first: the error gives advice
     case $cc in *++*) return 0 ;; esac # these define _GNU_SOURCE themselves
     ! object $use/late.c > "$o/late" 2>&1 &&
-        grep -q 'include hfsb.h first' "$o/late"
+        grep -q 'include hfsb.h first' "$o/late" &&
+        [ "$(grep -c 'error:' "$o/late")" = 1 ]
 }
 
 do_job() { # sets cc, link, run, warn, o before
@@ -109,7 +110,8 @@ do_job() { # sets cc, link, run, warn, o before
         object $use/late.c -DHFSB_PURE && object $use/late.c -D_GNU_SOURCE &&
             advice ;;
     no_assert) whole -DNDEBUG ;;
-    O2) whole -O2 ;;
+    O2) # what a program leaves out shows other paths to the optimiser
+        object examples/run_command.c -I. -O2 -DHFSB_STATIC ;;
     examples) # an example is x.c, or x.c and the folder x/
         for f in examples/*.c examples/*/*.c; do
             object "$f" -I. || return 1
@@ -120,6 +122,9 @@ do_job() { # sets cc, link, run, warn, o before
         whole -DTEST_WITH_CURL &&
             object $use/static.c -DTEST_WITH_CURL -DTEST_WITHOUT_SERVER &&
             every src/net/curl/*.[ch] ;;
+    dlopen) # without libcurl's header
+        object $use/implementation.c -DTEST_WITH_CURL -DHFSB_CURL_DLOPEN \
+            -DTEST_WITHOUT_SERVER ;;
     public_part) only_three_headers ;;
     *) object "$use/$1.c" ;;
     esac
@@ -131,6 +136,10 @@ job() { # WHAT:TOOL:LANGUAGE
 $1
 END
     tool "$tool" "$std"
+    case $what:$tool:$std in # once for each module is enough, and once for all
+    modules:* | headers:* | examples:* | *:c2x) ;;
+    *:gcc:* | *:m32:* | *:s390x:* | *:musl:*) warn="$warn $WARN_JOINED" ;;
+    esac
     only=$(only_for "$what" "$tool" "$std")
     mkdir -p "$o"
     if ! do_job "$what" > "$o/log" 2>&1; then
@@ -152,14 +161,15 @@ jobs_for() { # $1: tool
     case $1 in
     gcc) # two_files compiles the same implementation, and uses it
         for u in $uses no_assert two_files modules examples alone no_hub \
-            url headers public_part; do
+            O2 url headers public_part; do
             [ $u = implementation ] || echo "$u:$1:c99"
         done
         # -O2, fortified, is compiled by symbols.sh, with the same warnings
         for std in c11 c17 c2x; do echo "implementation:$1:$std"; done ;;
     clang)
+        # all that clang has to say needs no code: suites make it
         for u in declarations implementation static pure portable modules \
-            examples O2 headers public_part; do
+            examples headers public_part; do
             echo "$u:$1:c99"
         done
         for std in c17 c2x; do echo "implementation:$1:$std"; done ;;
@@ -180,8 +190,12 @@ jobs_for() { # $1: tool
         done ;;
     esac
     case $1 in
-    gcc | clang) ! has_curl "$1" || echo "curl:$1:c99" ;;
-    g++ | clang++) ! has_curl "$1" || echo "curl:$1:c++17" ;;
+    gcc | clang)
+        echo "dlopen:$1:c99"
+        ! has_curl "$1" || echo "curl:$1:c99" ;;
+    g++ | clang++)
+        echo "dlopen:$1:c++17"
+        ! has_curl "$1" || echo "curl:$1:c++17" ;;
     esac
 }
 

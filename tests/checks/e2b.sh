@@ -14,6 +14,7 @@ have node || { echo "skipped: no node"; exit 77; }
 have bash || { echo "skipped: no bash, which the SDK runs"; exit 77; }
 
 top=$(mktemp -d) || exit 1
+chmod 711 "$top" # as root, sandboxes are users of their own
 key=e2b_0123456789012345678901234567890123456789
 pid='' failed=0
 

@@ -21,7 +21,7 @@ flags="-g1 -O1 -fno-omit-frame-pointer -DHFSBI_SPLIT
 # without the clients of a sandbox and of the Hub, which no target gets to
 modules=$(./amalgamate.sh --sources core edit pattern http os proc check \
     history tools net server \
-    api mcp | grep -v mcp/remote.c)
+    api dialect mcp | grep -v mcp/remote.c)
 
 module() { # the library, once for all targets
     # shellcheck disable=SC2086

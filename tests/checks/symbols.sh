@@ -8,7 +8,9 @@
 #     printing, no files, no locale, no clock, no environment, no memory past
 #     the hook (glibc's qsort takes some); and as a whole only what is listed
 #     below: no hidden shell (system, popen, execvp), no signal
-#     handler, no exit, no locale, no printing.
+#     handler, no exit, no locale, no printing;
+#   - a program that calls tools on another machine, or only writes their
+#     definitions, links neither the local tools nor what starts processes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks/lib.sh
@@ -38,7 +40,7 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     pthread_self pthread_setcancelstate pthread_sigmask ptsname_r pwrite64 read readdir64 readlinkat
     prctl realpath recv rename renameat rewinddir rmdir sendmsg setrlimit64 setsid
     setsockopt sigaction sigaddset
-    sigemptyset sigfillset sigismember sigpending sigprocmask sigwait socket
+    sigemptyset sigfillset sigismember sigpending sigprocmask sigwait socket socketpair
     stat64 strcspn strrchr strstr strtol strtoull symlinkat syscall sysconf tcgetattr
     tcgetpgrp unlink unlinkat unlockpt
     vfork waitid waitpid write __errno_location __sysconf'
@@ -46,7 +48,8 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
 server='accept accept4 bind chmod htonl htons
     inet_ntop inet_pton listen ntohl ntohs send sendfile64 shutdown'
 # hfsb_http_curl.h adds
-curl='curl_easy_cleanup curl_easy_getinfo curl_easy_init curl_easy_reset
+curl='curl_easy_cleanup curl_easy_getinfo curl_easy_init curl_easy_recv
+    curl_easy_reset curl_easy_send
     curl_easy_setopt curl_easy_strerror curl_global_cleanup curl_global_init
     curl_multi_add_handle curl_multi_cleanup curl_multi_info_read
     curl_multi_init curl_multi_perform curl_multi_poll
@@ -94,6 +97,7 @@ build() { # COMPILER:NUMBER of the flags
     6) flags="-O2 -fPIC -DHFSB_HUB $hard" ;;
     7) flags="-O1 -fPIC -DHFSB_HUB -DTEST_WITH_CURL" ;;
     8) flags="-O0" ;;
+    9) flags="-O0 -DTEST_WITH_CURL -DHFSB_CURL_DLOPEN" ;;
     esac
     allowed="$libc $made" absent='^hfsbi?_(hub|session|hf_jobs|create)_'
     case $flags in *HUB*) absent= ;; esac
@@ -103,14 +107,34 @@ build() { # COMPILER:NUMBER of the flags
     *PURE* | *WITHOUT*) ;;
     *) allowed="$allowed $server" ;;
     esac
-    case $flags in *CURL*) allowed="$allowed $curl" ;; esac
+    case $flags in
+    *DLOPEN*) allowed="$allowed dlopen dlsym dlclose" ;;
+    *CURL*) allowed="$allowed $curl" ;;
+    esac
     # shellcheck disable=SC2086
-    if $cc -std=c99 $WARN $WARN_C $flags -c tests/compile/implementation.c \
+    if $cc -std=c99 $WARN $WARN_C $WARN_JOINED $flags -c tests/compile/implementation.c \
         -o "$out/$cc$n.o"; then
         audit "$out/$cc$n.o" "$allowed" "$absent"
     else
         echo "does not compile"
     fi | sed "s/\$/ ($cc $flags)/" >> "$out/faults"
+}
+
+# A program without the functions that it does not use, as `make` links it.
+remote() { # NAME SOURCE
+    if gcc -O0 -w -ffunction-sections -fdata-sections -Wl,--gc-sections -I. \
+        -o "$out/$1" "$2" -pthread 2> "$out/log"; then
+        nm "$out/$1" | awk -v name="$1" '
+            $3 ~ /^hfsb/ { seen++ }
+            $3 ~ /^hfsbi_(run_|spawn|history_|job_|checker_)/ {
+                print $3 " is linked into " name
+            }
+            END { if (!seen) print name " has no symbols at all" }' \
+            >> "$out/faults"
+    else
+        cat "$out/log"
+        echo "$1 does not link" >> "$out/faults"
+    fi
 }
 
 have nm || { echo "skipped: nm not found"; exit 77; }
@@ -121,7 +145,7 @@ list= last=
 for cc in gcc clang; do
     works $cc || { echo "skipped: $cc not found"; continue; }
     case $cc in # the longest first; of clang what it makes by itself
-    gcc) list="$list $cc:6 $cc:5 $cc:8 $cc:4 $cc:3 $cc:2 $cc:1" ;;
+    gcc) list="$list $cc:6 $cc:5 $cc:8 $cc:9 $cc:4 $cc:3 $cc:2 $cc:1" ;;
     *) list="$list $cc:5 $cc:2" ;;
     esac
     ! works $cc -include curl/curl.h || [ $cc != gcc ] || list="$list $cc:7"
@@ -130,6 +154,13 @@ done
 [ -n "$list" ] || exit 77
 # shellcheck disable=SC2086
 parallel build $list
+if works gcc -Wl,--gc-sections; then
+    printf '%s\n' '#define HFSB_IMPLEMENTATION' '#include "hfsb.h"' \
+        'int main(void) { hfsb_buf b = HFSB_INIT; return hfsb_tools_define(' \
+        '    HFSB_TOOLS_OPENAI, &b, 0) != HFSB_OK; }' > "$out/define.c"
+    remote define "$out/define.c"
+    remote remote_edit examples/remote_edit.c
+fi
 if [ -s "$out/faults" ]; then # each fault once
     awk '{ key = $0; sub(/ \(.*/, "", key) }
          !(key in seen) { seen[key]; print "FAIL  " $0 }' "$out/faults"

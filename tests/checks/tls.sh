@@ -3,14 +3,18 @@
 # which has certificates of an authority made here and is the proxy of
 # build/hfsb-server. A wrong host name, an expired certificate and an unknown
 # authority are refused; what every transport promises is kept (the list of
-# tests/t_transport_list.h).
-#   HFSB_SERVER=FILE   another binary
+# tests/t_transport_list.h). A WebSocket passes, too: build/hfsb exec-server --on
+# https://... All of it once with libcurl linked, and once loaded at run time
+# (HFSB_CURL_DLOPEN), as `make CURL=` builds it.
+#   HFSB_SERVER=FILE, HFSB=FILE   other binaries
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks/lib.sh
 
-server=${HFSB_SERVER:-build/hfsb-server}
-[ -x "$server" ] || { echo "$server is missing: run make"; exit 1; }
+server=${HFSB_SERVER:-build/hfsb-server} cli=${HFSB:-build/hfsb}
+for f in "$server" "$cli"; do
+    [ -x "$f" ] || { echo "$f is missing: run make"; exit 1; }
+done
 have pkg-config && pkg-config --exists 'libcurl >= 7.80.0' ||
     { echo "skipped: libcurl 7.80 or newer is not installed"; exit 77; }
 nginx=$(command -v nginx || ls /usr/sbin/nginx 2>/dev/null) ||
@@ -35,6 +39,26 @@ client=$top/tls_client
 # shellcheck disable=SC2046,SC2086
 ${CC:-cc} ${CFLAGS:--O0} -o "$client" tests/programs/tls_client.c \
     $(pkg-config --cflags --libs libcurl) -pthread || exit 1
+
+# the same, and hfsb, with libcurl at run time; -ldl is for older libcs
+loaded=$top/tls_loaded loads=$top/hfsb
+dlopen='-DHFSB_WITH_CURL -DHFSB_CURL_DLOPEN'
+make -s build/hfsb_space.h || exit 1
+printf '#include "hfsb_http_curl.h"\n#include "hfsb_server.h"\n' \
+    > "$top/all.c"
+# shellcheck disable=SC2086
+${CC:-cc} ${CFLAGS:--O0} $dlopen -o "$loaded" tests/programs/tls_client.c \
+    -pthread -ldl &&
+    ${CC:-cc} -O0 $dlopen -DHFSB_IMPLEMENTATION -DHFSB_HUB -I. \
+        -c -o "$top/all.o" "$top/all.c" &&
+    ${CC:-cc} -O0 $dlopen -DHFSB_IMPLEMENTATION_DONE \
+        -DHFSB_SERVER_IMPLEMENTATION_DONE \
+        -DHFSB_HTTP_CURL_IMPLEMENTATION_DONE -DHFSB_SPACE_H \
+        -Dhfsb_space_files=NULL -Dhfsb_space_file_count=0 -I. -o "$loads" \
+        examples/hfsb.c examples/hfsb/*.c "$top/all.o" -pthread -ldl ||
+    { echo "FAIL  HFSB_CURL_DLOPEN does not build"; exit 1; }
+! have ldd || ! ldd "$loaded" "$loads" | grep libcurl ||
+    { echo "FAIL  HFSB_CURL_DLOPEN is linked with libcurl"; exit 1; }
 
 # ---- certificates
 
@@ -81,13 +105,16 @@ TLS_GOOD=$1 TLS_SHORT=$2 TLS_EXPIRED=$3 TLS_OTHER=$4 TLS_UNKNOWN=$5
 TLS_PLAIN=$6 port=$7
 export TLS_GOOD TLS_SHORT TLS_EXPIRED TLS_OTHER TLS_UNKNOWN TLS_PLAIN
 SANDBOX_API_TOKEN=$TLS_TOKEN "$server" --host 127.0.0.1 --port "$port" \
-    --work-dir "$TLS_DIR" > "$top/server.log" 2>&1 &
+    --work-dir "$TLS_DIR" --api codex > "$top/server.log" 2>&1 &
 pids=$!
 
 site() { # PORT CERTIFICATE [SETTING]
     echo "server { listen 127.0.0.1:$1 ssl http2; ${3:-}
         ssl_certificate $top/$2.crt; ssl_certificate_key $top/$2.key;
-        location / { proxy_pass http://127.0.0.1:$port; } }"
+        location / { proxy_pass http://127.0.0.1:$port; }
+        location /codex { proxy_pass http://127.0.0.1:$port;
+            proxy_set_header Connection upgrade;
+            proxy_set_header Upgrade websocket; } }"
 }
 
 {
@@ -117,9 +144,67 @@ pids="$! $pids" # ended before the server
     exit 1
 }
 
-limited 60 "$client" test || {
-    rc=$?
-    echo "FAIL  exit status $rc"
-    tail -n 5 "$top/nginx.log"
-    exit 1
+TLS_HTTP2=0
+case $(pkg-config --variable=supported_features libcurl) in
+*HTTP2*) TLS_HTTP2=1 ;;
+esac
+export TLS_HTTP2
+for c in "$client" "$loaded"; do
+    limited 60 "$c" test || {
+        rc=$?
+        echo "FAIL  ${c##*/}: exit status $rc"
+        tail -n 5 "$top/nginx.log"
+        exit 1
+    }
+done
+
+# ---- libcurl is not installed: http works, https names the package
+
+mkdir "$top/none"
+for f in libcurl.so.4 libcurl-gnutls.so.4 libcurl.so; do
+    : > "$top/none/$f"
+done
+without() { # SCHEME PORT: a command, by the hfsb that finds no libcurl
+    SANDBOX_API_TOKEN=$TLS_TOKEN LD_LIBRARY_PATH=$top/none SSL_CERT_FILE=$TLS_CA \
+        limited 30 "$loads" bash --on "$1://127.0.0.1:$2" 'echo works' 2>&1
 }
+[ "$(without http "$port")" = works ] ||
+    { echo "FAIL  http without libcurl:"; without http "$port"; exit 1; }
+! without https "$TLS_GOOD" > "$top/without" &&
+    grep -q 'Install libcurl (the package libcurl4' "$top/without" ||
+    { echo "FAIL  https without libcurl:"; cat "$top/without"; exit 1; }
+
+# ---- a WebSocket
+
+codex() { # PORT: two commands with much output, through exec-server --on
+    : > "$top/codex"
+    {
+        printf '%s\n' '{"id":1,"method":"initialize","params":{}}'
+        for n in 2 3; do
+            printf '{"id":%s,"method":"process/start","params":{"processId":"p%s","argv":["/bin/sh","-c","seq 1 200000"],"cwd":"file://%s","env":{"PATH":"/bin:/usr/bin"}}}\n' \
+                $n $n "$TLS_DIR"
+        done
+        tries=0
+        until [ "$(grep -c process/closed "$top/codex")" = 2 ] ||
+            [ $tries -ge 100 ]; do
+            sleep 0.1
+            tries=$((tries + 1))
+        done
+    } | SSL_CERT_FILE=$TLS_CA SANDBOX_API_TOKEN=$TLS_TOKEN limited 30 "$cli" \
+        exec-server --on "https://127.0.0.1:$1" > "$top/codex" 2> "$top/err"
+}
+websocket() { # sets cli before: the commands' output comes, or a refusal
+    codex "$TLS_GOOD" || { echo "FAIL  exec-server:"; cat "$top/err"; exit 1; }
+    bytes=$(sed -n 's/.*"chunk":"\([^"]*\)".*/\1/p' "$top/codex" |
+        while read -r chunk; do echo "$chunk" | base64 -d; done | wc -c)
+    [ "$bytes" -eq $((2 * 1288895)) ] ||
+        { echo "FAIL  exec-server: $bytes bytes came"; exit 1; }
+    ! codex "$TLS_UNKNOWN" && grep -q 'unknown authority' "$top/err" ||
+        { echo "FAIL  exec-server: an unknown authority"; cat "$top/err"; exit 1; }
+}
+if nm -D "$cli" 2>/dev/null | grep -q curl_easy; then websocket
+else echo "exec-server is not tried with $cli, which is not linked with libcurl"
+fi
+cli=$loads
+websocket
+echo "exec-server over https: passed"

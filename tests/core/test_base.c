@@ -402,6 +402,16 @@ static void errors_are_filled_and_cleared(void) {
     hfsbi_err_add(NULL, "x");
 }
 
+/* What a terminal acts on, in bytes and in characters, becomes a blank. */
+static void quotes_have_no_control_characters(void) {
+    hfsb_err err;
+    (void)hfsbi_fail(&err, HFSB_IO, 0, "<");
+    hfsbi_err_quote(&err, HFSB_LIT("a\x1b[m\x7f" "b\xc2\x80\xc2\x9b"
+                                   "c\xc2\x9f\xc2\xa0\xc3\xa9\n>"),
+                    100);
+    T_STR(hfsb_cstr(err.msg), "<a [m b  c \xc2\xa0\xc3\xa9 >");
+}
+
 static void errors_name_the_key_they_are_about(void) {
     static const char long_key[] =
         "a_key_that_has_forty_six_bytes_before_its_e_is\xC3\xA9_and_more";
@@ -602,7 +612,32 @@ static void decimal_digits_are_read_up_to_a_limit(void) {
                                18446744073709551615ull, &n) == 0);
 }
 
+static void hosts_fill_errors_of_their_own(void) {
+    hfsb_err err;
+    memset(&err, 'x', sizeof err);
+    T_CHECK(hfsb_err_set(&err, HFSB_IO, "disk %d: %s", 3, "gone") == HFSB_IO);
+    T_CHECK(err.code == HFSB_IO && !strcmp(err.msg, "disk 3: gone"));
+    T_CHECK(!err.key[0] && !err.pos && !err.line && !err.column);
+    T_CHECK(hfsb_err_set(NULL, HFSB_BUSY, "%s", "nobody asks") == HFSB_BUSY);
+    T_CHECK(strcmp(hfsb_version(), HFSB_VERSION) == 0);
+}
+
+static void buffers_and_views_can_be_printed(void) {
+    hfsb_buf b = HFSB_INIT;
+    hfsb_str none = HFSB_INIT, name = hfsb_str_make("abcdef", 3);
+    char     text[32];
+    T_CHECK(hfsb_buf_cstr(&b)[0] == '\0');
+    hfsb_buf_append(&b, HFSB_LIT("some"));
+    T_CHECK(strcmp(hfsb_buf_cstr(&b), "some") == 0);
+    snprintf(text, sizeof text, "<" HFSB_F "|" HFSB_F ">", HFSB_V(name),
+             HFSB_V(none));
+    T_CHECK(strcmp(text, "<abc|>") == 0);
+    hfsb_buf_free(&b);
+}
+
 int main(void) {
+    T_RUN(hosts_fill_errors_of_their_own);
+    T_RUN(buffers_and_views_can_be_printed);
     T_RUN(views_are_cut_and_compared);
     T_RUN(bytes_are_found_and_counted);
     T_RUN(find_handles_the_small_cases);
@@ -622,6 +657,7 @@ int main(void) {
     T_RUN(decimal_digits_are_read_up_to_a_limit);
     T_RUN(statuses_have_texts);
     T_RUN(errors_are_filled_and_cleared);
+    T_RUN(quotes_have_no_control_characters);
     T_RUN(errors_name_the_key_they_are_about);
     T_RUN(hex_digits_have_values);
     T_RUN(long_messages_are_cut_between_characters);

@@ -321,7 +321,20 @@ static void fnv_matches_the_published_values(void) {
     T_CHECK(hfsb_fnv(HFSB_LIT("\xFF\x00\x01")) == 0xf9210a1be4164051ull);
 }
 
+static void secrets_are_compared_as_a_whole(void) {
+    const hfsb_str none = HFSB_INIT;
+    T_CHECK(hfsb_secret_equal(HFSB_LIT("secret"), HFSB_LIT("secret")));
+    T_CHECK(!hfsb_secret_equal(HFSB_LIT("secret"), HFSB_LIT("Secret")));
+    T_CHECK(!hfsb_secret_equal(HFSB_LIT("secret"), HFSB_LIT("secreT")));
+    T_CHECK(!hfsb_secret_equal(HFSB_LIT("abab"), HFSB_LIT("ab")));
+    T_CHECK(!hfsb_secret_equal(HFSB_LIT("ab"), HFSB_LIT("abab")));
+    T_CHECK(!hfsb_secret_equal(HFSB_LIT("ab"), none));
+    T_CHECK(!hfsb_secret_equal(none, HFSB_LIT("ab")));
+    T_CHECK(hfsb_secret_equal(none, HFSB_LIT("")));
+}
+
 int main(void) {
+    T_RUN(secrets_are_compared_as_a_whole);
     T_RUN(sha256_matches_the_nist_vectors);
     T_RUN(sha256_matches_with_and_without_cpu_instructions);
     T_RUN(sha256_handles_every_short_length);

@@ -339,7 +339,82 @@ static void a_document_is_made_or_not_at_all(void) {
     t_each_allocation_fails(document_without_memory);
 }
 
+/* ---- a format ---- */
+
+/* As a compiler does not check it. */
+static hfsb_status format_with(hfsb_buf *out, const char *format, ...) {
+    va_list     ap;
+    hfsb_status st;
+    va_start(ap, format);
+    st = hfsbi_json_vprintf(out, format, ap);
+    va_end(ap);
+    return st;
+}
+
+static void format_inserts_values(void) {
+    hfsb_buf out = HFSB_INIT;
+    hfsb_str name = HFSB_LIT("a\"b\\\n\0c"), none = HFSB_INIT;
+    T_CHECK(hfsb_json_printf(&out, "{\"name\":\"" HFSB_F "\",\"n\":%d}",
+                             HFSB_V(name), -7) == HFSB_OK);
+    T_STR(out, "{\"name\":\"a\\\"b\\\\\\n\\u0000c\",\"n\":-7}");
+    hfsb_buf_truncate(&out, 0);
+    T_CHECK(hfsb_json_printf(&out, "[%u,%ld,%lu,%lld,%llu,%zu,%g,%g,%g]", 7u,
+                             -1L, 2UL, -9000000000000000000LL,
+                             18000000000000000000ULL, (size_t)5, 0.1, 3.0,
+                             1e308 * 10.0) == HFSB_OK);
+    T_STR(out, "[7,-1,2,-9000000000000000000,18000000000000000000,5,0.1,3.0,"
+               "null]");
+    hfsb_buf_truncate(&out, 0);
+    T_CHECK(hfsb_json_printf(&out, "[%s,%s,\"%s%%\",\"" HFSB_F "\"," HFSB_F
+                                   "]",
+                             "true", (const char *)NULL, "50", HFSB_V(none),
+                             HFSB_V(HFSB_LIT("{}"))) == HFSB_OK);
+    T_STR(out, "[true,null,\"50%\",\"\",{}]");
+    hfsb_buf_truncate(&out, 0);
+    /* an escaped quote of the format does not end its string */
+    T_CHECK(hfsb_json_printf(&out, "{\"a\\\"%s\":%s}", "\"", "1") ==
+            HFSB_OK);
+    T_STR(out, "{\"a\\\"\\\"\":1}");
+    hfsb_buf_truncate(&out, 0);
+    T_CHECK(hfsb_json_printf(&out, "\"%s\"", "\xFF") == HFSB_OK);
+    T_STR(out, "\"\xEF\xBF\xBD\"");
+    hfsb_buf_free(&out);
+}
+
+static void format_refuses_other_conversions(void) {
+    static const char *const wrong[] = {"[%x]", "[%", "[%l", "[%zd]", "[%.3s]",
+                                        "[%lllu]"};
+    size_t                   i;
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hfsb_buf    out = HFSB_INIT;
+        const char *format = wrong[i];
+        T_CHECK(hfsb_buf_append(&out, HFSB_LIT("kept")) == HFSB_OK);
+        T_CHECK(format_with(&out, format, 1) == HFSB_ARG);
+        T_STR(out, "kept");
+        T_CHECK(out.status == HFSB_ARG);
+        hfsb_buf_free(&out);
+    }
+}
+
+static void format_without_memory(hfsb_alloc alloc, const t_heap *heap) {
+    hfsb_buf    out = HFSB_INIT;
+    hfsb_status st;
+    out.alloc = alloc;
+    st = hfsb_json_printf(&out, "{\"%s\":[%d,%g]}",
+                          "a text that is longer than a first block", 1, 2.5);
+    T_CHECK(st == HFSB_OK ? out.len > 0
+                          : st == HFSB_NOMEM && !out.len && heap->fail_at);
+    hfsb_buf_free(&out);
+}
+
+static void a_format_is_written_or_not_at_all(void) {
+    t_each_allocation_fails(format_without_memory);
+}
+
 int main(void) {
+    T_RUN(format_inserts_values);
+    T_RUN(format_refuses_other_conversions);
+    T_RUN(a_format_is_written_or_not_at_all);
     T_RUN(json_writes_compact_and_pretty);
     T_RUN(json_indents_a_tree_inside);
     T_RUN(json_writer_refuses_misuse);

@@ -656,7 +656,35 @@ static void each_allocation_fails_cleanly(void) {
     t_each_allocation_fails(filter_without_memory);
 }
 
+static void whole_texts_are_cleaned_in_one_call(void) {
+    hfsb_buf out = HFSB_INIT;
+    T_CHECK(hfsb_buf_append(&out, HFSB_LIT("> ")) == HFSB_OK);
+    T_CHECK(hfsb_text_clean(HFSB_LIT("\033[1mbold\033[0m\r\n10%\r50%"),
+                            &out) == HFSB_OK);
+    T_STR(out, "> bold\n50%");
+    out.max = 12;
+    T_CHECK(hfsb_text_clean(HFSB_LIT("too long"), &out) == HFSB_LIMIT);
+    T_STR(out, "> bold\n50%");
+    hfsb_buf_free(&out);
+}
+
+static void clean_without_memory(hfsb_alloc alloc, const t_heap *heap) {
+    hfsb_buf    out = HFSB_INIT;
+    hfsb_status st;
+    out.alloc = alloc;
+    st = hfsb_text_clean(HFSB_LIT("one\ntwo\rthree\nfour"), &out);
+    T_CHECK(st == HFSB_OK ? out.len == 14
+                          : st == HFSB_NOMEM && !out.len && heap->fail_at);
+    hfsb_buf_free(&out);
+}
+
+static void cleaning_fails_cleanly(void) {
+    t_each_allocation_fails(clean_without_memory);
+}
+
 int main(void) {
+    T_RUN(whole_texts_are_cleaned_in_one_call);
+    T_RUN(cleaning_fails_cleanly);
     T_RUN(lines_end_at_lf_or_crlf);
     T_RUN(lines_are_numbered_from_one);
     T_RUN(filter_keeps_plain_text);

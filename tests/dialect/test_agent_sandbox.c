@@ -169,6 +169,36 @@ static void a_command_that_cannot_run_has_exit_code_1(void) {
     stop();
 }
 
+static void an_unknown_dialect_is_refused_with_the_names(void) {
+    hfsb_dialect_opts o = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    o.name = "foo";
+    ts_open(&srv, NULL);
+    T_CHECK(hfsb_server_add_dialect(srv.server, &o, NULL, &err) == HFSB_ARG);
+    T_CHECK(strstr(err.msg, "There is no dialect \"foo\". There are: ") &&
+            strstr(err.msg, "agent-sandbox") && strstr(err.msg, "e2b") &&
+            err.msg[strlen(err.msg) - 1] == '.');
+    o.name = NULL;
+    T_CHECK(hfsb_server_add_dialect(srv.server, &o, NULL, &err) == HFSB_ARG);
+    hfsb_server_close(srv.server);
+}
+
+static void an_invalid_timeout_is_refused(void) {
+    static const char *const env[] = {"SANDBOX_EXEC_TIMEOUT_SECONDS=5m", NULL};
+    hfsb_server_sandbox_opts box = HFSB_INIT;
+    hfsb_tools_opts          tools = HFSB_INIT;
+    hfsb_dialect_opts        o = HFSB_INIT;
+    hfsb_err                 err = HFSB_INIT;
+    tools.env = env;
+    box.tools = &tools;
+    o.name = "agent-sandbox";
+    ts_open(&srv, NULL);
+    T_CHECK(hfsb_server_add_sandbox(srv.server, &box, NULL) == HFSB_OK);
+    T_CHECK(hfsb_server_add_dialect(srv.server, &o, NULL, &err) == HFSB_ARG);
+    T_CHECK(strstr(err.msg, "SANDBOX_EXEC_TIMEOUT_SECONDS must be") != NULL);
+    hfsb_server_close(srv.server);
+}
+
 static void a_timeout_returns_what_was_printed(void) {
     static const char *const env[] = {"PATH=/usr/bin:/bin",
                                       "SANDBOX_EXEC_TIMEOUT_SECONDS=1", NULL};
@@ -200,6 +230,34 @@ static void long_output_is_bounded(void) {
     T_CHECK(hfsb_str_find(out, HFSB_LIT(" bytes omitted] ...\n")) !=
             HFSB_NPOS);
     T_STR(ts_text(&r, "stderr"), "err\n");
+    /* NULs and line feeds take more bytes in JSON than they are */
+    execute(&r, "",
+            "sh -c 'echo first; head -c 9000000 /dev/zero; echo; echo last; "
+            "yes \"\" | head -c 9000000 >&2'");
+    T_CHECK(r.status == 200 && r.body.len < 16 << 20);
+    out = ts_text(&r, "stdout");
+    T_CHECK(hfsb_str_starts(out, HFSB_LIT("first\n")));
+    T_CHECK(out.len > 6 && !memcmp(out.ptr + out.len - 6, "\nlast\n", 6));
+    ts_drop(&r);
+    stop();
+}
+
+/* Neither before nor after what is left out. */
+static void long_output_is_not_cut_inside_a_character(void) {
+    static const char *const before[] = {"", "x", "xx"};
+    ts_reply r = HFSB_INIT;
+    char     command[200];
+    size_t   i;
+    start();
+    for (i = 0; i < TT_COUNT(before); i++) {
+        (void)snprintf(command, sizeof command,
+                       "sh -c 'printf \"%s\"; yes \"\342\202\254\" | tr -d "
+                       "\"\\n\" | head -c 9000000'",
+                       before[i]);
+        execute(&r, "", command);
+        T_CHECK(r.status == 200 && ts_contains(&r, "omitted"));
+        T_CHECK(!ts_contains(&r, "\357\277\275")); /* U+FFFD */
+    }
     ts_drop(&r);
     stop();
 }
@@ -226,7 +284,7 @@ static void a_request_id_runs_a_command_once(void) {
     ts_ask(&c, "POST", "/execute", TS_JSON "X-Request-ID: three\r\n",
            HFSB_LIT("{\"command\":\"sh -c 'echo a; echo x >>once; while [ ! "
                     "-e go ]; do sleep 0.05; done; echo b'\"}"));
-    for (i = 0; i < 5000 && !t_exists("box/once"); i++) usleep(1000);
+    for (i = 0; i < 20000 && !t_exists("box/once"); i++) usleep(1000);
     ts_reset(&c);
     c = ts_connect(&srv);
     ts_ask(&c, "POST", "/execute", TS_JSON "X-Request-ID: three\r\n",
@@ -522,7 +580,7 @@ static void health_turns_to_503_when_a_drain_begins(void) {
     hfsb_server_opts o = HFSB_INIT;
     ts_reply         r = HFSB_INIT;
     int              i;
-    o.drain_ms = 1500;
+    o.drain_ms = 30000; /* the second stop ends it */
     start_with(true, &o, NULL);
     get(&r, "/v1/health");
     T_CHECK(r.status == 200);
@@ -544,10 +602,13 @@ static void health_turns_to_503_when_a_drain_begins(void) {
 
 /* Without drain_ms connections that are open get 503 while a command runs. */
 static void open_connections_get_503_when_a_stop_begins(void) {
-    ts_reply r = HFSB_INIT;
-    ts_conn  busy, idle[2];
-    int      i;
-    start();
+    hfsb_server_opts o = HFSB_INIT;
+    ts_reply         r = HFSB_INIT;
+    ts_conn          busy, idle[2];
+    int              i;
+    o.no_threads = inline_work;
+    o.stop_ms = 60000;
+    start_with(true, &o, NULL);
     for (i = 0; i < 2; i++) {
         idle[i] = ts_connect(&srv);
         ts_ask(&idle[i], "GET", "/", "", nothing);
@@ -555,18 +616,19 @@ static void open_connections_get_503_when_a_stop_begins(void) {
     }
     busy = ts_connect(&srv);
     ts_ask(&busy, "POST", "/execute", TS_JSON,
-           HFSB_LIT("{\"command\":\"sh -c 'echo >begun; sleep 1; echo "
-                    "end'\"}"));
-    for (i = 0; i < 5000 && !t_exists("box/begun"); i++) usleep(1000);
+           HFSB_LIT("{\"command\":\"sh -c 'echo >begun; while [ ! -e "
+                    "go ]; do sleep 0.05; done; echo end'\"}"));
+    for (i = 0; i < 20000 && !t_exists("box/begun"); i++) usleep(1000);
     hfsb_server_stop(srv.server);
     usleep(50000);
     ts_ask(&idle[0], "GET", "/", "", nothing);
     T_CHECK(ts_read(&idle[0], &r, false));
     IS(&r, 503, "{\"message\":\"The server is stopping.\"}");
-    T_CHECK(ts_closes(&idle[0], 5000));
+    T_CHECK(ts_closes(&idle[0], 20000));
+    t_put("box/go", "");
     T_CHECK(ts_read(&busy, &r, false));
     IS(&r, 200, "{\"stdout\":\"end\\n\",\"stderr\":\"\",\"exit_code\":0}");
-    T_CHECK(ts_closes(&idle[1], 5000));
+    T_CHECK(ts_closes(&idle[1], 20000));
     ts_hang_up(&idle[0]), ts_hang_up(&idle[1]), ts_hang_up(&busy);
     ts_drop(&r);
     stop();
@@ -599,6 +661,11 @@ static void a_token_is_needed_but_on_a_local_port(void) {
     T_CHECK(stranger(srv.port, "/", "127.0.0.1") == 200);
     T_CHECK(stranger(srv.port, "/list/", "127.0.0.1") == 200);
     T_CHECK(stranger(srv.port, "/list/", "evil.example") == 421);
+    /* a page of another server here must not use it */
+    T_CHECK(stranger(srv.port, "/list/",
+                     "127.0.0.1\r\nOrigin: http://127.0.0.1:3000") == 403);
+    T_CHECK(stranger(srv.port, "/list/",
+                     "127.0.0.1:1\r\nOrigin: http://127.0.0.1:1") == 200);
     T_CHECK(stranger(srv.port, "/api/jobs", "127.0.0.1") == 404);
     T_CHECK(stranger(main_port, "/list/", "127.0.0.1") == 404);
     T_CHECK(stranger(main_port, "/api/jobs", "127.0.0.1") == 401);
@@ -617,14 +684,46 @@ static void a_token_is_needed_but_on_a_local_port(void) {
     stop();
 }
 
+/* Also a loopback port of its own waits for the token. */
+static void with_a_late_token_nothing_is_open(void) {
+    static const char *const env[] = {"SANDBOX_A=1", "SANDBOX_B=1", NULL};
+    hfsb_server_opts         o = HFSB_INIT;
+    ts_reply                 r = HFSB_INIT;
+    unsigned                 own;
+    o.late_token = true;
+    start_with(true, &o, env);
+    execute(&r, "", "touch mark");
+    T_CHECK(r.status >= 400);
+    T_CHECK(access("box/mark", F_OK) != 0);
+    get(&r, "/v1/health");
+    T_CHECK(r.status == 200);
+    own = srv.port;
+    srv.port = main_port;
+    ts_call(&srv, &r, "POST", "/init", TS_JSON,
+            HFSB_LIT("{\"token\":\"" TS_TOKEN "\",\"env\":{\"SANDBOX_A\":\"2\"}}"));
+    TS_IS(&r, 200, NULL);
+    srv.port = own;
+    T_CHECK(stranger(srv.port, "/v1/metadata", "127.0.0.1") == 401);
+    execute(&r, "", "sh -c 'echo $SANDBOX_A'");
+    T_STR(ts_text(&r, "stdout"), "2\n");
+    get(&r, "/v1/metadata");
+    T_STR(hfsb_buf_str(&r.body),
+          "{\"env\":{\"SANDBOX_B\":\"1\",\"SANDBOX_A\":\"2\"}}");
+    ts_drop(&r);
+    stop();
+}
+
 int main(void) {
     tt_begin();
     (void)umask(022);
     TT_RUN(a_command_is_split_as_a_shell_does);
     TT_RUN(a_command_runs_without_a_shell);
     TT_RUN(a_command_that_cannot_run_has_exit_code_1);
+    TT_RUN(an_unknown_dialect_is_refused_with_the_names);
+    TT_RUN(an_invalid_timeout_is_refused);
     TT_RUN(a_timeout_returns_what_was_printed);
     TT_RUN(long_output_is_bounded);
+    TT_RUN(long_output_is_not_cut_inside_a_character);
     TT_RUN(a_request_id_runs_a_command_once);
     TT_RUN(no_5xx_after_a_start);
     TT_RUN(files_are_uploaded);
@@ -638,5 +737,6 @@ int main(void) {
     TT_RUN(health_turns_to_503_when_a_drain_begins);
     TT_RUN(open_connections_get_503_when_a_stop_begins);
     TT_RUN(a_token_is_needed_but_on_a_local_port);
+    TT_RUN(with_a_late_token_nothing_is_open);
     return TT_END();
 }

@@ -1,304 +1,8 @@
-/* test_codex.c - the exec-server of Codex: every method over a WebSocket and
-   over pipes, lost connections, slow readers. */
-#include "../support/t_server.h"
-#ifdef HFSBI_SPLIT
-#include "../../src/dialect/dialect_private.h"
-#endif
+/* test_codex.c - the exec-server of Codex: every method over a WebSocket, over
+   pipes and through a bridge; lost connections, slow readers. */
+#include "../support/t_codex.h"
 
-enum { WAIT_MS = 20000 };
-
-static ts_server s;
-
-/* ---- clients ---- */
-
-typedef struct client {
-    bool          socket;
-    ts_conn       conn; /* of a WebSocket */
-    int           to, from, theirs[2];
-    hfsb_buf      got; /* the messages so far, a line for each */
-    hfsb_json_doc doc; /* the last that was looked at */
-    long          ids;
-    unsigned      port; /* of a server with pipes */
-} client;
-
-static void add_codex(ts_server *server, bool fds, int in, int out,
-                      bool alone, unsigned *port) {
-    hfsb_dialect_opts o = HFSB_INIT;
-    hfsb_err          err = HFSB_INIT;
-    o.name = "codex";
-    o.on_fds = fds;
-    o.in = in;
-    o.out = out;
-    o.own_port = alone;
-    if (hfsb_server_add_dialect(server->server, &o, port, &err) != HFSB_OK) {
-        printf("no codex: %s\n", err.msg);
-        abort();
-    }
-}
-
-static void open_server(const hfsb_tools_opts *tools) {
-    hfsb_server_sandbox_opts box = HFSB_INIT;
-    ts_open(&s, NULL);
-    box.tools = tools;
-    if (hfsb_server_add_sandbox(s.server, &box, NULL) != HFSB_OK) abort();
-}
-
-static void put_frame(hfsb_buf *out, hfsbi_ws_opcode opcode, hfsb_str data) {
-    static const unsigned char mask[4] = {0x37, 0xfa, 0x21, 0x3d};
-    char   head[HFSBI_WS_HEAD];
-    size_t n = hfsbi_ws_write_head(opcode, true, data.len, mask, head), at;
-    T_CHECK(hfsb_buf_append(out, hfsb_str_make(head, n)) == HFSB_OK);
-    at = out->len;
-    T_CHECK(hfsb_buf_append(out, data) == HFSB_OK);
-    if (data.len) hfsbi_ws_mask(out->ptr + at, data.len, mask, 0);
-}
-
-/* Sends the upgrade; false when it is refused. */
-static bool upgrade(ts_conn *c, const char *path, const char *token) {
-    hfsb_buf head = HFSB_INIT;
-    bool     ok;
-    T_CHECK(hfsb_buf_printf(&head,
-                            "GET %s HTTP/1.1\r\nHost: sandbox.example\r\n"
-                            "Connection: Upgrade\r\nUpgrade: websocket\r\n"
-                            "Sec-WebSocket-Version: 13\r\n"
-                            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-                            "%s%s%s\r\n",
-                            path, token ? "Authorization: Bearer " : "",
-                            token ? token : "", token ? "\r\n" : "") ==
-            HFSB_OK);
-    T_CHECK(ts_send(c, hfsb_buf_str(&head)));
-    hfsb_buf_free(&head);
-    T_CHECK(ts_await(c, "\r\n\r\n", WAIT_MS));
-    ok = hfsb_str_starts(hfsb_buf_str(&c->in), HFSB_LIT("HTTP/1.1 101 "));
-    if (ok)
-        ts_shift(c, hfsb_str_find(hfsb_buf_str(&c->in),
-                                  HFSB_LIT("\r\n\r\n")) + 4);
-    return ok;
-}
-
-static void dial(client *c) {
-    memset(c, 0, sizeof *c);
-    c->socket = true;
-    c->conn = ts_connect(&s);
-    T_CHECK(upgrade(&c->conn, "/codex", TS_TOKEN));
-}
-
-static void hang_up(client *c) {
-    if (c->socket) ts_hang_up(&c->conn);
-    hfsb_buf_free(&c->got);
-    hfsb_json_free(&c->doc);
-    memset(&c->doc, 0, sizeof c->doc);
-}
-
-/* Moves the frames that came to the messages. */
-static void unpack(client *c) {
-    for (;;) {
-        const unsigned char *p = (const unsigned char *)c->conn.in.ptr;
-        size_t               have = c->conn.in.len, n, head = 2, i;
-        if (have < 2) return;
-        n = p[1];
-        if (n == 126) head = 4;
-        if (n == 127) head = 10;
-        if (have < head) return;
-        if (head > 2)
-            for (n = 0, i = 2; i < head; i++) n = n << 8 | p[i];
-        if (have < head + n) return;
-        if ((p[0] & 15) == HFSBI_WS_TEXT) {
-            T_CHECK(hfsb_buf_append(
-                        &c->got, hfsb_str_make((const char *)p + head, n)) ==
-                    HFSB_OK);
-            T_CHECK(hfsb_buf_append_byte(&c->got, '\n') == HFSB_OK);
-        }
-        ts_shift(&c->conn, head + n);
-    }
-}
-
-/* Waits a moment for more; false at the end. */
-static bool more(client *c, int ms) {
-    struct pollfd p;
-    char          block[65536];
-    ssize_t       n;
-    if (c->socket) {
-        if (ts_more(&c->conn, ms)) unpack(c);
-        return !c->conn.ended;
-    }
-    memset(&p, 0, sizeof p);
-    p.fd = c->from;
-    p.events = POLLIN;
-    if (poll(&p, 1, ms) <= 0) return true;
-    n = read(c->from, block, sizeof block);
-    if (n <= 0) return false;
-    T_CHECK(hfsb_buf_append(&c->got, hfsb_str_make(block, (size_t)n)) ==
-            HFSB_OK);
-    return true;
-}
-
-static void say(client *c, hfsb_str text) {
-    hfsb_buf out = HFSB_INIT;
-    if (c->socket) {
-        put_frame(&out, HFSBI_WS_TEXT, text);
-        T_CHECK(ts_send(&c->conn, hfsb_buf_str(&out)));
-    } else {
-        T_CHECK(hfsb_buf_append(&out, text) == HFSB_OK);
-        T_CHECK(hfsb_buf_append_byte(&out, '\n') == HFSB_OK);
-        T_CHECK(hfsbi_write_all(c->to, hfsb_buf_str(&out)));
-    }
-    hfsb_buf_free(&out);
-}
-
-/* The first message that contains both parts, in c->doc; false after a
-   while. */
-static bool finds(client *c, const char *one, const char *two, int ms) {
-    long long end = hfsb_clock_ms() + ms;
-    size_t    from = 0; /* the lines before were looked at */
-    for (;;) {
-        hfsb_str rest = hfsb_buf_str(&c->got), line;
-        rest = hfsb_str_slice(rest, from, rest.len);
-        while (hfsb_str_find_byte(rest, '\n') != HFSB_NPOS) {
-            line = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '\n'));
-            rest = hfsb_str_slice(rest, line.len + 1, rest.len);
-            from += line.len + 1;
-            if (hfsb_str_find(line, hfsb_cstr(one)) == HFSB_NPOS ||
-                hfsb_str_find(line, hfsb_cstr(two)) == HFSB_NPOS)
-                continue;
-            hfsb_json_free(&c->doc);
-            memset(&c->doc, 0, sizeof c->doc);
-            T_CHECK(hfsb_json_parse(line, NULL, &c->doc, NULL) == HFSB_OK);
-            return true;
-        }
-        if (hfsb_clock_ms() > end || !more(c, 20)) return false;
-    }
-}
-
-/* Asks without waiting; returns the id. */
-static long ask(client *c, const char *method, const char *params) {
-    hfsb_buf out = HFSB_INIT;
-    T_CHECK(hfsb_buf_printf(&out,
-                            "{\"id\":%ld,\"method\":\"%s\",\"params\":%s}",
-                            ++c->ids, method, params) == HFSB_OK);
-    say(c, hfsb_buf_str(&out));
-    hfsb_buf_free(&out);
-    return c->ids;
-}
-
-static bool answered(client *c, long id) {
-    char part[40];
-    snprintf(part, sizeof part, "{\"id\":%ld,", id);
-    return finds(c, part, "", WAIT_MS);
-}
-
-/* Asks and waits; the result, or NULL after an error. */
-static const hfsb_json_value *call(client *c, const char *method,
-                                   const char *params) {
-    T_CHECK(answered(c, ask(c, method, params)));
-    return hfsb_json_get(c->doc.root, "result");
-}
-
-static const hfsb_json_value *callf(client *c, const char *method,
-                                    const char *format, ...)
-    HFSBI_PRINTF(3, 4);
-static const hfsb_json_value *callf(client *c, const char *method,
-                                    const char *format, ...) {
-    char    params[4096];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(params, sizeof params, format, ap);
-    va_end(ap);
-    return call(c, method, params);
-}
-
-static long long error_code(const client *c) {
-    return hfsb_json_int(
-        hfsb_json_get(hfsb_json_get(c->doc.root, "error"), "code"), 0);
-}
-
-static hfsb_str text_of(const hfsb_json_value *object, const char *key) {
-    return hfsb_json_str(hfsb_json_get(object, key), HFSB_LIT(""));
-}
-static bool flag_of(const hfsb_json_value *object, const char *key) {
-    return hfsb_json_bool(hfsb_json_get(object, key), false);
-}
-static long long int_of(const hfsb_json_value *object, const char *key) {
-    return hfsb_json_int(hfsb_json_get(object, key), -999);
-}
-
-static void initialize(client *c, const char *resume, char id[40]) {
-    char params[120];
-    snprintf(params, sizeof params,
-             resume ? "{\"clientName\":\"t\",\"resumeSessionId\":\"%s\"}"
-                    : "{\"clientName\":\"t\",\"resumeSessionId\":null}",
-             resume ? resume : "");
-    snprintf(id, 40, "%s",
-             text_of(call(c, "initialize", params), "sessionId").ptr);
-    say(c, HFSB_LIT("{\"method\":\"initialized\",\"params\":{}}"));
-}
-
-static char session[40];
-
-/* ---- processes ---- */
-
-/* The parameters of a start; the command must need no escapes. */
-static const char *shell(const char *id, const char *command,
-                         const char *extra) {
-    static char text[4096];
-    snprintf(text, sizeof text,
-             "{\"processId\":\"%s\",\"argv\":[\"/bin/sh\",\"-c\",\"%s\"],"
-             "\"cwd\":\"file://%s/work\",\"env\":{\"PATH\":\"/usr/bin:/bin\"},"
-             "\"tty\":false,\"arg0\":null%s}",
-             id, command, tt_dir, extra);
-    return text;
-}
-
-static bool starts(client *c, const char *id, const char *command,
-                   const char *extra) {
-    return call(c, "process/start", shell(id, command, extra)) != NULL;
-}
-
-/* Adds up the output of a process and checks that all numbers come once, in
-   order. Returns the exit code; -1000: it did not end. */
-static int output_of(client *c, const char *id, const char *stream,
-                     hfsb_buf *out) {
-    char      mine[80];
-    long long next = 1, code = -1000;
-    hfsb_str  rest, line;
-    snprintf(mine, sizeof mine, "{\"processId\":\"%s\",", id);
-    if (!finds(c, "\"process/closed\"", mine, WAIT_MS)) return -1000;
-    for (rest = hfsb_buf_str(&c->got); rest.len;
-         rest = hfsb_str_slice(rest, line.len + 1, rest.len)) {
-        hfsb_json_doc          doc = HFSB_INIT;
-        const hfsb_json_value *p;
-        line = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '\n'));
-        if (!hfsb_str_starts(line, HFSB_LIT("{\"method\"")) ||
-            hfsb_str_find(line, hfsb_cstr(mine)) == HFSB_NPOS)
-            continue;
-        T_CHECK(hfsb_json_parse(line, NULL, &doc, NULL) == HFSB_OK);
-        p = hfsb_json_get(doc.root, "params");
-        T_CHECK(int_of(p, "seq") == next++);
-        if (hfsb_json_get(p, "exitCode")) code = int_of(p, "exitCode");
-        if (out && hfsb_str_equal(text_of(p, "stream"), hfsb_cstr(stream)))
-            T_CHECK(hfsb_base64_decode(text_of(p, "chunk"), out, NULL) ==
-                    HFSB_OK);
-        hfsb_json_free(&doc);
-    }
-    return (int)code;
-}
-
-static void is_output(client *c, const char *id, const char *stream,
-                      const char *want, int code) {
-    hfsb_buf out = HFSB_INIT;
-    T_CHECK(output_of(c, id, stream, &out) == code);
-    t_str(__FILE__, __LINE__, out.ptr, out.len, want, strlen(want));
-    hfsb_buf_free(&out);
-}
-
-/* Waits until a process with that argument runs. */
-static bool comes_up(const char *argument) {
-    int i;
-    for (i = 0; i < 200 && !tt_running(argument); i++) tt_sleep_ms(20);
-    return tt_running(argument) > 0;
-}
-
-/* ---- tests that both channels pass ---- */
+/* ---- tests that all channels pass ---- */
 
 static client *who;
 
@@ -712,43 +416,29 @@ static void all_methods(client *c) {
 
 /* ---- the channels ---- */
 
-static void open_pipes(client *c) {
-    int in[2], out[2];
-    memset(c, 0, sizeof *c);
-    if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC)) abort();
-    c->theirs[0] = in[0];
-    c->theirs[1] = out[1];
-    c->to = in[1];
-    c->from = out[0];
-    open_server(NULL);
-    add_codex(&s, true, in[0], out[1], false, NULL);
-    ts_run(&s);
-}
-
-/* Waits for the end of a server whose input has ended. */
-static void close_pipes(client *c) {
-    pthread_join(s.thread, NULL);
-    T_CHECK(s.ended == HFSB_OK);
-    s.started = false;
-    ts_end(&s, true);
-    close(c->from);
-    close(c->theirs[0]);
-    close(c->theirs[1]);
-    hang_up(c);
-}
-
 static void pipes_serve_every_method(void) {
     client    c;
     long long began;
     open_pipes(&c);
     all_methods(&c);
-    T_CHECK(starts(&c, "left", "sleep 61.5", ""));
-    T_CHECK(comes_up("61.5"));
+    T_CHECK(starts_nap(&c, "left"));
+    T_CHECK(comes_up(tt_nap()));
     close(c.to);
     began = hfsb_clock_ms();
     close_pipes(&c);
-    T_CHECK(hfsb_clock_ms() - began < 3000);
-    T_CHECK(tt_running("61.5") == 0);
+    T_CHECK(hfsb_clock_ms() - began < 15000);
+    T_CHECK(tt_running(tt_nap()) == 0);
+}
+
+static void a_bridge_serves_every_method(void) {
+    client c;
+    bridge b;
+    open_bridge(&c, &b);
+    all_methods(&c);
+    close_bridge(&c, &b);
+    T_CHECK(b.why.code == HFSB_OK);
+    T_CHECK(tt_running("64.5") == 0);
+    ts_end(&s, true);
 }
 
 static void sockets_serve_every_method(void) {
@@ -864,7 +554,7 @@ static void sessions_are_resumed(void) {
     snprintf(again, sizeof again, "%s", text_of(r, "sessionId").ptr);
     T_CHECK(!strcmp(id, again));
     r = callf(&d, "process/read", "{\"processId\":\"p\",\"afterSeq\":1,"
-                                  "\"waitMs\":10000}");
+                                  "\"waitMs\":20000}");
     T_STR(text_of(hfsb_json_at(hfsb_json_get(r, "chunks"), 0), "chunk"),
           "Ygo=");
     T_CHECK(finds(&d, "\"process/output\"", "\"seq\":2,", WAIT_MS));
@@ -932,29 +622,21 @@ static void a_cut_start_runs_once(void) {
     (void)unlink("runs");
 }
 
-static size_t memory_held(void) {
-    size_t n;
-    pthread_mutex_lock(&tt_memory.lock);
-    n = tt_memory.heap.live;
-    pthread_mutex_unlock(&tt_memory.lock);
-    return n;
-}
-
 /* A client that does not read costs little, and loses nothing. */
 static void reads_slowly(client *c) {
     hfsb_buf out = HFSB_INIT;
     size_t   before;
     int      i;
     initialize(c, NULL, session);
-    before = memory_held();
-    T_CHECK(starts(c, "slow", "seq 1 1000000; echo end >> slow", ""));
+    before = tt_memory_held();
+    T_CHECK(starts(c, "slow", "seq 1 4000000; echo end >> slow", ""));
     for (i = 0; i < 50; i++) {
         tt_sleep_ms(20);
-        T_CHECK(memory_held() < before + (4u << 20));
+        T_CHECK(tt_memory_held() < before + (4u << 20));
     }
     T_CHECK(access("slow", F_OK) != 0); /* it waits */
     T_CHECK(output_of(c, "slow", "stdout", &out) == 0);
-    T_CHECK(out.len == 6888896);
+    T_CHECK(out.len == 30888896);
     T_CHECK(access("slow", F_OK) == 0);
     hfsb_buf_free(&out);
     (void)unlink("slow");
@@ -990,16 +672,16 @@ static void old_sessions_make_room(void) {
     ts_run(&s);
     dial(&c);
     initialize(&c, NULL, first);
-    T_CHECK(starts(&c, "nap", "sleep 62.5", ""));
-    T_CHECK(comes_up("62.5"));
+    T_CHECK(starts_nap(&c, "nap"));
+    T_CHECK(comes_up(tt_nap()));
     hang_up(&c);
     for (i = 0; i < 64; i++) {
         dial(&c);
         initialize(&c, NULL, id);
         hang_up(&c);
     }
-    for (i = 0; i < 100 && tt_running("62.5"); i++) tt_sleep_ms(50);
-    T_CHECK(tt_running("62.5") == 0);
+    for (i = 0; i < 400 && tt_running(tt_nap()); i++) tt_sleep_ms(50);
+    T_CHECK(tt_running(tt_nap()) == 0);
     dial(&c);
     T_CHECK(!callf(&c, "initialize", "{\"resumeSessionId\":\"%s\"}", first));
     T_CHECK(error_code(&c) == -32600);
@@ -1016,12 +698,12 @@ static void a_lost_client_ends_its_processes_later(void) {
     ts_run(&s);
     dial(&c);
     initialize(&c, NULL, session);
-    T_CHECK(starts(&c, "nap", "sleep 163.5", ""));
+    T_CHECK(starts_nap(&c, "nap"));
     hang_up(&c);
     tt_sleep_ms(55000);
-    T_CHECK(tt_running("163.5") == 1);
-    for (i = 0; i < 200 && tt_running("163.5"); i++) tt_sleep_ms(50);
-    T_CHECK(tt_running("163.5") == 0);
+    T_CHECK(tt_running(tt_nap()) == 1);
+    for (i = 0; i < 600 && tt_running(tt_nap()); i++) tt_sleep_ms(50);
+    T_CHECK(tt_running(tt_nap()) == 0);
     ts_end(&s, true);
 }
 
@@ -1061,109 +743,6 @@ static void starts_wait_for_a_place(void) {
     T_CHECK(tt_running("64.5") == 0);
 }
 
-/* ---- no memory ---- */
-
-static const char *const talk[] = {
-    "{\"id\":1,\"method\":\"initialize\",\"params\":{\"clientName\":\"t\"}}",
-    "{\"id\":2,\"method\":\"environment/info\"}",
-    "{\"id\":3,\"method\":\"fs/writeFile\",\"params\":{\"path\":"
-    "\"file://DIR/work/m\",\"dataBase64\":\"aGVsbG8=\"}}",
-    "{\"id\":4,\"method\":\"fs/readFile\",\"params\":{\"path\":"
-    "\"file://DIR/work/m\"}}",
-    "{\"id\":5,\"method\":\"fs/walk\",\"params\":{\"path\":"
-    "\"file://DIR/work\",\"options\":{\"maxDepth\":2}}}",
-    "{\"id\":6,\"method\":\"fs/open\",\"params\":{\"path\":"
-    "\"file://DIR/work/m\",\"handleId\":\"h\"}}",
-    "{\"id\":7,\"method\":\"process/start\",\"params\":{\"processId\":\"p\","
-    "\"argv\":[\"/bin/echo\",\"hi\"],\"cwd\":\"file://DIR/work\",\"env\":{},"
-    "\"envPolicy\":{\"inherit\":\"core\"}}}",
-    "{\"id\":8,\"method\":\"process/read\",\"params\":{\"processId\":\"p\","
-    "\"waitMs\":50}}"};
-
-/* Replaces DIR. */
-static void put_talk(hfsb_buf *out) {
-    size_t i;
-    for (i = 0; i < TT_COUNT(talk); i++) {
-        const char *at = talk[i], *dir;
-        while ((dir = strstr(at, "DIR")) != NULL) {
-            T_CHECK(hfsb_buf_append(out, hfsb_str_make(at, (size_t)(dir - at)))
-                    == HFSB_OK);
-            T_CHECK(hfsb_buf_append(out, hfsb_cstr(tt_dir)) == HFSB_OK);
-            at = dir + 3;
-        }
-        T_CHECK(hfsb_buf_printf(out, "%s\n", at) == HFSB_OK);
-    }
-}
-
-/* Serves the talk in this thread until its process has ended. */
-static void talks(hfsb_alloc alloc, t_heap *heap, size_t fail_at,
-                  bool forever) {
-    hfsb_server_opts  o = HFSB_INIT;
-    hfsb_dialect_opts d = HFSB_INIT;
-    hfsb_server      *server = NULL;
-    hfsb_buf          all = HFSB_INIT;
-    int               in[2], out[2], turn;
-    char              block[4096];
-    bool              runs;
-    memset(heap, 0, sizeof *heap);
-    put_talk(&all);
-    if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC | O_NONBLOCK)) abort();
-    T_CHECK(hfsbi_write_all(in[1], hfsb_buf_str(&all)));
-    o.alloc = alloc;
-    o.no_threads = true;
-    o.no_auth = true;
-    d.name = "codex";
-    d.on_fds = true;
-    d.in = in[0];
-    d.out = out[1];
-    if (hfsb_server_open(&o, &server, NULL) != HFSB_OK ||
-        hfsb_server_add_sandbox(server, NULL, NULL) != HFSB_OK)
-        abort();
-    heap->fail_at = fail_at ? heap->calls + fail_at : 0;
-    heap->forever = forever;
-    runs = hfsb_server_add_dialect(server, &d, NULL, NULL) == HFSB_OK;
-    hfsb_buf_truncate(&all, 0);
-    for (turn = 0; runs && turn < 400; turn++) {
-        ssize_t n = read(out[0], block, sizeof block);
-        if (n > 0 && hfsb_buf_append(&all, hfsb_str_make(block, (size_t)n)) !=
-                         HFSB_OK)
-            abort();
-        runs = hfsb_server_poll(server, 5);
-        if (fail_at && turn > 40) heap->fail_at = 0;
-        if (all.len && strstr(all.ptr, "process/closed") &&
-            strstr(all.ptr, "{\"id\":8,"))
-            break;
-        if (fail_at && turn > 60) break;
-    }
-    if (!fail_at) {
-        T_CHECK(all.len && strstr(all.ptr, "process/closed"));
-        T_CHECK(all.len && strstr(all.ptr, "aGkK"));
-    }
-    heap->fail_at = 0;
-    hfsb_server_close(server);
-    close(in[0]);
-    close(in[1]);
-    close(out[0]);
-    close(out[1]);
-    hfsb_buf_free(&all);
-    T_CHECK(heap->live == 0 && !heap->wrong);
-}
-
-static void no_memory_at_any_moment(void) {
-    t_heap     heap;
-    hfsb_alloc alloc;
-    size_t     k, total;
-    int        mode;
-    alloc.fn = t_heap_fn;
-    alloc.user = &heap;
-    talks(alloc, &heap, 0, false);
-    total = heap.calls < 260 ? heap.calls : 260;
-    for (mode = 0; mode < 2; mode++)
-        for (k = 1; k <= total; k += t_long() ? 1 : t_quick() ? 29 : 5)
-            talks(alloc, &heap, k, mode == 1);
-    (void)unlink("m");
-}
-
 int main(void) {
     tt_begin();
     setenv("X_KEEP", "k", 1);
@@ -1171,6 +750,7 @@ int main(void) {
     setenv("X_Token", "t", 1);
     setenv("HOME", "/h", 1);
     pipes_serve_every_method();
+    a_bridge_serves_every_method();
     sockets_serve_every_method();
     TT_RUN(tokens_are_needed);
     TT_RUN(nothing_works_before_initialize);
@@ -1182,6 +762,5 @@ int main(void) {
     TT_RUN(old_sessions_make_room);
     TT_RUN(starts_wait_for_a_place);
     TT_RUN(a_lost_client_ends_its_processes_later);
-    TT_RUN(no_memory_at_any_moment);
     return TT_END();
 }

@@ -1,6 +1,7 @@
 /* test_hf_files.c - the sandbox API of Hugging Face: files, and the proxy to a
    local port. */
 #include "../support/t_hf.h"
+#include "../support/t_inner.h"
 
 /* ---- files ---- */
 
@@ -264,109 +265,7 @@ static void paths_stay_beneath_the_root(void) {
 
 /* ---- the proxy: an inner server that shows what it gets ---- */
 
-typedef struct inner {
-    int       fd;
-    unsigned  port;
-    pthread_t thread;
-} inner;
-
-static hfsb_str find_length(hfsb_str head) {
-    size_t at = hfsb_str_find(head, HFSB_LIT("Content-Length: "));
-    return at == HFSB_NPOS ? hfsb_str_make("0", 1)
-                           : hfsb_str_slice(head, at + 16, head.len);
-}
-
-static void say(int fd, const char *text) {
-    (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
-}
-
-/* Answers with what it has got, in the way that the path asks for. */
-static void inner_answer(int fd) {
-    static char bytes[1 << 20];
-    size_t      n = 0, end, body, want;
-    ssize_t     k;
-    char        head[200], length[48];
-    hfsb_str    all;
-    do {
-        k = recv(fd, bytes + n, sizeof bytes - n, 0);
-        if (k > 0) n += (size_t)k;
-        all = hfsb_str_make(bytes, n);
-        end = hfsb_str_find(all, HFSB_LIT("\r\n\r\n"));
-    } while (k > 0 && end == HFSB_NPOS);
-    if (end == HFSB_NPOS) return;
-    body = n - end - 4;
-    want = (size_t)strtoul(find_length(all).ptr, NULL, 10);
-    if (hfsb_str_starts(all, HFSB_LIT("POST /early"))) {
-        say(fd, "HTTP/1.1 413 Too Much\r\nX-A: 1\r\n"
-                        "Content-Length: 2\r\n\r\nno");
-        return;
-    }
-    while (body < want && (k = recv(fd, bytes + n, sizeof bytes - n, 0)) > 0) {
-        n += (size_t)k;
-        body += (size_t)k;
-    }
-    if (hfsb_str_starts(all, HFSB_LIT("GET /close"))) return;
-    if (hfsb_str_starts(all, HFSB_LIT("GET /bad"))) {
-        say(fd, "SSH-2.0-x\r\n\r\n");
-        return;
-    }
-    if (hfsb_str_starts(all, HFSB_LIT("GET /half"))) {
-        say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal");
-        return;
-    }
-    if (hfsb_str_find(all, HFSB_LIT("Upgrade: odd\r\n")) != HFSB_NPOS) {
-        say(fd, "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\n"
-                        "Upgrade: odd\r\nX-Odd: 1\r\n\r\nhello");
-        while ((k = recv(fd, bytes, sizeof bytes, 0)) > 0)
-            (void)!send(fd, bytes, (size_t)k, MSG_NOSIGNAL);
-        say(fd, "bye");
-        return;
-    }
-    (void)snprintf(length, sizeof length, "Content-Length: %zu\r\n", n);
-    if (hfsb_str_starts(all, HFSB_LIT("GET /until"))) length[0] = '\0';
-    (void)snprintf(head, sizeof head,
-                   "HTTP/1.1 201 Made\r\nContent-Type: text/x\r\n"
-                   "Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n%s\r\n",
-                   length);
-    say(fd, "HTTP/1.1 103 Hint\r\n\r\n");
-    (void)!send(fd, head, strlen(head), MSG_NOSIGNAL);
-    for (end = 0; end < n && (k = send(fd, bytes + end, n - end,
-                                       MSG_NOSIGNAL)) > 0;)
-        end += (size_t)k;
-}
-
-static void *inner_run(void *user) {
-    inner *in = (inner *)user;
-    int    fd;
-    while ((fd = accept(in->fd, NULL, NULL)) >= 0) {
-        inner_answer(fd);
-        (void)shutdown(fd, SHUT_RDWR);
-        close(fd);
-    }
-    return NULL;
-}
-
-static void inner_start(inner *in) {
-    struct sockaddr_in a;
-    socklen_t          n = sizeof a;
-    memset(&a, 0, sizeof a);
-    a.sin_family = AF_INET;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    in->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(in->fd, (struct sockaddr *)&a, sizeof a) ||
-        listen(in->fd, 16) || getsockname(in->fd, (struct sockaddr *)&a, &n))
-        abort();
-    in->port = ntohs(a.sin_port);
-    if (pthread_create(&in->thread, NULL, inner_run, in)) abort();
-}
-
-static void inner_end(inner *in) {
-    (void)shutdown(in->fd, SHUT_RDWR);
-    pthread_join(in->thread, NULL);
-    close(in->fd);
-}
-
-static inner in;
+static ti_server in;
 
 static const char *through(const char *rest) {
     static char target[200];
@@ -409,6 +308,57 @@ static void bodies_pass_both_ways(void) {
     ts_call(&srv, &r, "POST", through("/early"), HF_TOKEN, hfsb_buf_str(&big));
     T_CHECK(r.status == 413 || r.status == 502); /* a reset may come first */
     hfsb_buf_free(&big);
+    ts_drop(&r);
+}
+
+static void heads_have_the_length_of_the_body(void) {
+    ts_reply r = HFSB_INIT;
+    ts_call(&srv, &r, "HEAD", through("/length"), HF_TOKEN, nothing);
+    TS_IS(&r, 200, NULL);
+    T_STR(ts_field(&r, "Content-Length"), "4711");
+    T_CHECK(!r.chunked);
+    ts_call(&srv, &r, "HEAD", through("/chunks"), HF_TOKEN, nothing);
+    TS_IS(&r, 200, NULL);
+    T_CHECK(r.chunked && !ts_field(&r, "Content-Length").ptr);
+    ts_drop(&r);
+}
+
+static void any_method_and_any_path_pass(void) {
+    ts_reply r = HFSB_INIT;
+    ts_call(&srv, &r, "PROPFIND", through("/dav/"), HF_TOKEN, nothing);
+    TS_IS(&r, 201, "PROPFIND /dav/ HTTP/1.1\r\n");
+    ts_call(&srv, &r, "M-SEARCH", through("/d"), HF_TOKEN, HFSB_LIT("body"));
+    TS_IS(&r, 201, "M-SEARCH /d HTTP/1.1\r\n");
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&r.body), HFSB_LIT("body")));
+    ts_call(&srv, &r, "PROPFIND", through("/dav/"), "", nothing);
+    TS_IS(&r, 403, NULL);
+    ts_call(&srv, &r, "PROPFIND", "/v1/processes", HF_TOKEN, nothing);
+    TS_IS(&r, 501, "{\"error\":");
+    ts_call(&srv, &r, "GET", through("/a%00b%zz%2f//c/?%00"), HF_TOKEN,
+            nothing);
+    TS_IS(&r, 201, "GET /a%00b%zz%2f//c/?%00 HTTP/1.1\r\n");
+    ts_drop(&r);
+}
+
+static void slashes_around_a_path_do_not_count(void) {
+    ts_reply r = HFSB_INIT;
+    char     target[200];
+    ts_call(&srv, &r, "GET", "/v1/processes/", HF_TOKEN, nothing);
+    TS_IS(&r, 200, "[]");
+    ts_call(&srv, &r, "GET", "//v1/processes//", HF_TOKEN, nothing);
+    TS_IS(&r, 200, "[]");
+    ts_call(&srv, &r, "GET", "/v1//processes", HF_TOKEN, nothing);
+    TS_IS(&r, 404, NULL);
+    ts_call(&srv, &r, "POST", "/v1/exec/", HF_TOKEN,
+            HFSB_LIT("{\"cmd\":\"echo hi\"}"));
+    TS_IS(&r, 200, "\"hi\\n\"");
+    ts_call(&srv, &r, "GET", "/health/", "", nothing);
+    TS_IS(&r, 200, "\"protocol\":3");
+    ts_call(&srv, &r, "GET", "/v1/processes/", "", nothing);
+    TS_IS(&r, 403, NULL);
+    (void)snprintf(target, sizeof target, "//%s", through("/x/"));
+    ts_call(&srv, &r, "GET", target, HF_TOKEN, nothing);
+    TS_IS(&r, 201, "GET /x/ HTTP/1.1\r\n");
     ts_drop(&r);
 }
 
@@ -480,6 +430,33 @@ static void clients_that_go_leave_nothing(void) {
     ts_reset(&d);
 }
 
+/* Pages go on after a name that is not UTF-8. */
+static void every_name_is_listed_once(void) {
+    static const char *const names[] = {"d/a", "d/\xfe", "d/\xff"};
+    ts_reply r = HFSB_INIT;
+    char     target[200], after[100] = "";
+    size_t   i, n;
+    start();
+    T_CHECK(mkdir("d", 0755) == 0);
+    for (i = 0; i < TT_COUNT(names); i++) tt_put(names[i], HFSB_LIT("x"));
+    for (n = 0; n < 9; n++) {
+        hfsb_str next;
+        snprintf(target, sizeof target,
+                 "/v1/files/list?path=d&limit=1%s%s", *after ? "&after=" : "",
+                 after);
+        ts_call(&srv, &r, "GET", target, HF_TOKEN, nothing);
+        TS_IS(&r, 200, "\"entries\":[{");
+        next = ts_text(&r, "next");
+        if (!next.len) break;
+        snprintf(after, sizeof after, "%.*s", (int)next.len, next.ptr);
+    }
+    T_CHECK(n == 2);
+    for (i = 0; i < TT_COUNT(names); i++) (void)unlink(names[i]);
+    (void)rmdir("d");
+    ts_drop(&r);
+    finish();
+}
+
 int main(void) {
     tt_begin();
     EACH(files_come_back_as_they_went);
@@ -490,13 +467,17 @@ int main(void) {
     EACH(folders_are_made_and_removed);
     EACH(a_refused_body_is_answered);
     TT_RUN(paths_stay_beneath_the_root);
-    inner_start(&in);
+    ti_start(&in);
     EACH(requests_pass_without_tokens);
     EACH(bodies_pass_both_ways);
+    EACH(heads_have_the_length_of_the_body);
+    EACH(any_method_and_any_path_pass);
+    EACH(slashes_around_a_path_do_not_count);
     EACH(every_request_of_a_connection_is_checked);
     EACH(inner_failures_are_502);
     EACH(upgrades_become_tunnels);
     EACH(clients_that_go_leave_nothing);
-    inner_end(&in);
+    ti_end(&in);
+    TT_RUN(every_name_is_listed_once);
     return TT_END();
 }

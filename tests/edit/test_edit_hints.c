@@ -737,7 +737,49 @@ static void any_refusal_is_short_and_utf8(void) {
     T_CHECK(refused > 300);
 }
 
+/* Refuses an edit whose sender used options; the message is in *err. */
+static hfsb_status refuse_options(const char *file, const char *old_str,
+                                  const char *new_str, hfsb_err *err) {
+    hfsb_edit_opts opts = HFSB_INIT;
+    hfsb_edit      edit = HFSB_INIT;
+    hfsb_buf       out = HFSB_INIT;
+    hfsb_status    st;
+    opts.names = HFSB_EDIT_NAMES_FLAGS;
+    edit.old_str = hfsb_cstr(old_str);
+    edit.new_str = hfsb_cstr(new_str);
+    st = hfsb_edit_apply(hfsb_cstr(file), &edit, 1, &opts, &out, NULL, err);
+    hfsb_buf_free(&out);
+    return st;
+}
+
+static void refusals_name_options_for_the_command_line(void) {
+    static const struct {
+        const char *file, *old_str, *new_str, *part;
+    } rows[] = {
+        {"a\nb\na\n", "a", "c", "--old appears 2 times. Use --replace-all or"},
+        {"a\nb\na\n", "a", "c", "or give --line N for the one"},
+        {"a\nb\na\n", "a", "c", "or set --replace-all to change all"},
+        {"alpha\nbeta\n", "nothing like it", "c", "--old not found in file."},
+        {"alpha\nbeta\n", "nothing like it", "c", "copy --old from it"},
+        {"alpha\n", "alpha", "alpha", "--old and --new must differ."},
+        {"alpha\n", "", "b", "use `hfsb write`; to insert text give the text "
+                             "before it as --old and --mode append_after."},
+        {"f(a)\nf(b)\n", "f(a)\nf(b)", "f(a)\n// ... rest of the code ...",
+         "; --exact writes the line."}};
+    size_t   i;
+    hfsb_err err;
+    for (i = 0; i < TE_COUNT(rows); i++) {
+        hfsb_status st = refuse_options(rows[i].file, rows[i].old_str,
+                                        rows[i].new_str, &err);
+        T_CHECK(st != HFSB_OK);
+        T_CHECK(te_holds_text(err.msg, rows[i].part));
+        T_CHECK(!te_holds_text(err.msg, "_str"));
+        T_CHECK(!te_holds_text(err.msg, "=true"));
+    }
+}
+
 int main(void) {
+    T_RUN(refusals_name_options_for_the_command_line);
     T_RUN(hints_show_the_closest_lines);
     T_RUN(hints_find_lines_of_any_script);
     T_RUN(hints_name_the_first_difference);

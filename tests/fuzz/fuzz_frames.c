@@ -1,5 +1,5 @@
-/* fuzz_frames.c - WebSocket frames, multipart bodies and Connect envelopes
-   under libFuzzer. The first byte chooses one of them, its role and limits;
+/* fuzz_frames.c - WebSocket frames, multipart bodies, Connect envelopes and the
+   frames of pipes under libFuzzer. The first byte chooses one of them, its role and limits;
    the second seeds how the rest is cut. The events, and the code, place and
    words of a refusal, must be the same for the whole and for the pieces. The
    same bytes as a payload are written, and must be read as they were. */
@@ -23,9 +23,10 @@ typedef union parser {
     hfsbi_ws_reader      ws;
     hfsbi_multipart      multipart;
     hfsbi_connect_reader connect;
+    hfsbi_mux_reader     mux;
 } parser;
 
-enum { WS, MULTIPART, CONNECT, KINDS };
+enum { WS, MULTIPART, CONNECT, MUX, KINDS };
 
 /* Bits of flags, above the kind. */
 enum { CLIENT = 4, SMALL = 8, TYPED = 16 };
@@ -150,6 +151,31 @@ static bool connect_call(reading *r, hfsbi_connect_reader *reader, hfsb_str in,
     return false;
 }
 
+/* Pieces of data are joined until another frame comes. */
+static bool mux_call(reading *r, hfsbi_mux_reader *reader, hfsb_str in,
+                     size_t *used) {
+    hfsbi_mux_frame frame;
+    hfsb_err        err;
+    switch (hfsbi_mux_next(reader, in, &frame, used, &err)) {
+    case HFSBI_MUX_MORE: MUST(*used == in.len); return false;
+    case HFSBI_MUX_FRAME:
+        MUST(frame.stream <= 0xFFFFFFFFul);
+        MUST((frame.kind == HFSBI_MUX_BYE) == (frame.stream == 0));
+        MUST(frame.n <= HFSBI_MUX_WINDOW);
+        must_be_inside(frame.data, in.ptr, in.len);
+        MUST((frame.kind == HFSBI_MUX_DATA) == (frame.data.len > 0));
+        MUST(hfsb_buf_append(&r->data, frame.data) == HFSB_OK);
+        if (frame.data.len) return true;
+        MUST(hfsb_buf_printf(&r->seen, "%c %lu %lu ", (char)frame.kind,
+                             frame.stream, frame.n) == HFSB_OK);
+        say_data(r, "after ");
+        return true;
+    default: say_bad(r, 0, &err);
+    }
+    r->done = true;
+    return false;
+}
+
 /* ---- all of it ---- */
 
 /* False when a multipart body cannot begin. */
@@ -162,7 +188,7 @@ static bool begin(reading *r, parser *p, hfsb_str type) {
         p->ws.max = r->flags & SMALL ? 20 : 0;
     } else if (kind_of(r) == CONNECT) {
         p->connect.max = r->flags & SMALL ? 20 : 0;
-    } else {
+    } else if (kind_of(r) == MULTIPART) {
         if (r->flags & SMALL) {
             m->max_head = 120;
             m->max_parts = 3;
@@ -191,6 +217,7 @@ static void give(reading *r, parser *p, hfsb_str piece, bool last) {
             more = ws_call(r, &p->ws, exact + at, in.len, &used);
         else if (kind_of(r) == MULTIPART)
             more = multipart_call(r, &p->multipart, in, last, &used);
+        else if (kind_of(r) == MUX) more = mux_call(r, &p->mux, in, &used);
         else more = connect_call(r, &p->connect, in, last, &used);
         at += used;
         MUST(at <= piece.len);
@@ -272,6 +299,19 @@ static void write_connect(hfsb_buf *out, hfsb_str s) {
     put(out, s);
 }
 
+static void write_mux(hfsb_buf *out, hfsb_str s, unsigned seed) {
+    char head[HFSBI_MUX_HEAD];
+    put(out, HFSB_LIT("\n"));
+    if (s.len) {
+        hfsbi_mux_write_head(HFSBI_MUX_DATA, (unsigned long)s.len, seed + 1,
+                             head);
+        put(out, hfsb_str_make(head, sizeof head));
+        put(out, s);
+    }
+    hfsbi_mux_write_head(HFSBI_MUX_END, 0, seed + 1, head);
+    put(out, hfsb_str_make(head, sizeof head));
+}
+
 /* What is written of s is read as s. */
 static void check_round_trip(unsigned flags, hfsb_str s, unsigned seed) {
     reading  r = HFSB_INIT;
@@ -280,17 +320,20 @@ static void check_round_trip(unsigned flags, hfsb_str s, unsigned seed) {
     r.flags = flags & ~(unsigned)SMALL;
     if (kind_of(&r) == WS) write_ws(&out, s, (flags & CLIENT) != 0, seed);
     else if (kind_of(&r) == CONNECT) write_connect(&out, s);
+    else if (kind_of(&r) == MUX && s.len > HFSBI_MUX_WINDOW) written = false;
+    else if (kind_of(&r) == MUX) write_mux(&out, s, seed);
     else written = write_multipart(&out, s);
     if (written) {
         read_all(&r, hfsb_buf_str(&out),
                  HFSB_LIT("multipart/form-data; boundary=b"), seed);
         put(&want, kind_of(&r) == WS        ? HFSB_LIT("binary ")
                    : kind_of(&r) == CONNECT ? HFSB_LIT("end stream ")
+                   : kind_of(&r) == MUX     ? HFSB_LIT("after ")
                                             : HFSB_LIT("data "));
         put(&want, s);
         MUST(hfsb_str_find(hfsb_buf_str(&r.seen), hfsb_buf_str(&want)) !=
              HFSB_NPOS);
-        MUST(kind_of(&r) == WS ||
+        MUST(kind_of(&r) == WS || kind_of(&r) == MUX ||
              hfsb_str_ends(hfsb_buf_str(&r.seen), HFSB_LIT("\nend \n")));
     }
     reading_free(&r);

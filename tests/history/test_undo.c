@@ -72,7 +72,25 @@ static void undo_takes_back_edits_one_by_one(void) {
     T_CHECK(tu_undo(tools, 0));
     T_CHECK(access(TU_ROOT "/f", F_OK) != 0);
     tt_call(&r, tools, "undo", "");
-    TT_FAIL(&r, "Nothing to undo");
+    TT_FAIL(&r, "Nothing to undo: no tool or command has changed files before "
+                "checkpoint 1, the present one. The tool checkpoints lists "
+                "all.");
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void undo_names_what_it_took_back(void) {
+    hfsb_tools *tools = tu_open();
+    tt_reply    r = HFSB_INIT;
+    tu_bash(tools, "echo 1 > f");
+    tu_bash(tools, "echo 2 > f");
+    tt_call(&r, tools, "undo", "");
+    TT_OK(&r, "Took back \"bash echo 2 > f\", restored checkpoint 2: 1 "
+              "changed, 0 created, 0 deleted. To take this back: undo with "
+              "to=3.");
+    tt_call(&r, tools, "undo", "to=s", "3");
+    TT_OK(&r, "Restored checkpoint 3 (after: bash echo 2 > f): 1 changed, 0 "
+              "created, 0 deleted. To take this back: undo with to=2.");
     tt_drop(&r);
     tu_close(tools);
 }
@@ -99,9 +117,9 @@ static void undo_restores_one_path(void) {
     tu_bash(tools, "mkdir d; echo 1 > d/f; echo 1 > g; echo 1 > d.txt");
     tu_bash(tools, "rm -r d; echo 2 > g; echo 2 > d.txt");
     tt_call(&r, tools, "undo", "path=s", "d");
-    TT_OK(&r, "Restored checkpoint 2 (bash mkdir d; echo 1 > d/f; echo 1 > g; "
-              "echo 1 > d.txt) in d: 0 changed, 2 created, 0 deleted. To "
-              "take this back: undo with to=3.");
+    TT_OK(&r, "Restored checkpoint 2 (after: bash mkdir d; echo 1 > d/f; echo "
+              "1 > g; echo 1 > d.txt) in d: 0 changed, 2 created, 0 deleted. "
+              "To take this back: undo with to=3.");
     TT_FILE(TU_ROOT "/d/f", "1\n");
     TT_FILE(TU_ROOT "/g", "2\n");
     TT_FILE(TU_ROOT "/d.txt", "2\n");
@@ -125,8 +143,8 @@ static void undo_restores_a_path_with_its_folders(void) {
     TT_FAIL(&r, "Nothing to restore: d/typo is not in checkpoint 2. It did "
                 "not exist, or it is ignored (.gitignore, .git).");
     tt_call(&r, tools, "undo", "path=s to=s", "d/e/f", "2");
-    TT_OK(&r, "All files are already as in checkpoint 2 (bash mkdir -p d/e; "
-              "chmod 750 d; echo 1 > d/e/f; echo 1 > d/g) in d/e/f.");
+    TT_OK(&r, "All files are already as in checkpoint 2 (after: bash mkdir -p "
+              "d/e; chmod 750 d; echo 1 > d/e/f; echo 1 > d/g) in d/e/f.");
     tt_drop(&r);
     tu_close(tools);
 }
@@ -187,7 +205,7 @@ static void undo_keeps_other_files_of_a_person(void) {
     tt_put(TU_ROOT "/other", HFSB_LIT("theirs\n"));
     tt_put(TU_ROOT "/new", HFSB_LIT("theirs\n"));
     tt_call(&r, tools, "undo", "");
-    TT_OK(&r, "Restored checkpoint 2 (bash echo 1 > f; echo 1 > other): 1 "
+    TT_OK(&r, "Took back \"bash echo 2 > f\", restored checkpoint 2: 1 "
               "changed, 0 created, 0 deleted. To take this back: undo with "
               "to=4. Kept 2 paths that somebody else has changed since.");
     TT_FILE(TU_ROOT "/f", "1\n");
@@ -207,8 +225,8 @@ static void undo_takes_back_no_step_of_a_person(void) {
     tt_put(TU_ROOT "/notes", HFSB_LIT("theirs\n"));
     T_CHECK(tu_checkpoint(tools) == 3);
     tt_call(&r, tools, "undo", "");
-    TT_OK(&r, "Restored checkpoint 1 (start): 1 changed, 0 created, 0 "
-              "deleted. To take this back: undo with to=3. Kept 1 path that "
+    TT_OK(&r, "Took back \"bash echo 2 > f\", restored checkpoint 1: 1 "
+              "changed, 0 created, 0 deleted. To take this back: undo with to=3. Kept 1 path that "
               "somebody else has changed since.");
     TT_FILE(TU_ROOT "/f", "1\n");
     TT_FILE(TU_ROOT "/notes", "theirs\n");
@@ -397,8 +415,8 @@ static void a_new_folder_with_ignored_files_stays(void) {
     tu_bash(tools, "echo '*.pyc' > .gitignore");
     tu_bash(tools, "mkdir p; echo 1 > p/x.py; echo 1 > p/x.pyc");
     tt_call(&r, tools, "undo", "");
-    TT_OK(&r, "Restored checkpoint 2 (bash echo '*.pyc' > .gitignore): 0 "
-              "changed, 0 created, 1 deleted. To take this back: undo with "
+    TT_OK(&r, "Took back \"bash mkdir p; echo 1 > p/x.py; echo 1 > "
+              "p/x.pyc\", restored checkpoint 2: 0 changed, 0 created, 1 deleted. To take this back: undo with "
               "to=3. Kept 1 folder with other files in it.");
     T_CHECK(access(TU_ROOT "/p/x.pyc", F_OK) == 0);
     T_CHECK(access(TU_ROOT "/p/x.py", F_OK) != 0);
@@ -469,6 +487,118 @@ static void a_store_in_the_root_is_left_out(void) {
     TT_FILE(TU_ROOT "/f", "1\n");
     tt_call(&r, tools, "changes", "since=s", "first");
     T_CHECK(strstr(r.res.output.ptr, ": 0 changed, 1 created, 0 deleted"));
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+/* The tools find one file with the text; a read of that path is refused. */
+static void stay_out(hfsb_tools *tools, const char *store) {
+    tt_reply r = HFSB_INIT;
+    tt_call(&r, tools, "grep", "pattern=s all=j", "word", "true");
+    TT_OK(&r, "f:1:word 1");
+    tt_call(&r, tools, "glob", "pattern=s all=j", "**/state", "true");
+    T_CHECK(tt_says(&r.res.output, "(no files match **/state; 1 files"));
+    tt_call(&r, tools, "read", "path=s", store);
+    TT_FAIL(&r, "Path is on the deny list");
+    tt_call(&r, tools, "write", "path=s content=s", store, "x");
+    TT_FAIL(&r, "Path is on the deny list");
+    tt_drop(&r);
+}
+
+static void the_tools_stay_out_of_a_store_in_the_root(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    char            state[PATH_MAX];
+    const char     *dir;
+    (void)mkdir(TU_ROOT, 0755);
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints.dir = TU_ROOT "/[s] *";
+    opts.checkpoints.ignored = true;
+    tools = tt_open(&opts);
+    tu_bash(tools, "echo word 1 > f");
+    dir = hfsb_tools_exposed(tools); /* commands are not confined */
+    T_CHECK(dir && strstr(dir, TU_ROOT "/[s] */"));
+    snprintf(state, sizeof state, "%s/state", dir ? dir : "");
+    T_CHECK(access(state, F_OK) == 0);
+    stay_out(tools, state);
+    T_CHECK(tu_undo(tools, 0) && access(TU_ROOT "/f", F_OK) != 0);
+    tu_close(tools);
+}
+
+/* The root is the home. The stores of other roots are there too. */
+static void the_tools_stay_out_of_the_stores_of_a_home(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    const char     *was = getenv("HOME");
+    char            home[PATH_MAX], *old = strdup(was ? was : "/");
+    (void)mkdir(TU_ROOT, 0755);
+    T_CHECK(realpath(TU_ROOT, home) && setenv("HOME", home, 1) == 0 &&
+            unsetenv("XDG_STATE_HOME") == 0);
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints.dir = "";
+    tools = tt_open(&opts);
+    T_CHECK(hfsb_tools_exposed(tools) != NULL);
+    T_CHECK(system("mkdir -p \"$HOME/.local/state/hfsb/undo/other\" && echo "
+                   "word > \"$HOME/.local/state/hfsb/undo/other/x\"") == 0);
+    tu_bash(tools, "echo word 1 > f");
+    stay_out(tools, ".local/state/hfsb/undo/other/x");
+    T_CHECK(setenv("HOME", old, 1) == 0);
+    free(old);
+    tu_close(tools);
+}
+
+/* A search without checkpoints leaves it out as well. */
+static void a_store_is_ignored_by_git(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    (void)mkdir(TU_ROOT, 0755);
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints.dir = TU_ROOT "/s";
+    tools = tt_open(&opts);
+    tu_bash(tools, "echo word 1 > f");
+    hfsb_tools_close(tools);
+    opts.checkpoints.dir = NULL;
+    tools = tt_open(&opts);
+    tt_call(&r, tools, "grep", "pattern=s", "word");
+    TT_OK(&r, "f:1:word 1");
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void looking_for_checkpoints_writes_nothing(void) {
+    static const char *const names[] = {"checkpoints", "undo", "changes"};
+    hfsb_tools_opts          opts = HFSB_INIT;
+    hfsb_call_opts           call = HFSB_INIT;
+    hfsb_tools              *tools;
+    tt_reply                 r = HFSB_INIT;
+    size_t                   i, round;
+    call.names = HFSB_EDIT_NAMES_FLAGS;
+    (void)mkdir(TU_ROOT, 0755);
+    tt_put(TU_ROOT "/f", HFSB_LIT("1\n"));
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints.dir = TU_STORE;
+    for (round = 0; round < 2; round++) { /* no store, an empty store */
+        opts.checkpoints.no_create = true;
+        tools = tt_open(&opts);
+        for (i = 0; i < TT_COUNT(names); i++) {
+            tt_do(&r, tools, names[i], HFSB_LIT("{}"), &call);
+            TT_FAIL(&r, "There are no checkpoints of ");
+        }
+        hfsb_tools_close(tools);
+        T_CHECK((access(TU_STORE, F_OK) != 0) == (round == 0));
+        T_CHECK(system("test -z \"$(find " TU_STORE " -path '*/objects/*' "
+                       "2>&1 | grep -v 'No such')\"") == 0);
+        opts.checkpoints.no_create = false;
+        hfsb_tools_close(tt_open(&opts));
+    }
+    tools = tt_open(&opts);
+    tu_bash(tools, "echo 2 > f");
+    hfsb_tools_close(tools);
+    opts.checkpoints.no_create = true;
+    tools = tt_open(&opts);
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/f", "1\n");
     tt_drop(&r);
     tu_close(tools);
 }
@@ -986,6 +1116,7 @@ int main(void) {
     TT_RUN(undo_joins_hard_links_again);
     TT_RUN(undo_opens_closed_folders_for_the_work);
     TT_RUN(undo_takes_back_edits_one_by_one);
+    TT_RUN(undo_names_what_it_took_back);
     TT_RUN(an_undo_can_be_undone);
     TT_RUN(undo_restores_one_path);
     TT_RUN(undo_restores_a_path_with_its_folders);
@@ -1003,6 +1134,10 @@ int main(void) {
     TT_RUN(undo_by_force_restores_what_was_hidden);
     TT_RUN(ignored_files_are_included_on_request);
     TT_RUN(a_store_in_the_root_is_left_out);
+    TT_RUN(the_tools_stay_out_of_a_store_in_the_root);
+    TT_RUN(the_tools_stay_out_of_the_stores_of_a_home);
+    TT_RUN(a_store_is_ignored_by_git);
+    TT_RUN(looking_for_checkpoints_writes_nothing);
     TT_RUN(too_many_files_stop_checkpoints_with_one_note);
     TT_RUN(a_root_that_is_too_large_costs_no_disk);
     TT_RUN(old_checkpoints_are_dropped_but_not_the_first);

@@ -107,6 +107,9 @@ static void url_refuses_invalid_urls(void) {
         if (!ok)
             printf("  %s: %zu %s\n", cases[i].text, err.pos, err.msg);
         T_CHECK(hfsb_url_parse(text, &url, NULL) == HFSB_ARG);
+        T_CHECK(!url.scheme.ptr && !url.user.ptr && !url.host.ptr &&
+                !url.authority.ptr && !url.target.ptr && !url.port &&
+                !url.secure);
         t_drop(text);
     }
     {

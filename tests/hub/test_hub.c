@@ -235,13 +235,13 @@ static void runtime_until_keeps_its_deadline(void) {
     t_hub_init(&h);
     t_hub_open(&h);
     T_SCRIPT(&h, busy);
-    T_CHECK(hfsbi_hub_runtime_until(h.hub, t_s(BOX), begin + 4000, NULL,
+    T_CHECK(hfsbi_hub_runtime_until(h.hub, t_s(BOX), begin + 20000, NULL,
                                     &runtime, &h.err) == HFSB_RATE);
-    T_CHECK(h.total_ms > 0 && h.total_ms <= 4000);
+    T_CHECK(h.total_ms > 0 && h.total_ms <= 20000);
     T_SCRIPT(&h, down);
-    T_CHECK(hfsbi_hub_runtime_until(h.hub, t_s(BOX), begin + 4000, NULL,
+    T_CHECK(hfsbi_hub_runtime_until(h.hub, t_s(BOX), begin + 20000, NULL,
                                     &runtime, &h.err) == HFSB_OK);
-    T_CHECK(hfsb_clock_ms() - begin < 3000);
+    T_CHECK(hfsb_clock_ms() - begin < 15000);
     t_hub_close(&h);
 }
 

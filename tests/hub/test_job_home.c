@@ -319,22 +319,30 @@ static void lists_and_sweeps_find_it(void) {
     tc_close(&w);
 }
 
-static void a_session_may_use_jobs(void) {
+/* A session whose sandboxes are jobs. */
+static hfsb_session *tj_session(tc_world *w) {
     hfsb_session_opts opts;
     hfsb_session     *session = NULL;
-    hfsb_tool_result  result = HFSB_INIT;
-    hfsb_err          err = HFSB_INIT;
-    tc_world          w;
-    tj_open_mode(&w, FH_EMBED);
     memset(&opts, 0, sizeof opts);
     opts.runtime = HFSB_RUNTIME_SANDBOX;
-    opts.hub = w.hub;
+    opts.hub = w->hub;
     opts.hub_token = HFSB_LIT(FH_TOKEN);
-    w.spec.secret_count = 0; /* it gives the token itself */
-    w.opts.cancel = NULL;
-    opts.sandbox = &w.opts;
-    opts.spec = &w.spec;
-    T_CHECK(hfsb_session_open(&opts, &session, &err) == HFSB_OK);
+    w->spec.secret_count = 0; /* it gives the token itself */
+    w->opts.cancel = NULL;
+    opts.sandbox = &w->opts;
+    opts.spec = &w->spec;
+    T_CHECK(hfsb_session_open(&opts, &session, NULL) == HFSB_OK);
+    return session;
+}
+
+static void a_session_may_use_jobs(void) {
+    hfsb_session    *session;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_json_doc    doc;
+    tc_world         w;
+    tj_open_mode(&w, FH_EMBED);
+    session = tj_session(&w);
     T_CHECK(hfsb_session_call_text(session, HFSB_LIT("bash"),
                                    HFSB_LIT("{\"command\":\"echo $HF_TOKEN\"}"),
                                    NULL, &result) == HFSB_OK);
@@ -348,6 +356,58 @@ static void a_session_may_use_jobs(void) {
     T_CHECK(fh_live_jobs(w.fake) == 1);
     T_CHECK(hfsb_session_close(session, &err) == HFSB_OK);
     T_CHECK(fh_live_jobs(w.fake) == 0 && fh_spaces(w.fake) == 0);
+    doc = tj_body(&w, 0); /* one that is forgotten costs little */
+    T_STR(tj_text(doc.root, "environment", "SBX_IDLE_TIMEOUT"), "2700");
+    hfsb_json_free(&doc);
+    tc_close(&w);
+}
+
+/* Calls sandbox_create; the id of the sandbox in use, in `id`. */
+static void tj_wish(hfsb_session *session, const char *arguments, char *id,
+                    size_t size) {
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_str         text;
+    T_CHECK(hfsb_session_call_text(session, HFSB_LIT("sandbox_create"),
+                                   hfsb_cstr(arguments), NULL,
+                                   &result) == HFSB_OK);
+    T_CHECK(result.success);
+    text = hfsb_json_str(hfsb_json_get(result.fields.root, "id"),
+                         HFSB_LIT(""));
+    snprintf(id, size, "%.*s", (int)text.len, text.ptr);
+    hfsb_tool_result_free(&result);
+}
+
+static void a_session_replaces_a_job_that_has_ended(void) {
+    char             first[100], second[100], third[100];
+    hfsb_session    *session;
+    hfsb_json_doc    job = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    tc_world         w;
+    tj_open_mode(&w, FH_EMBED);
+    w.spec.idle_timeout = HFSB_LIT("10m");
+    session = tj_session(&w);
+    tj_wish(session, "{\"hardware\":\"t4-small\"}", first, sizeof first);
+    tj_wish(session, "{}", second, sizeof second); /* it is active already */
+    T_CHECK(strcmp(first, second) == 0);
+    T_CHECK(hfsb_str_starts(hfsb_cstr(first), HFSB_LIT("jobs/alice/")));
+    T_CHECK(hfsb_hub_job_cancel(w.hub, HFSB_LIT("alice"),
+                                hfsb_cstr(first + 11), NULL, &job,
+                                NULL) == HFSB_OK);
+    hfsb_json_free(&job);
+    T_CHECK(fh_live_jobs(w.fake) == 0);
+    tj_wish(session, "{}", third, sizeof third);
+    T_CHECK(strcmp(first, third) != 0);
+    T_CHECK(hfsb_session_call_text(session, HFSB_LIT("bash"),
+                                   HFSB_LIT("{\"command\":\"echo on\"}"),
+                                   NULL, &result) == HFSB_OK);
+    T_CHECK(result.success && tc_has(hfsb_buf_str(&result.output), "on"));
+    hfsb_tool_result_free(&result);
+    T_CHECK(fh_live_jobs(w.fake) == 1);
+    T_CHECK(hfsb_session_close(session, NULL) == HFSB_OK);
+    T_CHECK(fh_live_jobs(w.fake) == 0);
+    job = tj_body(&w, 0);
+    T_STR(tj_text(job.root, "environment", "SBX_IDLE_TIMEOUT"), "600");
+    hfsb_json_free(&job);
     tc_close(&w);
 }
 
@@ -400,7 +460,7 @@ static void a_server_that_stays_silent_is_a_failure(void) {
     silent.shape = FH_HTML;
     silent.times = FH_ALWAYS;
     fh_fault(w.fake, &silent);
-    w.opts.times.wait_ms = 200;
+    w.opts.times.wait_ms = 500;
     T_CHECK(tj_fail(&w, &err) == HFSB_TIMEOUT);
     T_CHECK(tc_has(hfsb_cstr(err.msg), "not responding"));
     T_CHECK(tc_has(hfsb_cstr(err.msg), "The end of its job log:\nhi\ndone"));
@@ -603,6 +663,7 @@ int main(void) {
     TT_RUN(the_token_is_that_of_huggingface_hub);
     TT_RUN(lists_and_sweeps_find_it);
     TT_RUN(a_session_may_use_jobs);
+    TT_RUN(a_session_replaces_a_job_that_has_ended);
     TT_RUN(a_job_that_fails_shows_its_log);
     TT_RUN(a_url_may_be_late_but_not_missing);
     TT_RUN(a_server_that_stays_silent_is_a_failure);

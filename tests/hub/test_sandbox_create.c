@@ -400,8 +400,9 @@ static void a_cancelled_creation_says_so(void) {
     T_CHECK(hfsb_str_starts(
         hfsb_cstr(err.msg),
         HFSB_LIT("Sandbox creation cancelled: alice/sandbox-")));
-    T_CHECK(strlen(err.msg) ==
-            strlen("Sandbox creation cancelled: alice/sandbox-01234567"));
+    T_CHECK(err.msg[strlen("Sandbox creation cancelled: "
+                           "alice/sandbox-01234567")] == '\n');
+    T_CHECK(tc_has(hfsb_cstr(err.msg), " was deleted."));
     T_CHECK(tc_logged(&w, "Sandbox creation cancelled by user, cleaning "
                           "up...\nDeleted Space alice/sandbox-"));
     T_CHECK(fh_spaces(w.fake) == 0);
@@ -426,7 +427,7 @@ static void a_cancelled_duplication_may_have_left_a_space(void) {
     tc_open_prompt(&w, FH_STUB);
     slow.path = "/api/spaces/*/duplicate";
     slow.status = 504; /* and it is not made before */
-    slow.delay_ms = 500;
+    slow.delay_ms = 30000;
     fh_fault(w.fake, &slow);
     if (pthread_create(&thread, NULL, cancel_soon, &w)) abort();
     T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) ==
@@ -455,13 +456,13 @@ static void waits_end_at_their_deadline(void) {
     tc_world      w;
     tc_open_prompt(&w, FH_STUB);
     slow.path = "/api/spaces/alice/*/runtime";
-    slow.delay_ms = 4000;
+    slow.delay_ms = 60000;
     slow.times = FH_ALWAYS;
     fh_fault(w.fake, &slow);
     w.opts.times.wait_ms = 300;
     began = hfsb_clock_ms();
     T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) == HFSB_TIMEOUT);
-    T_CHECK(hfsb_clock_ms() - began < 2500);
+    T_CHECK(hfsb_clock_ms() - began < 15000);
     T_CHECK(tc_has(hfsb_cstr(err.msg), "Space did not start within 0.3s."));
     T_CHECK(fh_spaces(w.fake) == 0);
     tc_close(&w);
@@ -475,7 +476,7 @@ static void a_cleanup_can_be_given_up(void) {
     tc_world      w;
     tc_open_prompt(&w, FH_STUB);
     slow.path = "/api/repos/delete";
-    slow.delay_ms = 5000;
+    slow.delay_ms = 60000;
     slow.status = 500;
     fh_fault(w.fake, &slow);
     w.opts.give_up = w.cancel;
@@ -484,7 +485,7 @@ static void a_cleanup_can_be_given_up(void) {
     began = hfsb_clock_ms();
     T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) ==
             HFSB_CANCELLED);
-    T_CHECK(hfsb_clock_ms() - began < 3000);
+    T_CHECK(hfsb_clock_ms() - began < 15000);
     T_CHECK(tc_has(hfsb_cstr(err.msg), " is left, and may cost money"));
     T_CHECK(fh_spaces(w.fake) == 1);
     tc_close(&w);

@@ -145,6 +145,30 @@ static void a_url_is_no_space(void) {
     tc_close(&w);
 }
 
+/* hfsb-server has a folder of its own, where relative paths begin as well; the
+   reference's server is told, as its client does. */
+static void commands_in_a_space_begin_where_paths_do(void) {
+    static const fh_mode modes[] = {FH_STUB, FH_EMBED};
+    size_t               i;
+    for (i = 0; i < 2; i++) {
+        bool             ours = modes[i] == FH_EMBED;
+        tc_world         w;
+        hfsb_sandbox    *s;
+        hfsb_tool_result result = HFSB_INIT;
+        tc_open_prompt(&w, modes[i]);
+        s = tc_create(&w);
+        T_CHECK(hfsb_sandbox_ours(s) == ours);
+        T_CHECK(hfsb_sandbox_call_text(s, HFSB_LIT("bash"),
+                                       HFSB_LIT("{\"command\":\"true\"}"),
+                                       NULL, &result) == HFSB_OK);
+        T_CHECK(result.success);
+        T_CHECK(fh_saw(w.fake, "\"work_dir\":\"/app\"") == !ours);
+        hfsb_tool_result_free(&result);
+        tc_delete(s);
+        tc_close(&w);
+    }
+}
+
 static void the_address_of_a_space_is_found(void) {
     tc_world      w;
     hfsb_sandbox *s = NULL;
@@ -280,7 +304,7 @@ static long long fail_to_connect(tc_world *w, const char *id, hfsb_status want,
                                  hfsb_err *err) {
     hfsb_sandbox *s = NULL;
     long long     from = hfsb_clock_ms();
-    w->opts.times.api_wait_ms = 20000;
+    w->opts.times.api_wait_ms = 60000;
     T_CHECK(hfsb_sandbox_connect(hfsb_cstr(id), false, &w->opts, &s, err) ==
             want);
     T_CHECK(!s && err->code == want);
@@ -307,7 +331,7 @@ static void connect_reports_at_once_why_nobody_answers(void) {
     size_t        i;
     tc_open_prompt(&w, FH_STUB);
     T_CHECK(fail_to_connect(&w, "alice/nothing", HFSB_NOT_FOUND, &err) <
-            10000);
+            20000);
     T_CHECK(tc_has(hfsb_cstr(err.msg), "The Hub shows no Space alice/nothing: "
                                        "check the name"));
     fh_add_space(w.fake, "alice/box", 1, true);
@@ -325,11 +349,64 @@ static void connect_reports_at_once_why_nobody_answers(void) {
         stage.shape = FH_RAW;
         stage.message = body;
         fh_fault(w.fake, &stage);
-        T_CHECK(fail_to_connect(&w, "alice/box", rows[i].gives, &err) < 10000);
+        T_CHECK(fail_to_connect(&w, "alice/box", rows[i].gives, &err) < 20000);
         T_CHECK(tc_has(hfsb_cstr(err.msg), rows[i].says));
         if (!tc_has(hfsb_cstr(err.msg), rows[i].says))
             printf("  %s: %s\n", rows[i].stage, err.msg);
     }
+    tc_close(&w);
+}
+
+/* The token of the Hub, not that of the server: no wait can help. */
+static void connect_reports_at_once_that_the_hub_refuses_the_token(void) {
+    tc_world      w;
+    hfsb_err      err = HFSB_INIT;
+    fh_fault_spec down = HFSB_INIT, no = HFSB_INIT;
+    tc_open_prompt(&w, FH_STUB);
+    fh_add_space(w.fake, "alice/box", 1, true);
+    down.path = "edge:/api/health";
+    down.status = 503;
+    down.shape = FH_HTML;
+    down.times = FH_ALWAYS;
+    fh_fault(w.fake, &down);
+    no.path = "/api/spaces/alice/box/runtime";
+    no.status = 401;
+    no.message = "Invalid credentials in Authorization header";
+    fh_fault(w.fake, &no);
+    T_CHECK(fail_to_connect(&w, "alice/box", HFSB_AUTH, &err) < 10000);
+    T_CHECK(!strcmp(err.key, "hub_token"));
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "HTTP 401"));
+    tc_close(&w);
+}
+
+static void end_at_first_wait(void *user, hfsb_str line) {
+    tc_world *w = (tc_world *)user;
+    tc_log(user, line);
+    if (tc_has(line, "Waiting for the server")) hfsb_cancel_set(w->cancel);
+}
+
+/* Where nothing listens: seconds, not the minute that a server gets to answer,
+   unless the caller has set a time. */
+static void connect_url_waits_briefly_where_nobody_listens(void) {
+    tc_world      w;
+    hfsb_err      err = HFSB_INIT;
+    fh_fault_spec ill = HFSB_INIT;
+    tc_open_prompt(&w, FH_STUB);
+    w.opts.times.api_wait_ms = 20;
+    T_CHECK(no_connection(&w, "http://127.0.0.1:1", &err) == HFSB_TIMEOUT);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "not responding after 0.02s. Last "));
+    w.opts.times.api_wait_ms = 0;
+    w.opts.log = end_at_first_wait;
+    T_CHECK(no_connection(&w, "http://127.0.0.1:1", &err) == HFSB_CANCELLED);
+    T_CHECK(tc_logged(&w, "Waiting for the server at http://127.0.0.1:1/api/ "
+                          "(timeout: 3s)..."));
+    hfsb_cancel_reset(w.cancel);
+    ill.path = "edge:/api/health";
+    ill.status = 503;
+    ill.times = FH_ALWAYS;
+    fh_fault(w.fake, &ill);
+    T_CHECK(no_connection(&w, fh_edge(w.fake), &err) == HFSB_CANCELLED);
+    T_CHECK(tc_logged(&w, "/api/ (timeout: 60s)..."));
     tc_close(&w);
 }
 
@@ -377,7 +454,7 @@ static void connect_waits_for_a_space_that_starts(void) {
     stage.nth = 3;
     stage.times = FH_ALWAYS;
     fh_fault(w.fake, &stage);
-    T_CHECK(fail_to_connect(&w, "alice/box", HFSB_REMOTE, &err) < 10000);
+    T_CHECK(fail_to_connect(&w, "alice/box", HFSB_REMOTE, &err) < 20000);
     T_CHECK(tc_has(hfsb_cstr(err.msg), "is BUILD_ERROR: no. Check"));
     tc_close(&w);
 }
@@ -439,7 +516,7 @@ static void restart_waits_for_another_server(void) {
     T_CHECK(!strcmp(s->instance, "new"));
     T_CHECK(fh_count(w.fake, "GET", "edge:/api/health") == 5);
     /* one that never goes is better than none */
-    s->o.times.api_wait_ms = 20;
+    s->o.times.api_wait_ms = 200;
     T_CHECK(hfsb_sandbox_restart(s, true, &err) == HFSB_OK);
     T_CHECK(tc_logged(&w, "is the one that ran before"));
     fh_stages(w.fake, NULL, "BUILD_ERROR");
@@ -743,11 +820,14 @@ int main(void) {
     TT_RUN(delete_that_fails_can_be_tried_again);
     TT_RUN(addresses_are_understood);
     TT_RUN(a_url_is_no_space);
+    TT_RUN(commands_in_a_space_begin_where_paths_do);
     TT_RUN(the_address_of_a_space_is_found);
     TT_RUN(connect_waits_and_gives_up);
     TT_RUN(connect_reports_a_refused_token_at_once);
     TT_RUN(hfsb_server_knows_its_token);
     TT_RUN(connect_reports_at_once_why_nobody_answers);
+    TT_RUN(connect_reports_at_once_that_the_hub_refuses_the_token);
+    TT_RUN(connect_url_waits_briefly_where_nobody_listens);
     TT_RUN(connect_waits_for_a_space_that_starts);
     TT_RUN(open_sends_nothing);
     TT_RUN(restart_waits_for_another_server);

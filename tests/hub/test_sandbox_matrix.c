@@ -234,17 +234,23 @@ static void table(tc_world *w, bool always, int from, int to) {
 }
 
 static void each_step_with_each_fault(void) {
-    tc_world      w;
+    tc_world  w;
+    long long began, each;
     tc_open_prompt(&w, FH_STUB);
     w.secrets[1].key = HFSB_LIT("MINE");
     w.secrets[1].value = HFSB_LIT(TC_SECRET);
     w.spec.secret_count = 2;
     w.opts.times.api_wait_ms = 20;
+    began = hfsb_clock_ms();
     table(&w, false, 0, TIMEOUT);
+    each = (hfsb_clock_ms() - began) / (TIMEOUT * STEPS);
     table(&w, true, 0, TIMEOUT);
     table(&w, false, TIMEOUT + 1, FAULTS);
     table(&w, true, TIMEOUT + 1, FAULTS);
-    w.hub_opts.timeout_ms = w.opts.times.health_ms = t_quick() ? 500 : 150;
+    /* for one request several times what a whole creation takes here, and
+       less than the fault's 800 ms */
+    each = 4 * each < 150 ? 150 : 4 * each < 500 ? 4 * each : 500;
+    w.hub_opts.timeout_ms = w.opts.times.health_ms = t_quick() ? 500 : each;
     w.hub_opts.tries = 2;
     table(&w, false, TIMEOUT, TIMEOUT + 1);
     table(&w, true, TIMEOUT, TIMEOUT + 1);
@@ -270,7 +276,7 @@ static void each_stage_that_is_not_running(void) {
         {"SLEEPING", HFSB_REMOTE, "failed to start: SLEEPING."},
         {"DELETING", HFSB_REMOTE, "failed to start: DELETING."},
         {"BUILDING", HFSB_TIMEOUT,
-         "Space did not start within 0.06s. Check "},
+         "Space did not start within 0.2s. Check "},
         {"SOMETHING_NEW", HFSB_TIMEOUT, "stage was SOMETHING_NEW"},
         {"RUNNING@old", HFSB_TIMEOUT, "Space did not start within"},
         {"RUNNING:t4-small", HFSB_TIMEOUT, "Space did not start within"},
@@ -290,13 +296,15 @@ static void each_stage_that_is_not_running(void) {
         hfsb_err      err = HFSB_INIT;
         hfsb_status   st;
         tc_again(&w);
-        w.opts.times.wait_ms = rows[i].gives == HFSB_TIMEOUT ? 60 : 20000;
+        w.opts.times.wait_ms = rows[i].gives == HFSB_TIMEOUT ? 200 : 20000;
         fh_stages(w.fake, NULL, rows[i].stages);
         st = hfsb_sandbox_create(&w.spec, &w.opts, &s, &err);
         printf("%-56s %s\n", rows[i].stages, hfsb_status_text(st));
         T_CHECK(st == rows[i].gives);
         T_CHECK(tc_has(hfsb_cstr(err.msg), rows[i].text));
         T_CHECK(fh_spaces(w.fake) == (st == HFSB_OK ? 1u : 0u));
+        T_CHECK(tc_has(hfsb_cstr(err.msg), "Its page is gone") ==
+                (st != HFSB_OK));
         tc_no_secret(&w, &err);
         if (st != rows[i].gives) printf("  %s\n", err.msg);
         T_CHECK(hfsb_sandbox_close(s, st == HFSB_OK, NULL) == HFSB_OK);

@@ -191,6 +191,9 @@ static void bad_calls_are_refused_with_a_reason(void) {
         const char *error;
     } table[] = {
         {"nothing", "{}", HFSB_NOT_FOUND, "Unknown tool: nothing"},
+        {"bash", "not JSON", HFSB_ARG,
+         "line 1, column 2: expected 'true', 'false' or 'null', found 'o' (in "
+         "the arguments, which must be a JSON object)"},
         {"", "{}", HFSB_NOT_FOUND, "Unknown tool: "},
         {"sandbox_create", "{}", HFSB_NOT_FOUND,
          "Unknown tool: sandbox_create"},
@@ -210,10 +213,28 @@ static void bad_calls_are_refused_with_a_reason(void) {
         sn_do(&r, s, table[i].tool, hfsb_cstr(table[i].arguments), NULL);
         T_CHECK(r.sane && r.st == table[i].st);
         TT_FAIL(&r, table[i].error);
+        T_CHECK(hfsb_session_has(s, hfsb_cstr(table[i].tool)) ==
+                (r.st != HFSB_NOT_FOUND));
     }
     tt_drop(&r);
     sn_close(s);
     T_CHECK(hfsb_session_close(NULL, NULL) == HFSB_OK);
+}
+
+static void an_unknown_tool_is_answered_with_those_there_are(void) {
+    hfsb_session *s = sn_open_local();
+    tt_reply      r = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    sn_do(&r, s, "nothing", HFSB_LIT("{}"), NULL);
+    T_CHECK(hfsb_tool_result_text(&r.res, &text) == HFSB_OK);
+    T_CHECK(hfsb_str_starts(hfsb_buf_str(&text),
+                            HFSB_LIT("The tools are: bash, ")));
+    T_CHECK(tt_says(&text, ", plan_tool\n\nERROR: Unknown tool: nothing"));
+    T_CHECK(!tt_says(&text, "sandbox_create"));
+    T_CHECK(!tt_says(&text, "edit_lines")); /* as it is not defined */
+    hfsb_buf_free(&text);
+    tt_drop(&r);
+    sn_close(s);
 }
 
 static void unknown_keys_are_noted_or_refused(void) {
@@ -242,6 +263,11 @@ static void *cancel_soon(void *user) {
     return NULL;
 }
 
+static void *cancel_once_begun(void *user) {
+    (void)tt_pid_in("pid");
+    return cancel_soon(user);
+}
+
 static void a_cancel_kills_a_local_command_and_keeps_its_output(void) {
     hfsb_session  *s = sn_open_local();
     hfsb_call_opts how = HFSB_INIT;
@@ -254,13 +280,14 @@ static void a_cancel_kills_a_local_command_and_keeps_its_output(void) {
     sn_do(&r, s, "bash", HFSB_LIT("{\"command\":\"echo fine\"}"), cancel);
     T_CHECK(r.st == HFSB_OK);
     TT_OK(&r, "fine\n");
-    if (pthread_create(&thread, NULL, cancel_soon, cancel)) abort();
+    if (pthread_create(&thread, NULL, cancel_once_begun, cancel)) abort();
     begin = hfsb_clock_ms();
     sn_do(&r, s, "bash",
-          HFSB_LIT("{\"command\":\"echo begun; sleep 30; echo not\"}"),
+          HFSB_LIT("{\"command\":\"echo begun; echo $$ > pid; sleep 60; "
+                   "echo not\"}"),
           cancel);
     pthread_join(thread, NULL);
-    T_CHECK(hfsb_clock_ms() - begin < 10000);
+    T_CHECK(hfsb_clock_ms() - begin < 20000);
     T_CHECK(r.st == HFSB_CANCELLED);
     TT_ENDS(&r, "begun\n", "cancelled");
     /* it stays set: nothing is begun */
@@ -600,6 +627,7 @@ int main(void) {
     TT_RUN(sessions_open_only_with_the_token_they_need);
     TT_RUN(local_tools_work_and_files_are_read_before_they_change);
     TT_RUN(bad_calls_are_refused_with_a_reason);
+    TT_RUN(an_unknown_tool_is_answered_with_those_there_are);
     TT_RUN(unknown_keys_are_noted_or_refused);
     TT_RUN(a_cancel_kills_a_local_command_and_keeps_its_output);
     TT_RUN(local_definitions_have_the_plan_and_no_sandbox);

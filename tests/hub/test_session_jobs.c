@@ -147,6 +147,15 @@ static const struct {
     {"\"command\":\"ls\",\"env\":{\"TQDM_DISABLE\":\"0\"}", "environment",
      "{\"PYTHONUNBUFFERED\":\"1\",\"UV_NO_PROGRESS\":\"1\","
      "\"HF_HUB_DISABLE_PROGRESS_BARS\":\"1\",\"TQDM_DISABLE\":\"0\"}"},
+    {"\"command\":\"ls\",\"trackio_space_id\":\"alice/ml-intern-1\"",
+     "environment", "{" CALM ",\"TRACKIO_SPACE_ID\":\"alice/ml-intern-1\"}"},
+    {"\"command\":\"ls\",\"trackio_project\":\"p\",\"trackio_space_id\":"
+     "\"a/b\",\"env\":{\"TRACKIO_SPACE_ID\":\"x/y\",\"AB\":\"1\"}",
+     "environment",
+     "{" CALM ",\"AB\":\"1\",\"TRACKIO_SPACE_ID\":\"a/b\","
+     "\"TRACKIO_PROJECT\":\"p\"}"},
+    {"\"command\":\"ls\",\"trackio_project\":\"p\"", "secrets",
+     "{\"HF_TOKEN\":\"" FH_TOKEN "\"}"},
     /* secrets */
     {"\"command\":\"ls\"", "secrets", "{\"HF_TOKEN\":\"" FH_TOKEN "\"}"},
     {"\"command\":\"ls\",\"secrets\":[]", "secrets", "null"},
@@ -193,7 +202,7 @@ static void run_sends_what_was_asked_for(void) {
     hfsb_buf_free(&text);
     T_CHECK(tt_text(&r, "id").len == 24);
     T_STR(hfsb_buf_str(&r.res.output).ptr ? r.res.output : r.res.error,
-          "Job 68a5b3c00000000000000026 was started on cpu-basic "
+          "Job 68a5b3c00000000000000029 was started on cpu-basic "
           "(SCHEDULING). Its logs and inspect take this job_id.");
     T_CHECK(sn_heard("Started job " JOB " on cpu-basic") == 1);
     T_CHECK(sn_heard(FH_TOKEN) == 0 && sn_heard("wandb-key") == 0);
@@ -286,6 +295,13 @@ static const struct {
      "\"soon\" is not a valid timeout of a job"},
     {"{\"operation\":\"run\",\"command\":\"ls\",\"timeout\":-1}",
      "\"-1\" is not a valid timeout of a job"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"schedule\":\"often\"}",
+     "\"often\" is not a valid schedule of a job: expected @hourly"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"schedule\":\"* * * *\"}",
+     "\"* * * *\" is not a valid schedule"},
+    {"{\"operation\":\"run\",\"command\":\"ls\",\"schedule\":"
+     "\"@daily now\"}",
+     "\"@daily now\" is not a valid schedule"},
     {"{\"operation\":\"run\",\"command\":\"ls\",\"timeout\":[]}",
      "\"timeout\": expected a string"},
     {"{\"operation\":\"run\",\"script\":\"a\\nb\",\"dependencies\":\"trl\"}",
@@ -442,6 +458,50 @@ static void a_job_is_scheduled_and_managed(void) {
              "{\"operation\":\"scheduled_inspect\",\"job_id\":\"%s\"}", id);
     call(&r, json);
     T_CHECK(r.st == HFSB_NOT_FOUND);
+    tt_drop(&r);
+    end();
+}
+
+/* Operations and ids as ml-intern's tool names them. */
+static void names_of_the_reference_are_understood(void) {
+    static const char *const other[] = {
+        "{\"operation\":\"scheduled inspect\",\"scheduled_job_id\":"
+        "\"68a5b3c10000000000000001\"}",
+        "{\"operation\":\"scheduled ps\"}"};
+    tt_reply r = HFSB_INIT;
+    size_t   i;
+    begin(NULL, NULL);
+    sh_open(&here.world);
+    call(&r, "{\"operation\":\"scheduled run\",\"command\":[\"date\"],"
+             "\"schedule\":\"@hourly\"}");
+    T_CHECK(r.res.success &&
+            tt_says(&r.res.output, "Scheduled job 68a5b3c10000000000000001"));
+    T_CHECK(fh_nth(here.world.fh, 0, "POST", LATER) != NULL);
+    for (i = 0; i < TT_COUNT(other); i++) {
+        call(&r, other[i]);
+        T_CHECK(r.res.success && tt_says(&r.res.output, "@hourly"));
+    }
+    call(&r, "{\"operation\":\"scheduled run\"}");
+    T_CHECK(r.st == HFSB_ARG && tt_says(&r.res.error, "\"job_id\" is missing"));
+    call(&r, "{\"operation\":\"scheduled-ps\"}");
+    T_CHECK(r.st == HFSB_ARG && tt_says(&r.res.error, "\"operation\": expected"));
+    tt_drop(&r);
+    end();
+}
+
+static void a_job_with_trackio_names_its_dashboard(void) {
+    tt_reply r = HFSB_INIT;
+    begin(NULL, NULL);
+    sh_open(&here.world);
+    call(&r, "{\"operation\":\"run\",\"command\":\"ls\","
+             "\"trackio_space_id\":\"alice/ml-intern-1a2b3c4d\"}");
+    T_CHECK(r.res.success);
+    T_CHECK(tt_says(&r.res.output, " Its dashboard will be http://"));
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&r.res.output),
+                          HFSB_LIT("/spaces/alice/ml-intern-1a2b3c4d")));
+    call(&r, "{\"operation\":\"run\",\"command\":\"ls\","
+             "\"trackio_space_id\":\"trackio\"}"); /* the token's owner */
+    T_CHECK(r.res.success && !tt_says(&r.res.output, "dashboard"));
     tt_drop(&r);
     end();
 }
@@ -631,7 +691,8 @@ static void description_tells_the_model_about_cost_and_files(void) {
         "same imports",         "entry point",   "tiny data",
         "bf16, fp16",           "quantization",  "flash attention",
         "torch.compile",        "loads a model", "CUDA",
-        "why you skip",         "one job first", "30m"};
+        "why you skip",         "one job first", "30m",
+        "TRACKIO_SPACE_ID",     "ml-intern-",    "TRACKIO_PROJECT"};
     hfsb_buf out = HFSB_INIT;
     hfsb_str own;
     size_t   i;
@@ -700,6 +761,8 @@ int main(void) {
     TT_RUN(a_refusal_names_the_hardware_there_is);
     TT_RUN(a_reply_without_a_job_id_is_an_error);
     TT_RUN(a_job_is_scheduled_and_managed);
+    TT_RUN(names_of_the_reference_are_understood);
+    TT_RUN(a_job_with_trackio_names_its_dashboard);
     TT_RUN(jobs_are_listed_shown_and_cancelled);
     TT_RUN(cancel_of_a_job_that_has_ended_says_so);
     TT_RUN(no_part_of_a_secret_is_shown);

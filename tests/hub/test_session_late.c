@@ -120,14 +120,14 @@ static void silent_hub_does_not_delay_the_deletion(void) {
     sh_begin(&w, NULL);
     fault.method = "DELETE";
     fault.status = 500;
-    fault.delay_ms = 4000;
+    fault.delay_ms = 60000;
     fault.times = FH_ALWAYS;
     fh_fault(w.fh, &fault);
     w.opts.close_ms = 900;
     sh_ready(&w);
     begin = hfsb_clock_ms();
     T_CHECK(hfsb_session_close(w.session, &err) == HFSB_TIMEOUT);
-    T_CHECK(hfsb_clock_ms() - begin < 2000);
+    T_CHECK(hfsb_clock_ms() - begin < 15000);
     T_CHECK(fh_count(w.fh, "DELETE", NULL) == 3);
     T_CHECK(strstr(err.msg, "could not be deleted") != NULL);
     sh_end(&w);

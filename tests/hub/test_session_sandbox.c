@@ -194,7 +194,7 @@ static void a_close_in_mid_create_leaves_no_space(void) {
         begin = hfsb_clock_ms();
         T_CHECK(hfsb_session_close(w.session, &err) == HFSB_OK);
         if (err.msg[0]) printf("%s: %s\n", steps[i].path, err.msg);
-        T_CHECK(hfsb_clock_ms() - begin < 3000);
+        T_CHECK(hfsb_clock_ms() - begin < 15000);
         T_CHECK(sn_heard("No sandbox: Sandbox creation cancelled") == 1);
         tt_sleep_ms(i == 1 ? 400 : 0); /* what was asked comes late */
         if (fh_spaces(w.fh)) printf("left after %s\n", steps[i].path);
@@ -215,7 +215,7 @@ static void silent_hub_does_not_delay_close(void) {
     fault.method = "DELETE";
     fault.path = NULL;
     fault.status = 500;
-    fault.delay_ms = 5000;
+    fault.delay_ms = 60000;
     fault.times = FH_ALWAYS;
     fh_fault(w.fh, &fault);
     w.opts.close_ms = 200;
@@ -225,7 +225,7 @@ static void silent_hub_does_not_delay_close(void) {
     begin = hfsb_clock_ms();
     T_CHECK(hfsb_session_close(w.session, &err) == HFSB_TIMEOUT);
     T_CHECK(hfsb_clock_ms() - begin >= 200);
-    T_CHECK(hfsb_clock_ms() - begin < 2000);
+    T_CHECK(hfsb_clock_ms() - begin < 15000);
     T_CHECK(id.len && strstr(err.msg, id.ptr));
     T_CHECK(strstr(err.msg, "could not be deleted") != NULL);
     hfsb_buf_free(&id);
@@ -431,7 +431,7 @@ static void create_cancels_a_preload_with_other_hardware(void) {
     size_t        i;
     sh_begin(&w, NULL);
     fault.path = SECRETS;
-    fault.delay_ms = 5000;
+    fault.delay_ms = 60000;
     fh_fault(w.fh, &fault); /* the first only */
     sh_open(&w);
     T_CHECK(sh_until(&w, "POST", SECRETS));
@@ -441,7 +441,7 @@ static void create_cancels_a_preload_with_other_hardware(void) {
     start = hfsb_clock_ms();
     sn_call(&r, w.session, "sandbox_create", "hardware=s", "t4-small");
     T_CHECK(r.st == HFSB_OK && tt_says(&r.res.output, "t4-small"));
-    T_CHECK(hfsb_clock_ms() - start < 4000);
+    T_CHECK(hfsb_clock_ms() - start < 15000);
     for (i = 0; i < TT_COUNT(jobs); i++) {
         sh_join(&jobs[i]);
         T_CHECK(jobs[i].reply.st == HFSB_OK && jobs[i].reply.res.success);
@@ -461,7 +461,7 @@ static void two_creates_at_once_make_one(void) {
     sh_ready(&w);
     fh_forget(w.fh);
     fault.path = SECRETS;
-    fault.delay_ms = 100;
+    fault.delay_ms = 400;
     fh_fault(w.fh, &fault);
     sh_start(&jobs[0], &w, "sandbox_create", "{\"hardware\":\"t4-small\"}",
              NULL);
@@ -488,11 +488,13 @@ static void the_old_one_is_deleted_when_its_last_call_is_done(void) {
     tt_reply      r = HFSB_INIT;
     fh_fault_spec fault = HFSB_INIT;
     hfsb_buf      old = HFSB_INIT;
+    long long     begin;
     sh_begin(&w, NULL);
+    begin = hfsb_clock_ms();
     sh_ready(&w);
     T_CHECK(fh_space_id(w.fh, 0, &old));
-    fault.path = "edge:*/api/bash";
-    fault.delay_ms = 500;
+    fault.path = "edge:*/api/bash"; /* longer than another creation */
+    fault.delay_ms = 300 + 10 * (hfsb_clock_ms() - begin);
     fh_fault(w.fh, &fault);
     sh_start(&job, &w, "bash", "{\"command\":\"true\"}", NULL);
     T_CHECK(sh_until(&w, "POST", "edge:*/api/bash"));

@@ -87,7 +87,7 @@ static void ten_commands_run_at_once(void) {
     began = hfsb_clock_ms();
     tm_ping(&c, "\"p\"");
     T_CHECK(tm_wait(&c, "\"p\""));
-    T_CHECK(hfsb_clock_ms() - began < 2000);
+    T_CHECK(hfsb_clock_ms() - began < 15000);
     for (i = 1; i <= 10; i++) {
         snprintf(id, sizeof id, "%d", i);
         snprintf(command, sizeof command, "is %d", i);
@@ -252,14 +252,14 @@ static void a_long_command_becomes_a_job(void) {
     long long     began;
     size_t        polls = 0;
     char          id[24];
-    o.answer_ms = 200;
+    o.answer_ms = 600;
     tm_start(&c, &o);
     began = hfsb_clock_ms();
     tm_call(&c, "1", "bash",
             "{\"command\":\"echo begun; while [ ! -e end ]; do sleep 0.01; "
             "done; echo over; exit 4\",\"id\":\"j1\"}");
     T_CHECK(tm_wait(&c, "1"));
-    T_CHECK(hfsb_clock_ms() - began >= 195);
+    T_CHECK(hfsb_clock_ms() - began >= 595);
     T_CHECK(!tm_failed(&c) && tm_says(&c, "begun") && tm_says(&c, "j1") &&
             tm_says(&c, "bash_output"));
     T_CHECK(hfsb_str_find(hfsb_buf_str(&c.text), HFSB_LIT("over")) ==
@@ -269,7 +269,7 @@ static void a_long_command_becomes_a_job(void) {
     tm_call(&c, "2", "bash_output",
             "{\"id\":\"j1\",\"offset\":6,\"wait_ms\":30000}");
     T_CHECK(tm_wait(&c, "2"));
-    T_CHECK(!tm_failed(&c) && hfsb_clock_ms() - began >= 195);
+    T_CHECK(!tm_failed(&c) && hfsb_clock_ms() - began >= 595);
     tt_put("end", HFSB_LIT(""));
     do {
         snprintf(id, sizeof id, "\"p%zu\"", polls++);
@@ -615,7 +615,7 @@ static void the_deadline_ends_a_search(void) {
     tm_client     c;
     hfsb_mcp_opts o = HFSB_INIT;
     long long     began = hfsb_clock_ms();
-    o.answer_ms = 200;
+    o.answer_ms = 600;
     tm_start(&c, &o);
     tm_call(&c, "1", "grep",
             "{\"path\":\"huge.txt\",\"pattern\":\"some\",\"limit\":1}");
@@ -624,7 +624,7 @@ static void the_deadline_ends_a_search(void) {
     T_CHECK(hfsb_clock_ms() - began < 10000);
     began = hfsb_clock_ms();
     tm_end(&c);
-    T_CHECK(hfsb_clock_ms() - began < 5000);
+    T_CHECK(hfsb_clock_ms() - began < 15000);
     unlink("huge.txt");
 }
 

@@ -156,11 +156,11 @@ static void closing_the_server_leaves_no_process(void) {
     T_CHECK(hfsb_mcp_stdio(c.mcp, c.theirs[0], c.theirs[1], &err) == HFSB_OK);
     T_CHECK(hfsb_mcp_stdio(c.mcp, 0, 1, &err) == HFSB_ARG);
     say_pid(&c, "1", "echo $$ > pid; exec sleep 69", "");
-    for (turns = 0; turns < 400 && (pid = tm_pid_in("pid")) == 0; turns++)
+    for (turns = 0; turns < 2000 && (pid = tm_pid_in("pid")) == 0; turns++)
         T_CHECK(hfsb_server_poll(c.server, 10));
     hfsb_server_close(c.server);
     c.server = NULL;
-    T_CHECK(tm_gone(pid, 100));
+    T_CHECK(tm_gone(pid, 15000));
     tm_end(&c);
     unlink("pid");
 }

@@ -311,7 +311,7 @@ static void a_stop_ends_calls_and_answers_them(void) {
     T_CHECK(mh_becomes(&mh_seen.began, 1));
     ts_end(&s, true);
     T_CHECK(mh_now(&mh_seen.cancelled) == 1);
-    T_CHECK(ts_closes(&c, 5000));
+    T_CHECK(ts_closes(&c, 20000));
     ts_hang_up(&c);
 }
 

@@ -51,14 +51,15 @@ static void mr_begin(mr_world *w, const fh_opts *fake, long long answer_ms) {
     if (pthread_create(&w->thread, NULL, mr_serve, w->server)) abort();
 }
 
-/* Ends the input; the server ends within a second or so. */
+/* Ends the input; the server ends within a second or so, and does not wait for
+   calls. */
 static void mr_end(mr_world *w) {
     long long began = hfsb_clock_ms();
     int       i;
     close(w->in[1]);
     pthread_join(w->thread, NULL);
     hfsb_server_close(w->server);
-    T_CHECK(hfsb_clock_ms() - began < 2000);
+    T_CHECK(hfsb_clock_ms() - began < 15000);
     w->kills = fh_count(w->hub.fh, "POST", "edge:*/api/kill");
     sh_close(&w->hub);
     close(w->in[0]);
@@ -180,11 +181,11 @@ static void a_long_command_goes_on_as_a_job(void) {
     mr_says(&w, 2, "(no output)", "running; next_offset=6");
     tt_put(go, HFSB_LIT(""));
     mr_call(&w, 3, "bash_output",
-            "{\"id\":\"mine\",\"offset\":6,\"wait_ms\":1000}");
+            "{\"id\":\"mine\",\"offset\":6,\"wait_ms\":20000}");
     mr_says(&w, 3, "ended", "\"text\"");
     unlink(go);
     /* a command without output, and without an id from the model */
-    mr_call(&w, 4, "bash", "{\"command\":\"sleep 5\"}");
+    mr_call(&w, 4, "bash", "{\"command\":\"sleep 60\"}");
     mr_says(&w, 4, "bash_output", "\"text\"");
     mr_call(&w, 5, "kill", "{}");
     mr_says(&w, 5, "Killed 1 process", "\"text\"");
@@ -266,8 +267,8 @@ static void calls_report_a_sandbox_that_is_starting(void) {
     mr_world w;
     slow.mode = FH_EMBED;
     slow.stages = "BUILDING,RUNNING";
-    slow.stage_ms = 700;
-    mr_begin(&w, &slow, 200);
+    slow.stage_ms = 1500;
+    mr_begin(&w, &slow, 500);
     mr_call(&w, 1, "bash", "{\"command\":\"echo early\"}");
     mr_call(&w, 2, "read", "{\"path\":\"x\"}");
     mr_call(&w, 3, "plan_tool", "{\"todos\":[]}");
@@ -288,7 +289,7 @@ static void sandbox_create_goes_on_after_the_deadline(void) {
     T_CHECK(hfsb_session_wait_ready(w.hub.session, NULL, NULL) == HFSB_OK);
     f.method = "POST";
     f.path = DUPLICATE;
-    f.delay_ms = 800;
+    f.delay_ms = 1500;
     f.work = true;
     fh_fault(w.hub.fh, &f);
     mr_call(&w, 1, "sandbox_create", "{\"hardware\":\"t4-small\"}");

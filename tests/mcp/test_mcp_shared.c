@@ -63,6 +63,31 @@ static void commands_of_all_sessions_share_the_limit(void) {
     ts_end(&s, false);
 }
 
+#define PLAN(content)                                                  \
+    "{\"todos\":[{\"id\":\"1\",\"content\":\"" content "\",\"status\":" \
+    "\"pending\"}]}"
+
+/* For people, who see the plan of the agent whichever way it comes. */
+static void api_shows_the_plan_that_was_sent_last(void) {
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    start(&s, 2, 2);
+    in_session(&s, &r, "one", CALL(1, "plan_tool", PLAN("first")));
+    TS_IS(&r, 200, "Plan updated: 1 pending");
+    ts_get(&s, &r, "/api/plan");
+    TS_IS(&r, 200, "[{\"id\":\"1\",\"content\":\"first\"");
+    in_session(&s, &r, "two", CALL(1, "plan_tool", PLAN("second")));
+    TS_IS(&r, 200, "Plan updated");
+    in_session(&s, &r, "two", CALL(2, "plan_tool", "{\"todos\":[{}]}"));
+    ts_get(&s, &r, "/api/plan");
+    TS_IS(&r, 200, "[{\"id\":\"1\",\"content\":\"second\"");
+    ts_post(&s, &r, "/api/plan_tool", PLAN("third"));
+    ts_get(&s, &r, "/api/plan");
+    TS_IS(&r, 200, "[{\"id\":\"1\",\"content\":\"third\"");
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 /* So a limit on memory or processes counts once. */
 static void both_services_share_the_confinement(void) {
     hfsb_server_sandbox_opts box = HFSB_INIT;
@@ -213,6 +238,7 @@ static void jobs_outlive_the_calls_that_wait_for_them(void) {
 int main(void) {
     tt_begin();
     TT_RUN(commands_of_all_sessions_share_the_limit);
+    TT_RUN(api_shows_the_plan_that_was_sent_last);
     TT_RUN(both_services_share_the_confinement);
     TT_RUN(a_session_that_ends_makes_room);
     TT_RUN(api_reaches_the_jobs_of_all_sessions);

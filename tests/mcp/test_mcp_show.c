@@ -413,9 +413,9 @@ static void check_offset(size_t lines, const char *rest, long long offset,
     t_repeat(&r.output, rest, 1);
     hfsb_json_writer_init_doc(&w, &r.fields);
     hfsb_json_put_object(&w);
-    if (offset >= 0) hfsbi_put_member_int(&w, "offset", offset);
-    hfsbi_put_member_int(&w, "next_offset", (long long)next);
-    hfsbi_put_member_bool(&w, "running", true);
+    if (offset >= 0) hfsb_json_put_member_int(&w, "offset", offset);
+    hfsb_json_put_member_int(&w, "next_offset", (long long)next);
+    hfsb_json_put_member_bool(&w, "running", true);
     hfsb_json_put_end(&w);
     T_CHECK(hfsb_json_writer_finish(&w, NULL) == HFSB_OK);
     show("bash_output", &r, &text);

@@ -8,14 +8,6 @@
     "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"," \
     "\"io.modelcontextprotocol/clientCapabilities\":{}}"
 
-static size_t memory_held(void) {
-    size_t n;
-    pthread_mutex_lock(&tt_memory.lock);
-    n = tt_memory.heap.live;
-    pthread_mutex_unlock(&tt_memory.lock);
-    return n;
-}
-
 /* ---- methods ---- */
 
 static void both_eras_are_answered(void) {
@@ -166,7 +158,7 @@ static void a_line_that_is_too_long_is_skipped(void) {
     tm_ping(&c, "2");
     T_CHECK(tm_wait(&c, "2"));
     T_CHECK(tm_count(&c, "") == 2);
-    T_CHECK(memory_held() < 180000); /* the line has 210,000 */
+    T_CHECK(tt_memory_held() < 180000); /* the line has 210,000 */
     hfsb_buf_free(&b);
     tm_end(&c);
 }
@@ -280,7 +272,7 @@ static void input_is_not_read_while_output_is_choked(void) {
         sent++;
     }
     T_CHECK(sent > 100 && sent < 100000);
-    T_CHECK(memory_held() < (32u << 20));
+    T_CHECK(tt_memory_held() < (32u << 20));
     while (tm_more(&c, 500)) continue;
     T_CHECK(tm_count(&c, "\"id\":7") == sent); /* none was lost */
     T_CHECK(writable(c.to, 1000));

@@ -325,7 +325,7 @@ static void net_limits_number_and_age_of_idle_connections(void) {
     }
     o.no_proxy = true;
     o.max_kept = 2;
-    o.kept_ms = 600;
+    o.kept_ms = 1000;
     T_CHECK(hfsb_net_open(&o, &net, NULL) == HFSB_OK);
     for (i = 0; i < 3; i++)
         T_CHECK(tn_once(&net, "GET", peers[i].url, "/") == HFSB_OK);
@@ -336,7 +336,7 @@ static void net_limits_number_and_age_of_idle_connections(void) {
     T_CHECK(tn_get(&peers[0], &peers[0].connections) == 2);
     T_CHECK(tn_get(&peers[1], &peers[1].connections) == 1);
     T_CHECK(tn_get(&peers[2], &peers[2].connections) == 1);
-    usleep(700000);
+    usleep(1100000);
     T_CHECK(tn_once(&net, "GET", peers[0].url, "/") == HFSB_OK);
     T_CHECK(tn_get(&peers[0], &peers[0].connections) == 3);
     hfsb_transport_close(&net);

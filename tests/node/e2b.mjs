@@ -305,6 +305,13 @@ async function control() {
   work = top
   ok('running', await a.isRunning())
   same('environments', [(await a.commands.run('echo $WHO')).stdout, (await b.commands.run('echo $WHO')).stdout], ['a\n', 'b\n'])
+  if (process.getuid() === 0) {
+    const uid = async (s) => (await s.commands.run('id -u')).stdout.trim()
+    const owner = (s) => String(fs.statSync(`${top}/sandboxes/${s.sandboxId}`).uid)
+    same('users of their own', [await uid(a), await uid(b)], [owner(a), owner(b)])
+    ok('not the same', (await uid(a)) !== (await uid(b)) && (await uid(a)) !== '0')
+    await throws('its home', Error, () => b.commands.run('ls ../' + a.sandboxId))
+  }
   await a.files.write('f', 'of a')
   same('files apart', [await a.files.exists('f'), await b.files.exists('f')], [true, false])
   await throws('out of its root', Error, () => b.files.read('../' + a.sandboxId + '/f'))
@@ -316,6 +323,11 @@ async function control() {
   }
   same('list', (await list()).map((x) => x.sandboxId).sort(), [a.sandboxId, b.sandboxId].sort())
   same('by metadata', (await list({ metadata: { kind: 'other' } })).map((x) => x.sandboxId), [b.sandboxId])
+  const pages = Sandbox.list({ apiKey: key, limit: 1 })
+  const first = await pages.nextItems()
+  ok('a page', first.length === 1 && pages.hasNext)
+  const second = await pages.nextItems()
+  ok('the last page', second.length === 1 && !pages.hasNext && first[0].sandboxId !== second[0].sandboxId)
   const info = await a.getInfo()
   same('info', [info.sandboxId, info.state, info.metadata], [a.sandboxId, 'running', { kind: 'test' }])
   await a.setTimeout(120000)
@@ -337,6 +349,18 @@ async function control() {
   const up = await fetch(await a.uploadUrl('up.txt'), { method: 'POST', headers: head, body: form })
   same('signed upload', [up.status, await a.files.read('up.txt')], [200, 'up'])
   same('a read signature does not write', (await fetch(url, { method: 'POST', headers: head, body: form })).status, 401)
+
+  // the server's own sandbox, whose token is the key
+  fs.writeFileSync(work + '/own', 'of the server')
+  const mark = createHash('sha256').update('own:read::' + key).digest('base64').replace(/=+$/, '')
+  const own = process.env.E2B_SANDBOX_URL + '/files?path=own&signature=v1_'
+  same('signed by the key', await (await fetch(own + encodeURIComponent(mark))).text(), 'of the server')
+  same('signed by another', (await fetch(own + encodeURIComponent(mark.replace(/./, (c) => (c === 'A' ? 'B' : 'A'))))).status, 401)
+  fs.unlinkSync(work + '/own')
+
+  await throws('compressed', Error, () => a.files.write('z', 'text', { gzip: true }))
+  await a.files.write('z', 'text')
+  same('plain', await a.files.read('z', { gzip: true }), 'text')
 
   const sleeper = await b.commands.run('sleep 100', { background: true })
   await throws('pause', Error, () => b.pause())

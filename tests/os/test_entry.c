@@ -155,13 +155,15 @@ static void list_sorts_by_bytes_and_stops_at_its_depth(void) {
     T_STR(out, ".hidden d/ d.x dangling@nowhere dlink@d f link@f "
                "olink@../out \xc3\xa4 ");
     T_CHECK(listed.entries == 9 && !listed.more && !listed.failed);
+    T_CHECK(list(in, ".", 0, 2, "", &out, NULL) == HFSB_OK);
+    T_STR(out, ".hidden d/ ");
     T_CHECK(list(in, "", 2, 0, "", &out, &listed) == HFSB_OK);
     T_STR(out, ".hidden d/ d/e/ d/g d.x dangling@nowhere dlink@d f link@f "
                "olink@../out \xc3\xa4 ");
     T_CHECK(list(in, "dlink", 1, 0, "", &out, &listed) == HFSB_OK);
     T_STR(out, "e/ g ");
     T_CHECK(list(in, "f", 1, 0, "", &out, &listed) == HFSB_ARG);
-    T_ERR(HFSB_ARG, "Is not a folder: f");
+    T_ERR(HFSB_ARG, "Not a folder: f");
     T_CHECK(list(in, "olink", 1, 0, "", &out, &listed) == HFSB_OUTSIDE);
     T_CHECK(list(in, "none", 1, 0, "", &out, &listed) == HFSB_NOT_FOUND);
     hfsb_buf_free(&out);
@@ -247,7 +249,7 @@ static void make_folder_with_and_without_parents(void) {
     T_CHECK(make("a/b/c//.", HFSBI_MAKE_PARENTS, &made) == HFSB_OK && made);
     T_CHECK(t_mode("in/a/b/c") == 0755);
     T_CHECK(make("f", 0, &made) == HFSB_ARG);
-    T_ERR(HFSB_ARG, "Is not a folder: f");
+    T_ERR(HFSB_ARG, "Not a folder: f");
     T_CHECK(make("f/x", HFSBI_MAKE_PARENTS, &made) == HFSB_NOT_FOUND);
     T_CHECK(make("dlink", 0, &made) == HFSB_OK && !made);
     T_CHECK(make("dlink/n", 0, &made) == HFSB_OK && made);

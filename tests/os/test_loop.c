@@ -67,7 +67,7 @@ static void a_turn_waits_until_the_next_timer(void) {
         loop_turn(loop, -1);
         n++;
     }
-    T_CHECK(n == 1 && hfsb_clock_ms() - begin < 2000);
+    T_CHECK(n == 1 && hfsb_clock_ms() - begin < 15000);
     begin = hfsb_clock_ms();
     timer_set(&t, loop, begin + 100000);
     timer_set(&t, loop, begin + 300); /* replaces the first */
@@ -395,7 +395,7 @@ static bool host_round(hfsbi_loop *loop, long long most) {
     if (at >= 0) ms = hfsbi_earlier(ms, at > hfsb_clock_ms()
                                            ? at - hfsb_clock_ms()
                                            : 0);
-    hfsbi_poll_fill(watch, n, fds);
+    hfsb_poll_fill(watch, n, fds);
     ready = poll(fds, (nfds_t)n, (int)ms);
     loop_turn(loop, 0);
     return ready > 0 || ms < most;
@@ -417,20 +417,20 @@ static void a_host_can_drive_the_loop(void) {
     T_CHECK(!host_round(loop, 20));
     put(fds[1]);
     s.drains = true;
-    T_CHECK(host_round(loop, 10000) && s.calls == 1);
+    T_CHECK(host_round(loop, 30000) && s.calls == 1);
     T_CHECK(hfsbi_loop_watch(loop, none, 0) ==
             hfsbi_loop_watch(loop, none, 1));
     turns(loop, 1); /* the host has waited: nobody is to be woken */
     timer_set(&t, loop, hfsb_clock_ms() + 20);
-    T_CHECK(host_round(loop, 10000) && t.calls == 1);
+    T_CHECK(host_round(loop, 30000) && t.calls == 1);
     task_init(&c, &all, loop);
     c.nap_ms = 20;
     hfsbi_loop_work(loop, &c.task);
-    T_CHECK(host_round(loop, 10000) && all.done == 1);
+    T_CHECK(host_round(loop, 30000) && all.done == 1);
     hfsbi_loop_wake(loop);
-    T_CHECK(host_round(loop, 10000));
+    T_CHECK(host_round(loop, 30000));
     T_CHECK(!host_round(loop, 20));
-    T_CHECK(hfsb_clock_ms() - begin < 5000);
+    T_CHECK(hfsb_clock_ms() - begin < 15000);
     hfsbi_loop_io_forget(loop, &s.io);
     close(fds[0]);
     close(fds[1]);

@@ -229,7 +229,8 @@ static const char *with_a_mount(void) {
 #endif
     T_CHECK(umount("in/d/bind") == 0);
     T_CHECK(remove_it(here, "d", true, &n) == HFSB_BUSY);
-    T_ERR(HFSB_BUSY, "Is a mount point or in use: d/tmp");
+    T_ERR(HFSB_BUSY, "Is a mount point, the root of a running sandbox, or in "
+                     "use: d/tmp");
     T_FILE("in/d/tmp/x", "x");
     T_CHECK(!t_exists("in/d/f"));
     T_CHECK(hfsbi_path_move(here, HFSB_LIT("top"), HFSB_LIT("d/tmp/top"), 0,
@@ -443,6 +444,28 @@ static void others_change_the_tree_meanwhile(void) {
     end();
 }
 
+/* The root of a sandbox lies in the root of its host. */
+static void remove_keeps_a_root_nested_in_this_one(void) {
+    hfsb_root_opts opts = HFSB_INIT;
+    hfsb_root     *inner = NULL;
+    begin();
+    opts.root = HFSB_LIT("in/d/e/empty");
+    T_CHECK(hfsb_root_open(&opts, &inner, &err) == HFSB_OK);
+    hfsbi_root_nest(in, inner);
+    T_CHECK(remove_it(in, "d", true, NULL) == HFSB_BUSY);
+    T_ERR(HFSB_BUSY, "Is a mount point, the root of a running sandbox, or in "
+                     "use: d/e/empty");
+    T_CHECK(t_exists("in/d/e/empty") && !t_exists("in/d/f"));
+    T_CHECK(remove_it(in, "d/e/empty", true, NULL) == HFSB_BUSY);
+    T_CHECK(remove_it(in, ".", true, NULL) == HFSB_BUSY);
+    T_CHECK(t_exists("in/d/e/empty"));
+    hfsbi_root_nest(NULL, inner); /* its owner removes it */
+    hfsbi_root_nest(in, inner);
+    hfsb_root_close(inner);
+    T_CHECK(remove_it(in, "d", true, NULL) == HFSB_OK && !t_exists("in/d"));
+    end();
+}
+
 int main(void) {
     int fds;
     t_begin_files();
@@ -456,6 +479,7 @@ int main(void) {
     T_RUN(remove_stops_when_cancelled_or_late);
     T_RUN(remove_goes_on_without_permission);
     T_RUN(remove_stays_within_its_mount);
+    T_RUN(remove_keeps_a_root_nested_in_this_one);
     T_RUN(copy_takes_a_file_with_its_mode);
     T_RUN(copy_takes_a_tree_and_makes_its_links_again);
     T_RUN(copy_has_limits);

@@ -418,6 +418,55 @@ static void a_home_in_a_place_to_write_is_guarded(void) {
     T_CHECK(setenv("HOME", out_path, 1) == 0);
 }
 
+/* hfsb-server, as `hfsb --on` sends it: in the home, else in the temporary
+   folder. A symlink there keeps nothing else from commands. */
+static void sent_servers_cannot_change(void) {
+    char name[32], line[512];
+    T_CHECK(setenv("HOME", root_path, 1) == 0);
+    snprintf(name, sizeof name, "hfsb-%lu", (unsigned long)geteuid());
+    snprintf(line, sizeof line, "mkdir -p root/.local/share/hfsb $TMPDIR/%s",
+             name);
+    T_CHECK(system(line) == 0);
+    put(root_path, ".local/share/hfsb/hfsb-server-1", "mine");
+    begin(HFSB_CONFINE_WRITE);
+    GIVES("echo evil > .local/share/hfsb/hfsb-server-1", 2,
+          "Read-only file system");
+    GIVES("mv .local/share/hfsb x", 1, "");
+    GIVES("mv .local/share x", 1, "");
+    GIVES("mv .local y", 1, "");
+    T_CHECK(is(root_path, ".local/share/hfsb/hfsb-server-1", "mine"));
+    GIVES("echo fine > .local/share/other", 0, "");
+    snprintf(line, sizeof line, "echo evil > $TMPDIR/%s/x", name);
+    GIVES(line, 2, "Read-only file system");
+    snprintf(line, sizeof line, "rmdir $TMPDIR/%s && mkdir root/sub && ln -s "
+             "%s/sub $TMPDIR/%s", name, root_path, name);
+    T_CHECK(system(line) == 0);
+    GIVES("echo fine > sub/f", 0, "");
+    snprintf(line, sizeof line, "rm -rf root/.local root/[xy] root/sub "
+             "$TMPDIR/%s", name);
+    T_CHECK(system(line) == 0);
+    T_CHECK(setenv("HOME", out_path, 1) == 0);
+}
+
+/* Those of all roots, whether or not this one has any. */
+static void checkpoints_cannot_change(void) {
+    char state_path[512];
+    T_CHECK(setenv("HOME", root_path, 1) == 0);
+    T_CHECK(system("mkdir -p root/.local/state/hfsb/undo root/xdg/hfsb") == 0);
+    begin(HFSB_CONFINE_WRITE);
+    GIVES("touch .local/state/hfsb/undo/x", 1, "Read-only file system");
+    GIVES("touch .local/state/x && mv .local/state/x .local/y", 0, "");
+    GIVES("mv .local/state .local/s || mv .local l", 1, "busy");
+    T_CHECK(setenv("XDG_STATE_HOME", "", 1) == 0);
+    GIVES("touch xdg/hfsb/x", 0, "");
+    snprintf(state_path, sizeof state_path, "%s/xdg", root_path);
+    T_CHECK(setenv("XDG_STATE_HOME", state_path, 1) == 0);
+    GIVES("touch xdg/hfsb/x", 1, "Read-only file system");
+    T_CHECK(unsetenv("XDG_STATE_HOME") == 0);
+    T_CHECK(system("rm -rf root/.local root/xdg") == 0);
+    T_CHECK(setenv("HOME", out_path, 1) == 0);
+}
+
 /* A link must lead the guard neither past a hook nor out of the root. */
 static void planted_links_are_moved_aside(void) {
     begin(HFSB_CONFINE_WRITE);
@@ -577,6 +626,9 @@ static void same_options_are_recognised(void) {
     T_CHECK(!hfsbi_confine_is_like(c, &o));
     o = opts;
     o.if_possible = !o.if_possible;
+    T_CHECK(!hfsbi_confine_is_like(c, &o));
+    o = opts;
+    o.keep = root_path;
     T_CHECK(!hfsbi_confine_is_like(c, &o));
     c->users++;
     hfsb_confine_close(c);
@@ -772,6 +824,8 @@ int main(void) {
     if (can_landlock && can_mount) {
         T_RUN(mounts_alone_confine);
         T_RUN(guarded_files_cannot_change);
+        T_RUN(sent_servers_cannot_change);
+        T_RUN(checkpoints_cannot_change);
         T_RUN(strict_hides_env_files);
         T_RUN(a_folder_named_env_stays);
         T_RUN(replaced_files_stay_hidden);

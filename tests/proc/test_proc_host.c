@@ -182,7 +182,7 @@ static void interruptions_change_nothing(void) {
         T_CHECK(r.end == HFSB_PROC_EXITED && r.exit_code == 11);
         T_CHECK(r.stdout_bytes == big.len);
         o.input = HFSB_LIT("");
-        o.timeout_ms = 400; /* the trap must be set by then */
+        o.timeout_ms = 600; /* the trap must be set by then */
         o.grace_ms = 50;
         o.job = hfsb_cstr(JOB);
         r = t_run(&o, "trap '' TERM; sleep 60 & sleep 60; sleep 60", NULL);
@@ -403,7 +403,7 @@ static void as_subreaper(void) {
     T_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
     o.job = hfsb_cstr(JOB);
     o.grace_ms = 100;
-    o.timeout_ms = 200;
+    o.timeout_ms = 700;
     proc = t_start(&o, "(setsid sleep 60 &); sleep 60", NULL);
     T_CHECK(t_finish(proc, 1000).timed_out);
     hfsb_proc_close(proc);
@@ -509,8 +509,8 @@ static void children_of_the_host_are_listed(void) {
 /* True when pid, a daemon, is a child of this process. */
 static bool is_adopted(pid_t pid) {
     int i;
-    for (i = 0; i < 100 && !lists_child(false, pid); i++) t_sleep(10);
-    return i < 100;
+    for (i = 0; i < 2000 && !lists_child(false, pid); i++) t_sleep(10);
+    return i < 2000;
 }
 
 /* In a child of the test, since all of it is process-wide. */

@@ -145,9 +145,13 @@ static void kill_with_few_descriptors(void) {
     hfsb_proc_opts   o = HFSB_INIT;
     hfsb_proc_result r;
     hfsb_proc       *proc;
+    t_output         output = HFSB_INIT;
     o.job = hfsb_cstr(JOB);
     o.grace_ms = 100;
-    proc = t_start(&o, "trap '' TERM; sleep 60 & sleep 60; sleep 60", NULL);
+    proc = t_start(&o,
+                   "trap '' TERM; echo ready; sleep 60 & sleep 60; sleep 60",
+                   &output);
+    T_CHECK(t_until(proc, &output, "ready"));
     t_sleep(50);
     t_limit_files(3);
     hfsb_proc_kill(proc);
@@ -155,6 +159,7 @@ static void kill_with_few_descriptors(void) {
     t_limit_files(1024);
     T_CHECK(r.killed && r.signal == SIGKILL);
     hfsb_proc_close(proc);
+    t_output_free(&output);
     T_CHECK(t_marked(JOB, 0) == 0);
     t_kill_marked(JOB);
 }

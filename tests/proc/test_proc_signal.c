@@ -108,8 +108,10 @@ static void the_group_alone_can_be_signalled(void) {
 #ifdef HFSBI_LINUX
     hfsb_proc_opts o = t_quick_opts();
     t_output       out = HFSB_INIT;
-    hfsb_proc     *proc = t_start(
-            &o, "setsid sleep 61 > /dev/null 2>&1 & echo go; sleep 62", &out);
+    hfsb_proc     *proc = t_start(&o,
+                                  "setsid sh -c 'echo go; exec sleep 61 > "
+                                      "/dev/null 2>&1' & sleep 62",
+                                  &out);
     hfsb_proc_result r;
     T_CHECK(t_until(proc, &out, "go"));
     t_sleep(100);
@@ -360,7 +362,7 @@ static void held_commands_can_be_killed(void) {
     long long        end = hfsb_clock_ms() + t_patience(3000);
     int              i;
     for (i = 0; i < 2; i++) {
-        o.timeout_ms = i ? 100 : 0;
+        o.timeout_ms = i ? 700 : 0; /* the trap must be set by then */
         proc = t_start(&o, "trap '' TERM; echo kept; yes", &out);
         T_CHECK(t_until(proc, &out, "kept"));
         hfsbi_proc_hold(proc, true);

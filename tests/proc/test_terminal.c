@@ -506,8 +506,11 @@ static void kill_ends_an_interactive_shell(void) {
     T_CHECK(hfsb_proc_open(&o, &proc, NULL) == HFSB_OK);
     if (!proc) return;
     T_CHECK(t_until(proc, &out, "ready> "));
-    type(proc, "sleep 61 & sleep 62\r");
-    T_CHECK(t_until(proc, &out, "] "));
+    /* A bash that is about to wait for a job may miss a signal (waitpid()
+       after its last look): it waits already. */
+    type(proc, "sleep 61 & sh -c 'echo u''p; exec sleep 62'\r");
+    T_CHECK(t_until(proc, &out, "up"));
+    t_sleep(300);
     start = hfsb_clock_ms();
     hfsb_proc_kill(proc);
     r = t_finish(proc, 5000);
@@ -525,7 +528,7 @@ static void timeouts_end_a_command(void) {
     t_output         out = HFSB_INIT;
     hfsb_proc       *proc;
     hfsb_proc_result r;
-    o.timeout_ms = 300;
+    o.timeout_ms = 700;
     proc = t_start(&o, "echo partial; read line", &out);
     r = t_finish(proc, 3000);
     T_CHECK(r.timed_out && r.end == HFSB_PROC_SIGNALED);

@@ -39,7 +39,7 @@ static attempt try_in(hfsbi_loop *loop, bool walled) {
     a.loop = loop;
     a.task.run = attempt_run;
     a.task.done = attempt_done;
-    a.task.walled = walled;
+    a.task.rights.walled = walled;
     hfsbi_loop_work(loop, &a.task);
     while (!a.done) loop_turn(loop, 1000);
     while (hfsbi_loop_pending(loop)) loop_turn(loop, 1000);
@@ -92,7 +92,7 @@ static void threads_that_walled_ones_need_are_outside(void) {
         a[i].loop = loop;
         a[i].task.run = crowd_run;
         a[i].task.done = attempt_done;
-        a[i].task.walled = i < N;
+        a[i].task.rights.walled = i < N;
         if (i < N) hfsbi_loop_work(loop, &a[i].task);
     }
     for (i = 0; i < N; i++) loop_turn(loop, 10);
@@ -124,7 +124,7 @@ static void a_loop_closes_while_walled_tasks_work(void) {
             a[i].loop = loop;
             a[i].task.run = crowd_run;
             a[i].task.done = attempt_done;
-            a[i].task.walled = true;
+            a[i].task.rights.walled = true;
             hfsbi_loop_work(loop, &a[i].task);
         }
         hfsbi_loop_close(loop);

@@ -1,6 +1,11 @@
 /* fake_hub.c - the fake Hub of fake_hub.h as a program, for shells and other
    languages. Prints "HUB EDGE", two addresses ("http://127.0.0.1:PORT"), and
-   serves until its standard input ends or SIGTERM comes.
+   serves until its standard input ends or SIGTERM comes. A client needs both:
+   HF_ENDPOINT=HUB, and HFSB_SPACE_URL=EDGE, because the names of Spaces
+   (OWNER-NAME.hf.space) do not lead here. Try it, with another shell for hfsb:
+       build/fake_hub --mode embed
+       export HF_ENDPOINT=HUB HFSB_SPACE_URL=EDGE HF_TOKEN=hf_goodtoken
+       build/hfsb create --poll 0.1
        fake_hub [OPTION...]
        --token T          that is good (hf_goodtoken)
        --user NAME        whose it is (alice)

@@ -146,8 +146,12 @@ static void curl_transport_conforms(void) {
 }
 
 static bool tls_has_http2(void) {
+#ifdef HFSB_CURL_DLOPEN
+    return *tls_at("TLS_HTTP2") == '1';
+#else
     return (curl_version_info(CURLVERSION_NOW)->features &
             CURL_VERSION_HTTP2) != 0;
+#endif
 }
 
 static void calls_go_over_tls(void) {
@@ -212,7 +216,7 @@ static void pieces_come_as_they_are_made(void) {
     hfsb_http_call call = HFSB_INIT;
     tls_reply      r = HFSB_INIT;
     call.method = HFSB_LIT("POST");
-    call.idle_ms = 5000;
+    call.idle_ms = 20000;
     call.body =
         HFSB_LIT("{\"command\":\"echo one; sleep 0.5; echo two\"}");
     tls_send(&t, TLS_GOOD, "/api/bash", call, &r);
@@ -237,14 +241,14 @@ static void cancel_reaches_the_server(void) {
         T_CHECK(hfsb_cancel_open(NULL, &cancel, NULL) == HFSB_OK);
         if (pthread_create(&thread, NULL, tt_cancel_soon, cancel)) abort();
         call.method = HFSB_LIT("POST");
-        call.idle_ms = 10000;
+        call.idle_ms = 60000;
         call.cancel = cancel;
         call.body = HFSB_LIT("{\"command\":\"echo begun; exec sleep 5432\"}");
         tls_send(&t, TLS_GOOD, "/api/bash", call, &r);
         (void)pthread_join(thread, NULL);
-        T_CHECK(r.st == HFSB_CANCELLED && r.sent && r.took < 3000);
+        T_CHECK(r.st == HFSB_CANCELLED && r.sent && r.took < 15000);
         tls_drop(&r);
-        end = hfsb_clock_ms() + 5000;
+        end = hfsb_clock_ms() + 20000;
         while (!over && hfsb_clock_ms() < end) {
             tls_send(&t, TLS_GOOD, "/api/jobs", ask, &r);
             over = r.st == HFSB_OK && !tt_has(&r.body, "\"running\":true");
@@ -392,7 +396,7 @@ static void no_tls_is_no_connection(void) {
     (void)snprintf(port, sizeof port, "%u", peer.port);
     call.connect_ms = 150;
     tls_send(&t, port, "/", call, &r);
-    T_CHECK(r.st == HFSB_TIMEOUT && !r.sent && r.took < 3000);
+    T_CHECK(r.st == HFSB_TIMEOUT && !r.sent && r.took < 15000);
     tls_drop(&r);
     tt_stop(&peer);
     hfsb_buf_free(&peer.seen);
@@ -531,7 +535,7 @@ static int tls_ports(int n) {
 
 static int tls_ready(int port) {
     struct sockaddr_in at = HFSB_INIT;
-    long long          end = hfsb_clock_ms() + 5000;
+    long long          end = hfsb_clock_ms() + 20000;
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     at.sin_port = htons((unsigned short)port);

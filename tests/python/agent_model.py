@@ -1,16 +1,26 @@
 #!/usr/bin/env python3
 """build/agent with a model that follows a script: it edits a file, runs a
 test, finishes; is reminded of an open plan twice at most; survives what
-models do wrong. The server here is the model; what it was sent is looked at.
+models do wrong; asks in a terminal before it acts, and takes it back. The server here is the model; what it was sent is looked at.
     tests/python/agent_model.py [build/agent]
+    tests/python/agent_model.py --port N    only the model, for docs_run.sh:
+                                            one command, then it is done
 """
+import glob
 import http.server
 import json
 import os
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 AGENT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/agent")
 GUARD = "[SYSTEM: CONTINUATION GUARD]"
@@ -39,10 +49,13 @@ class Model(http.server.ThreadingHTTPServer):
     """Says the turns of a script, one a request; keeps what it was sent."""
     daemon_threads = True
 
-    def __init__(self, turns):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, turns, port=0):
+        super().__init__(("127.0.0.1", port), Handler)
         self.turns, self.requests, self.fields = list(turns), [], []
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):  # the agent may end at any time
+        pass
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -102,6 +115,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
 
+def serve(port):
+    """The model by itself, until it is killed."""
+    model = Model([], port)
+    print(f"the model listens on port {port}", flush=True)
+    while True:
+        if len(model.turns) < 2:
+            model.turns += [{"calls": [call("bash", command="echo > hello.txt")]},
+                            {"text": "Done."}]
+        time.sleep(0.01)
+
+
+if sys.argv[1:2] == ["--port"]:
+    serve(int(sys.argv[2]))
+
+STATE = tempfile.TemporaryDirectory()  # of checkpoints
+
+
+def environment(more=None):
+    return {**{k: v for k, v in os.environ.items()
+               if not k.endswith(("_proxy", "_PROXY")) and
+               not k.startswith(("OPENAI_", "HF_"))},
+            "XDG_STATE_HOME": STATE.name, **(more or {})}
+
+
 def run(turns, *options, env=None, files=()):
     model = Model(turns)
     with tempfile.TemporaryDirectory() as folder:
@@ -110,12 +147,9 @@ def run(turns, *options, env=None, files=()):
                 f.write(text)
         done = subprocess.run(
             [AGENT, "--url", f"http://127.0.0.1:{model.server_port}/v1",
-             *options, "the task"],
+             "--yes", *options, "the task"],
             cwd=folder, capture_output=True, text=True, timeout=60,
-            check=False,
-            env={**{k: v for k, v in os.environ.items()
-                    if not k.endswith(("_proxy", "_PROXY")) and
-                    k not in ("HF_TOKEN", "OPENAI_API_KEY")}, **(env or {})})
+            check=False, env=environment(env))
         left = {n: open(os.path.join(folder, n), encoding="utf-8").read()
                 for n in os.listdir(folder)}
     model.shutdown()
@@ -217,15 +251,51 @@ def survives_a_models_mistakes():
     check(f"ends: {done.stderr}", done.returncode == 0)
     texts = tool_texts(model.requests[-1])
     check("each mistake has its answer", len(texts) == 4 and
-          all(t.startswith("ERROR: ") for t in texts))
-    check("the tool is named", "Unknown tool: no_such_tool" in texts[0])
+          all("ERROR: " in t for t in texts))
+    check("the tool is named, and those there are",
+          "Unknown tool: no_such_tool" in texts[0] and
+          "bash, " in texts[0] and "plan_tool" in texts[0])
     check("the key is named", "path" in texts[1])
 
 
+def waits_for_an_endpoint_that_starts():
+    for how in ((), ("--stream",)):
+        done, model, _ = run([{"status": 503}, {"status": 503},
+                              {"text": "hi"}], *how)
+        check(f"503 is waited for: {done.stderr}", done.returncode == 0 and
+              "hi" in done.stdout and len(model.requests) == 3)
+        check("with one word about it", done.stderr.count("503") == 1)
+    done, model, _ = run([{"status": 503}], "--wait", "0")
+    check("not for ever", done.returncode == 1 and "503" in done.stderr and
+          len(model.requests) == 1)
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        started = subprocess.Popen(
+            [AGENT, "--url", f"http://127.0.0.1:{port}/v1", "x"], cwd=folder,
+            env=environment(), text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+        for line in started.stderr:
+            if "cannot be reached; waiting" in line:
+                break
+        model = Model([{"text": "hello"}], port)
+        out, err = started.communicate(timeout=60)
+        check(f"a late start is waited for: {err}",
+              started.returncode == 0 and "hello" in out)
+    model.shutdown()
+    model.server_close()
+
+
 def says_what_is_wrong():
-    done, _, _ = run([{"status": 404}])
+    done, model, _ = run([{"status": 404}])
     check("the endpoint's words are shown", done.returncode == 1 and
-          "no such model" in done.stderr)
+          "no such model" in done.stderr and "{" not in done.stderr and
+          "404" in done.stderr and "KEY" not in done.stderr)
+    check("other errors are final", len(model.requests) == 1)
+    for how in ((), ("--stream",)):
+        done, _, _ = run([{"status": 401}], *how)
+        check(f"the key is named: {done.stderr}", done.returncode == 1 and
+              "401" in done.stderr and "OPENAI_API_KEY" in done.stderr)
     done, _, _ = run([{"broken": True}], "--stream")
     check("an error in the stream is shown", done.returncode == 1 and
           "too long" in done.stderr)
@@ -239,13 +309,298 @@ def says_what_is_wrong():
     done, _, _ = run([], "--sandbox-tools", env={"HF_HOME": "/nonexistent"})
     check("a sandbox needs a token", done.returncode == 1 and
           "HF_TOKEN" in done.stderr)
-    done = subprocess.run([AGENT, "--url", "http://127.0.0.1:1/v1", "x"],
-                          capture_output=True, text=True, timeout=60,
+    done = subprocess.run([AGENT, "--url", "http://127.0.0.1:1/v1", "--wait", "0",
+                           "x"], capture_output=True, text=True, timeout=60,
                           check=False)
-    check("no endpoint", done.returncode == 1 and done.stderr)
+    check(f"no endpoint: {done.stderr}", done.returncode == 1 and
+          "--url" in done.stderr and "OPENAI_BASE_URL" in done.stderr)
     done = subprocess.run([AGENT], capture_output=True, timeout=60,
                           check=False)
     check("usage", done.returncode == 2)
+
+
+class Terminal:
+    """build/agent in a terminal of its own, as a person sees it."""
+
+    def __init__(self, model, folder, *options, env=None):
+        self.shown = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.execve(AGENT, [
+                AGENT, "--url", f"http://127.0.0.1:{model.server_port}/v1",
+                *options, "the task"], environment(env))
+
+    def wait_for(self, text, times=1):
+        """Reads until text was shown so often; False at the end."""
+        end = time.monotonic() + 60
+        while self.shown.count(text) < times and time.monotonic() < end:
+            if not select.select([self.fd], [], [], 1)[0]:
+                continue
+            try:
+                piece = os.read(self.fd, 65536)
+            except OSError:  # the other side is closed
+                break
+            self.shown += piece.decode(errors="replace")
+        return self.shown.count(text) >= times
+
+    def answer(self, text):
+        os.write(self.fd, text.encode() + b"\n")
+
+    def end(self):
+        self.wait_for("no such text")
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.fd)
+        return code
+
+
+QUESTION = "[y]es, [n]o, [a]lways"
+
+
+def in_a_terminal(turns, answers, *options, env=None):
+    """Answers one question after the other."""
+    model = Model(turns)
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "a.txt"), "w", encoding="utf-8") as f:
+            f.write("one\ntwo\n")
+        t = Terminal(model, folder, *options, env=env)
+        for n, text in enumerate(answers, 1):
+            check(f"question {n}: {t.shown}", t.wait_for(QUESTION, n))
+            t.answer(text)
+        code = t.end()
+        left = {n: open(os.path.join(folder, n), encoding="utf-8").read()
+                for n in sorted(os.listdir(folder))}
+    model.shutdown()
+    model.server_close()
+    return code, t.shown, model, left
+
+
+def asks_before_it_acts():
+    code, shown, model, left = in_a_terminal([
+        {"calls": [call("read", path="a.txt")]},
+        {"calls": [call("bash", command="touch ran",
+                        stdin="\u001b]0;hidden\u0007 words")]},
+        {"calls": [call("edit", path="a.txt", old_str="two",
+                        new_str="2")]},
+        {"calls": [call("edit", path="a.txt", old_str="one", new_str="1"),
+                   call("bash", command="touch other")]},
+        {"text": "Done."},
+    ], ["n", "a", "", "use make instead"])
+    check(f"it ends: {shown}", code == 0)
+    check("refused commands do not run", "ran" not in left and
+          "other" not in left)
+    check("edits that were allowed once and for all are made",
+          left.get("a.txt") == "1\n2\n")
+    check("reads are not asked about", shown.count(QUESTION) == 4)
+    texts = tool_texts(model.requests[-1])
+    check("the model learns of the refusal",
+          texts[1] == "The user refused this call: n")
+    check("the model gets the user's words",
+          texts[4] == "The user refused this call: use make instead")
+    check("the command is shown in bold", "\x1b[1m$ touch ran" in shown)
+    check("and its input, which cannot control the terminal",
+          "]0;hidden words" in shown and "\x1b]0" not in shown)
+    check("old and new lines are shown in colour",
+          "\x1b[31m-two" in shown and "\x1b[32m+2" in shown)
+    check("an edit that was not asked about shows its diff",
+          "\x1b[31m-one" in shown and "\x1b[32m+1" in shown)
+
+
+def asks_only_about_calls_that_can_be_made():
+    """"always" is never the answer to a question about nothing."""
+    code, shown, model, left = in_a_terminal([
+        {"calls": [call("no_such_tool"), call("read glob"),
+                   {"name": "bash", "arguments": "{not json"},
+                   {"name": "bash", "arguments": "[]"}]},
+        {"calls": [{"name": "undo", "arguments": ""},
+                   call("bash", command="touch ran")]},
+        {"text": "x"},
+    ], ["n", "n"])
+    check(f"it ends: {shown}", code == 0 and list(left) == ["a.txt"])
+    check(f"two questions: {shown}", shown.count(QUESTION) == 2 and
+          shown.index("no_such_tool") < shown.index(QUESTION))
+    texts = tool_texts(model.requests[-1])
+    check("the model has the reasons", len(texts) == 6 and
+          all("ERROR: " in t for t in texts[:4]) and
+          all("refused" in t for t in texts[4:]))
+
+
+def shows_what_is_written():
+    """What is asked about is decided by the tool, not by its arguments."""
+    code, shown, _, left = in_a_terminal([
+        {"calls": [call("write", path="hidden.txt", content="x",
+                        command="ls")]},
+        {"calls": [call("bash", command="touch ran", path="shown.txt")]},
+        {"text": "x"},
+    ], ["n", "n"])
+    check(f"it ends: {shown}", code == 0 and list(left) == ["a.txt"])
+    check("the tool and the path are shown", "write hidden.txt" in shown and
+          "$ ls" not in shown)
+    check("and what else there is", "shown.txt" in shown and
+          "$ touch ran" in shown)
+
+
+def ends_by_signals():
+    """A second Ctrl-C does not cut off what ends the session."""
+    model = Model([{"calls": [call("bash", command="trap '' TERM; "
+                                   "echo begun-$((40 + 2)); sleep 60")]}])
+    with tempfile.TemporaryDirectory() as folder:
+        t = Terminal(model, folder, "--yes")
+        check("a command runs", t.wait_for("begun-42"))
+        for _ in range(3):  # it is killed some time after the first
+            os.kill(t.pid, signal.SIGINT)
+            time.sleep(0.2)
+        check("signals end it with an exit code", t.end() == 1)
+    model.shutdown()
+    model.server_close()
+
+
+def knows_no_colours_and_no_answers():
+    code, shown, _, _ = in_a_terminal(
+        [{"calls": [call("bash", command="echo hello")]}, {"text": "x"}],
+        ["y"], env={"NO_COLOR": "1"})
+    check("NO_COLOR", code == 0 and "\x1b[" not in shown and
+          "hello" in shown)
+    code, _, _, left = in_a_terminal(
+        [{"calls": [call("bash", command="touch ran")]}], ["\x04"])
+    check("the end of the input is no answer", code == 1 and
+          "ran" not in left)
+    model = Model([{"calls": [call("bash", command="touch ran")]}])
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [AGENT, "--url", f"http://127.0.0.1:{model.server_port}/v1", "x"],
+            cwd=folder, capture_output=True, text=True, timeout=60,
+            check=False, env=environment(), start_new_session=True)
+        check("nothing runs where nobody can be asked",
+              done.returncode == 1 and "--yes" in done.stderr and
+              not os.listdir(folder))
+        check("no colours in a pipe", "\x1b[" not in done.stdout)
+    model.shutdown()
+    model.server_close()
+
+
+def takes_a_run_back():
+    with tempfile.TemporaryDirectory() as folder:
+        def step(*arguments, turns=()):
+            model = Model(turns)
+            done = subprocess.run(
+                [AGENT, "--url", f"http://127.0.0.1:{model.server_port}/v1",
+                 *arguments], cwd=folder, capture_output=True, text=True,
+                timeout=60, check=False, env=environment())
+            model.shutdown()
+            model.server_close()
+            return done
+        for n in (1, 2):
+            done = step("--yes", "x", turns=[
+                {"calls": [call("bash", command=f"echo {n} > f; mkdir -p d; "
+                                                f"touch d/{n}")]},
+                {"calls": [call("write", path=f"w{n}", content="x")]},
+                {"text": "done"}])
+            check(f"run {n}: {done.stderr}", done.returncode == 0)
+        done = step("--undo")
+        check(f"undo: {done.stdout} {done.stderr}", done.returncode == 0)
+        check(f"undo: words for a person: {done.stdout}",
+              "hfsb undo" in done.stdout and "to=" not in done.stdout)
+        with open(os.path.join(folder, "f"), encoding="utf-8") as f:
+            check("the last run is undone", f.read() == "1\n")
+        check("all of it", sorted(os.listdir(folder)) == ["d", "f", "w1"] and
+              os.listdir(os.path.join(folder, "d")) == ["1"])
+        check("undo takes no task", step("--undo", "x").returncode == 2)
+        done = step("--yes", "--root", "d", "x", turns=[
+            {"calls": [call("read", path="../f")]}, {"text": "x"}])
+        check("a root confines", done.returncode == 0 and
+              "outside" in done.stdout)
+        check("an unknown level", step("--confine", "much", "x").returncode
+              == 2)
+
+
+def works_on_a_server():
+    server = os.path.join(os.path.dirname(AGENT), "hfsb-server")
+    if not os.path.exists(server):
+        print("no build/hfsb-server: --on is not tried")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        started = subprocess.Popen(
+            [server, "--port", "0", "--root", folder], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env=environment({"SANDBOX_API_TOKEN": "the-token"}))
+        url = None
+        for line in started.stdout:
+            found = re.search(r"http://127\.0\.0\.1:\d+", line)
+            if found:
+                url = found.group()
+                break
+        check("the server listens", url)
+        done, model, left = run(
+            [{"calls": [call("write", path="there.txt", content="hi\n"),
+                        call("bash", command="cat there.txt")]},
+             {"text": "x"}], "--on", url or "http://127.0.0.1:1",
+            env={"SANDBOX_API_TOKEN": "the-token"})
+        check(f"on a server: {done.stderr}", done.returncode == 0)
+        check("nothing happens here", left == {})
+        check("it is written there", os.listdir(folder) == ["there.txt"])
+        check("the command ran there",
+              tool_texts(model.requests[-1])[1].strip() == "hi")
+        done, _, _ = run([], "--on", url or "http://127.0.0.1:1",
+                         env={"SANDBOX_API_TOKEN": "wrong"})
+        check("a wrong token", done.returncode == 1)
+        started.terminate()
+        started.wait(30)
+
+
+def has_ended(folder):
+    """True when no program of the folder runs, which may take a moment."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        left = 0
+        for name in glob.glob("/proc/[0-9]*/exe"):
+            try:
+                left += os.readlink(name).startswith(folder)
+            except OSError:  # it is somebody else's, or gone
+                pass
+        if not left:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def works_through_a_pipe():
+    """--on exec:sh: the static server is sent to the shell."""
+    static = os.path.join(os.path.dirname(AGENT), "static", "hfsb-server")
+    with tempfile.TemporaryDirectory() as top:
+        servers, cache, there = (os.path.join(top, n)
+                                 for n in ("servers", "cache", "there"))
+        for name in (servers, cache, there):
+            os.mkdir(name)
+        env = {"HOME": there, "XDG_CACHE_HOME": cache, "HFSB_PIPE_DIR": top,
+               "HFSB_SERVERS": ""}
+        for given in ("", servers):
+            name = "from_a_folder" if given else "next_to_it"
+            if given:
+                shutil.copy(static, os.path.join(
+                    given, "hfsb-server-" + os.uname().machine))
+            done, model, left = run(
+                [{"calls": [call("write", path=os.path.join(there, name),
+                                 content="hi\n"),
+                            call("bash", command=f"cat '{there}/{name}'; "
+                                                 "sleep 1000 &")]},
+                 {"text": "x"}], "--on", "exec:sh",
+                env={**env, "HFSB_SERVERS": given})
+            check(f"through a pipe, {name}: {done.stderr}",
+                  done.returncode == 0)
+            check("nothing happens here", left == {})
+            check("it is written there", name in os.listdir(there))
+            texts = tool_texts(model.requests[-1])
+            check(f"the command ran there: {texts}", "hi" in texts[-1])
+            check("its server has ended", has_ended(cache))
+            shutil.rmtree(cache)
+            os.mkdir(cache)
+        done, _, _ = run([], "--on", "exec:sh",
+                         env={**env, "HFSB_SERVERS": there})
+        check("no server to send", done.returncode == 1 and
+              "HFSB_SERVERS=FOLDER" in done.stderr)
+        done, _, _ = run([], "--on", "exec:exit 3", env=env)
+        check("no shell there", done.returncode == 1)
 
 
 for how in ((), ("--stream",)):
@@ -253,6 +608,15 @@ for how in ((), ("--stream",)):
     is_reminded_twice(*how)
 goes_on_after_a_reminder()
 survives_a_models_mistakes()
+waits_for_an_endpoint_that_starts()
 says_what_is_wrong()
+asks_before_it_acts()
+asks_only_about_calls_that_can_be_made()
+knows_no_colours_and_no_answers()
+takes_a_run_back()
+shows_what_is_written()
+ends_by_signals()
+works_on_a_server()
+works_through_a_pipe()
 print(f"{checks} checks of the agent, {failed} failed")
 sys.exit(failed > 0)

@@ -285,7 +285,7 @@ def warm(url, root, pid):
     r = mine.ask("POST", "/api/bash", json.dumps({"command": "pwd"}), as_json)
     check("work_dir", "/work" in r.json()["output"])
     os.kill(pid, signal.SIGTERM)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 20
     while box.ask("GET", "/v1/health").status == 200 and \
             time.monotonic() < end:
         time.sleep(0.01)

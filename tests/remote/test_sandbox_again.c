@@ -235,7 +235,7 @@ static void joins_a_call_that_timed_out_while_health_answers(void) {
     a.proxy.only_posts = true;
     tc_plan_one(&a.proxy, TC_HANG, 1);
     tc_call(&r, &a.box, "bash",
-            "{\"command\":\"echo x >> joined; echo end\",\"timeout\":0.3}");
+            "{\"command\":\"echo x >> joined; echo end\",\"timeout\":0.9}");
     TT_OK(&r, "end\n");
     T_CHECK(tt_lines_in("joined") == 1 && a.proxy.asked_posts == 2);
     tc_plan_one(&a.proxy, TC_HANG, 3);
@@ -393,6 +393,45 @@ static void a_key_of_the_caller_is_used(void) {
     tc_end(&a);
 }
 
+/* ---- nothing was sent ---- */
+
+static unsigned dial_port; /* 0: refused */
+
+static hfsb_status dial_or_refuse(void *user, const hfsb_dial *to, int *fd,
+                                  hfsb_err *err) {
+    (void)user, (void)to;
+    if (!dial_port)
+        return hfsbi_fail(err, HFSB_REMOTE, 0, "No server for that machine.");
+    *fd = tc_dial(dial_port);
+    return *fd < 0 ? hfsbi_fail(err, HFSB_CONNECT, 0, "dial") : HFSB_OK;
+}
+
+static void dial_that_fails_is_reported_as_it_is(void) {
+    hfsb_sandbox_opts o = tc_options();
+    hfsb_net_opts     net = HFSB_INIT;
+    ts_server         server;
+    tc_box            box;
+    tt_reply          r = HFSB_INIT;
+    hfsb_err          err;
+    ts_start(&server, NULL, NULL);
+    dial_port = server.port;
+    net.dial = dial_or_refuse;
+    net.alloc = tt_alloc();
+    T_CHECK(hfsb_net_open(&net, &box.transport, &err) == HFSB_OK);
+    o.transport = &box.transport;
+    T_CHECK(hfsb_sandbox_connect_url(HFSB_LIT("http://localhost"), &o,
+                                     &box.sandbox, &err) == HFSB_OK);
+    tc_call(&r, &box, "bash", "{\"command\":\"echo up\"}");
+    TT_OK(&r, "up\n");
+    dial_port = 0;
+    ts_end(&server, false); /* no connection is left */
+    tc_do(&r, &box, "bash", "{\"command\":\"echo up\"}", NULL, NULL);
+    T_CHECK(r.st == HFSB_REMOTE);
+    T_STR(r.res.error, "No server for that machine.");
+    tt_drop(&r);
+    tc_close(&box);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(waits_while_a_space_wakes_up);
@@ -407,5 +446,6 @@ int main(void) {
     TT_RUN(health_decides_which_instance_answers);
     TT_RUN(call_that_may_have_run_is_never_reported_as_not_sent);
     TT_RUN(a_key_of_the_caller_is_used);
+    TT_RUN(dial_that_fails_is_reported_as_it_is);
     return TT_END();
 }

@@ -295,6 +295,7 @@ static void refuses_bad_calls_without_a_server(void) {
     tc_call(&r, &a.box, "rm", "{}");
     T_CHECK(r.st == HFSB_NOT_FOUND);
     T_STR(r.res.error, "Unknown tool: rm");
+    T_CHECK(tt_says(&r.res.output, "The tools are: bash, "));
     tc_call(&r, &a.box, "edit",
             "{\"path\":\"x\",\"old_str\":\"a\",\"new_str\":\"a\"}");
     T_CHECK(r.st == HFSB_OK);

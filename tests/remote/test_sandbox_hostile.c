@@ -278,7 +278,7 @@ static void begin_space(script *s) {
     s->transport.user = s;
     hub.transport = &s->transport;
     hub.endpoint = HFSB_LIT("http://hub.test");
-    hub.timeout_ms = 4000;
+    hub.timeout_ms = 60000;
     hub.delay_ms = 1;
     T_CHECK(hfsb_hub_open(&hub, &s->hub, NULL) == HFSB_OK);
     o.hub = s->hub;
@@ -286,7 +286,7 @@ static void begin_space(script *s) {
     o.tries = 1;
     o.timeout = 0.001; /* a call's own time is soon over */
     o.times.margin_ms = 1;
-    o.times.wait_ms = 30;
+    o.times.wait_ms = 200;
     o.times.poll_ms = 5;
     if (hfsb_sandbox_connect(HFSB_LIT("alice/box"), false, &o, &s->sandbox,
                              NULL) != HFSB_OK)
@@ -366,7 +366,7 @@ static void cancel_works_while_the_hub_is_asked(void) {
     if (pthread_create(&thread, NULL, set_soon, cancel)) abort();
     tc_do(&r, &box, "read", "{\"path\":\"x\"}", NULL, cancel);
     T_CHECK(r.st == HFSB_CANCELLED);
-    T_CHECK(hfsb_clock_ms() - before < 2000);
+    T_CHECK(hfsb_clock_ms() - before < 15000);
     pthread_join(thread, NULL);
     tt_drop(&r);
     end(&s);

@@ -577,7 +577,7 @@ static void a_work_dir_is_where_paths_and_commands_begin(void) {
 /* ---- background, kill ---- */
 
 static bool is_gone(long pid) {
-    long long until = hfsb_clock_ms() + 5000;
+    long long until = hfsb_clock_ms() + 20000;
     while (hfsb_clock_ms() < until) {
         if (waitpid((pid_t)pid, NULL, WNOHANG) != 0) return true;
         usleep(2000);
@@ -589,6 +589,7 @@ static void kill_finds_what_was_started(void) {
     tt_reply    r = HFSB_INIT;
     const char *first, *log, *other;
     long        one, two;
+    int         i;
     begin(tv_options());
     tv_call(&r, box, "bash", "command=s background=j", "echo bg; sleep 60",
             "true");
@@ -600,7 +601,7 @@ static void kill_finds_what_was_started(void) {
             "true");
     two = (long)tt_int(&r, "pid");
     other = tt_keep(tt_text(&r, "output_path"));
-    usleep(300000);
+    for (i = 0; i < 2000 && tt_lines_in(log) < 1; i++) usleep(10000);
     tv_call(&r, box, "read", "path=s", log);
     TT_OK(&r, "1\tbg");
     tv_call(&r, box, "kill", "id=s", first);

@@ -11,11 +11,15 @@ typedef struct odd_face {
     unsigned      port;
 } odd_face;
 
-static odd_face beside, apart;
+static odd_face      beside, apart;
+static unsigned char other_key[HFSB_SHA256_SIZE];
 
 static bool odd_trusts(hfsbi_face *face, hfsb_request *r) {
-    return hfsbi_request_proves(r, "X-Key", NULL,
-                                ((odd_face *)(void *)face)->digest);
+    const unsigned char *digests[3]; /* either will do */
+    digests[0] = ((odd_face *)(void *)face)->digest;
+    digests[1] = other_key;
+    digests[2] = NULL;
+    return hfsbi_request_proves_any(r, "X-Key", NULL, digests);
 }
 
 static void odd_refuse(hfsbi_face *face, hfsb_request *r, int status,
@@ -61,7 +65,7 @@ static void open_face(odd_face *f, const char *key, bool alone) {
     hfsb_sha256_write(&sha, hfsb_cstr(key));
     hfsb_sha256_finish(&sha, f->digest);
     f->face.alone = alone;
-    f->face.any_host = alone;
+    f->face.guard = alone ? HFSBI_FACE_TOKEN : HFSBI_FACE_SERVER;
     f->face.denied = 418;
     f->face.trusts = odd_trusts;
     f->face.refuse = odd_refuse;
@@ -70,6 +74,8 @@ static void open_face(odd_face *f, const char *key, bool alone) {
 static void start(void) {
     hfsb_route twice = HFSB_INIT;
     ts_open(&s, NULL);
+    open_face(&beside, "other", false);
+    memcpy(other_key, beside.digest, sizeof other_key);
     open_face(&beside, "first", false);
     open_face(&apart, "second", true);
     add(NULL, "/own", show, "own", true);
@@ -103,6 +109,7 @@ static const face_case cases[] = {
     {false, "/odd/x", "X-Key: first\r\n", 200, "beside(x)()"},
     {false, "/odd/a%20b", "x-key: first\r\n", 200, "beside(a b)()"},
     {false, "/odd/x", "", 418, "[418 Missing or invalid token]"},
+    {false, "/odd/x", "X-Key: other\r\n", 200, "beside(x)()"},
     {false, "/odd/x", "X-Key: second\r\n", 418, NULL},
     {false, "/odd/x", "X-Key: firs\r\n", 418, NULL},
     {false, "/odd/x", "X-Key: \r\n", 418, NULL},

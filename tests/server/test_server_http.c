@@ -78,7 +78,10 @@ static void every_error_has_a_json_body(void) {
         {"PUT /stream HTTP/1.1\r\n" TC_HEAD "Expect: tea\r\n"
          "Content-Length: 3\r\n\r\nabc", 417, "100-continue", true},
         {"GET /silent HTTP/1.1\r\n" TC_HEAD "\r\n", 500, "no reply", true},
-        {"BREW /hello HTTP/1.1\r\n" TC_HEAD "\r\n", 501, "", false},
+        {"BREW /hello HTTP/1.1\r\n" TC_HEAD "\r\n", 501, "", true},
+        {"BREW /none HTTP/1.1\r\n" TC_HEAD "\r\n", 501, "", true},
+        {"CONNECT localhost:80 HTTP/1.1\r\n" TC_HEAD "\r\n", 501, "",
+         false},
         {"POST /echo HTTP/1.1\r\n" TC_HEAD
          "Transfer-Encoding: gzip, chunked\r\n\r\n", 501, "", false},
         {"GET /hello HTTP/2.0\r\n" TC_HEAD "\r\n", 505, "", false},

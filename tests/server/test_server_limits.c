@@ -36,7 +36,7 @@ static void new_connection_replaces_an_idle_one(void) {
     T_CHECK(tc_lives(&c[3])); /* but for this one */
     fresh = ts_connect(&s);
     T_CHECK(tc_lives(&fresh));
-    T_CHECK(ts_closes(&c[4], 2000)); /* that was used longest ago */
+    T_CHECK(ts_closes(&c[4], 20000)); /* that was used longest ago */
     for (i = 3; i < MAX; i++)
         if (!c[i].ended) {
             (void)ts_more(&c[i], 0);
@@ -90,11 +90,11 @@ static void new_connection_replaces_a_slow_stranger(void) {
         }
         fresh = ts_connect(&s);
         T_CHECK(ts_send(&fresh, HFSB_LIT(TC_GET("/hello"))));
-        for (k = 0; k < 60 && !ts_more(&fresh, 50); k++)
+        for (k = 0; k < 400 && !ts_more(&fresh, 50); k++)
             for (i = 2; i < MAX; i++) (void)ts_send(&c[i], HFSB_LIT("x"));
         T_CHECK(fresh.in.len > 0 && ts_read(&fresh, &r, false));
         TS_IS(&r, 200, "hello");
-        T_CHECK(ts_closes(&c[2], 5000));
+        T_CHECK(ts_closes(&c[2], 20000));
         for (i = 3; i < MAX; i++) /* no more than one had to go */
             while (ts_more(&c[i], 0)) continue;
         /* 70000 is too much to discard: its side was ended at once */
@@ -121,10 +121,11 @@ static void a_new_connection_waits_for_room(void) {
         ts_server        s;
         ts_conn          c[MAX], fresh;
         ts_reply         r = HFSB_INIT;
-        long long        cpu;
+        long long        cpu, began;
         size_t           i;
         o.max_connections = MAX;
         tc_start(&s, &o);
+        began = hfsb_clock_ms();
         for (i = 0; i < MAX; i++) {
             c[i] = ts_connect(&s);
             if (way) T_CHECK(tc_lives(&c[i]));
@@ -134,13 +135,14 @@ static void a_new_connection_waits_for_room(void) {
         fresh = ts_connect(&s);
         T_CHECK(ts_send(&fresh, HFSB_LIT(TC_GET("/hello"))));
         cpu = cpu_ms();
-        T_CHECK(!ts_more(&fresh, 500));
+        if (ts_more(&fresh, 500)) /* the test was held up: it is old enough */
+            T_CHECK(way && hfsb_clock_ms() - began >= 1000);
         T_CHECK(cpu_ms() - cpu < 200);
         if (!way) { /* one ends */
             ts_reset(&c[0]);
             T_CHECK(tc_becomes(&tc.gone, 1));
         }
-        T_CHECK(ts_more(&fresh, 3000));
+        T_CHECK(fresh.in.len > 0 || ts_more(&fresh, 20000));
         T_CHECK(ts_read(&fresh, &r, false));
         TS_IS(&r, 200, "hello");
         tc_release(s.server);
@@ -160,7 +162,7 @@ static int without_descriptors(void) {
     int              fds[40];
     struct rlimit    limit;
     size_t           i, n = 0;
-    long long        cpu;
+    long long        cpu, began = hfsb_clock_ms();
     o.on_event = tc_log;
     tc_start(&s, &o);
     first = ts_connect(&s);
@@ -186,10 +188,12 @@ static int without_descriptors(void) {
     cpu = cpu_ms();
     usleep(600000);
     T_CHECK(cpu_ms() - cpu < 250);
-    T_CHECK(tc_get(&tc.refused) >= 1 && tc_get(&tc.refused) < 10);
+    for (i = 0; i < 2000 && tc_get(&tc.refused) < 1; i++) usleep(10000);
+    n = tc_get(&tc.refused); /* one each 250 ms */
+    T_CHECK(n >= 1 && (long long)n < 7 + (hfsb_clock_ms() - began) / 200);
     T_CHECK(tc_lives(&first)); /* those that are there are served */
-    for (i = 0; i < 40; i++)
-        if (ts_more(&c[i], 0)) n++;
+    for (i = n = 0; i < 40; i++)
+        if (ts_more(&c[i], i < 3 ? 20000 : 0)) n++;
     T_CHECK(n >= 3 && n < 20);
     for (i = 0; i < 40; i++) ts_hang_up(&c[i]);
     usleep(400000);
@@ -216,38 +220,57 @@ static ts_conn connect_from(const ts_server *s, const char *from) {
     return c;
 }
 
-/* The fourth connection of an address is closed, or replaces an old one of the
-   same address. Others have room. */
-static void one_address_has_a_part_of_all_connections(void) {
-    enum { MAX = 3 };
-    hfsb_server_opts o = HFSB_INIT;
-    ts_server        s;
-    ts_conn          c[MAX], more, other;
-    size_t           i;
-    o.max_per_peer = MAX;
-    tc_start(&s, &o);
-    other = connect_from(&s, "127.0.0.3");
-    T_CHECK(tc_lives(&other));
-    for (i = 0; i < MAX; i++) {
-        c[i] = connect_from(&s, "127.0.0.2");
+enum { PER_PEER = 3 };
+
+/* Connects so often, and once more in vain. False when a busy machine took so
+   long for it that the first ones are old, and may be replaced. */
+static bool fill_an_address(const ts_server *s, ts_conn *c) {
+    long long began = hfsb_clock_ms();
+    ts_conn   more;
+    size_t    i;
+    for (i = 0; i < PER_PEER; i++) {
+        c[i] = connect_from(s, "127.0.0.2");
         usleep(5000); /* each a little later */
         T_CHECK(ts_send(&c[i], i ? HFSB_LIT("GET /hello HTTP/1.1\r\nX")
                                  : HFSB_LIT(TC_GET("/hold"))));
     }
     T_CHECK(tc_becomes(&tc.holding, 1));
-    more = connect_from(&s, "127.0.0.2");
-    T_CHECK(ts_closes(&more, 5000));
+    more = connect_from(s, "127.0.0.2");
+    (void)ts_closes(&more, 500);
+    if (!more.ended && hfsb_clock_ms() - began >= 1000) {
+        for (i = 0; i < PER_PEER; i++) ts_hang_up(&c[i]);
+        ts_hang_up(&more);
+        T_CHECK(tc_becomes(&tc.holding, 0));
+        return false;
+    }
+    T_CHECK(ts_closes(&more, 20000));
     ts_hang_up(&more);
+    return true;
+}
+
+/* The fourth connection of an address is closed, or replaces an old one of the
+   same address. Others have room. */
+static void one_address_has_a_part_of_all_connections(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          c[PER_PEER], more, other;
+    size_t           i;
+    o.max_per_peer = PER_PEER;
+    tc_start(&s, &o);
+    other = connect_from(&s, "127.0.0.3");
+    T_CHECK(tc_lives(&other));
+    for (i = 0; i < 10 && !fill_an_address(&s, c); i++) continue;
+    T_CHECK(i < 10);
     usleep(1100000); /* now they are old */
     more = connect_from(&s, "127.0.0.2");
     T_CHECK(tc_lives(&more) && tc_lives(&other));
-    T_CHECK(ts_closes(&c[1], 5000) && !ts_more(&c[2], 0) && !c[2].ended);
+    T_CHECK(ts_closes(&c[1], 20000) && !ts_more(&c[2], 0) && !c[2].ended);
     ts_hang_up(&c[2]);
     ts_hang_up(&more);
     more = connect_from(&s, "127.0.0.3");
     T_CHECK(tc_lives(&more));
     tc_release(s.server);
-    for (i = 0; i < MAX; i++) ts_hang_up(&c[i]);
+    for (i = 0; i < PER_PEER; i++) ts_hang_up(&c[i]);
     ts_hang_up(&more);
     ts_hang_up(&other);
     ts_end(&s, false);
@@ -305,7 +328,7 @@ static long long dribble(ts_conn *c, const char *bytes, int step_ms) {
         if (send(c->fd, bytes, 1, MSG_NOSIGNAL) < 0) break;
         (void)ts_more(c, step_ms);
     }
-    while (!c->in.len && ts_more(c, 5000)) continue;
+    while (!c->in.len && ts_more(c, 20000)) continue;
     return hfsb_clock_ms() - began;
 }
 
@@ -314,40 +337,39 @@ static void head_deadline_runs_from_the_first_byte(void) {
         "GET /hello HTTP/1.1\r\nHost: localhost\r\nX: y\r\n";
     hfsb_server_opts o = HFSB_INIT;
     ts_server        s;
-    ts_conn          c;
+    ts_conn          c, empty;
     ts_reply         r = HFSB_INIT;
     long long        took;
     o.head_ms = 400;
-    o.idle_ms = 900;
+    o.idle_ms = 1500;
     tc_start(&s, &o);
     c = ts_connect(&s);
     usleep(300000); /* before the first byte it is idle */
     took = dribble(&c, half, 50);
-    T_CHECK(took >= 350 && took < 8000);
+    T_CHECK(took >= 350 && took < 20000);
     T_CHECK(ts_read(&c, &r, false));
     TS_REFUSED(&r, 408, "head");
-    T_CHECK(ts_closes(&c, 5000));
+    T_CHECK(ts_closes(&c, 20000));
     ts_hang_up(&c);
     /* the second request of a connection too */
     c = ts_connect(&s);
     T_CHECK(tc_lives(&c));
     took = dribble(&c, half, 50);
-    T_CHECK(took >= 350 && took < 8000);
+    T_CHECK(took >= 350 && took < 20000);
     T_CHECK(ts_read(&c, &r, false) && r.status == 408);
     ts_hang_up(&c);
-    /* idle: closed without a word */
-    c = ts_connect(&s);
+    /* idle: closed without a word; an empty line is nothing, and no reason
+       for a reply */
+    empty = ts_connect(&s);
+    T_CHECK(tc_lives(&empty) && ts_send(&empty, HFSB_LIT("\r\n")));
     took = hfsb_clock_ms();
-    T_CHECK(ts_closes(&c, 5000) && c.in.len == 0);
-    T_CHECK(hfsb_clock_ms() - took >= 800);
-    ts_hang_up(&c);
-    /* an empty line is nothing, and no reason for a reply */
     c = ts_connect(&s);
-    T_CHECK(tc_lives(&c) && ts_send(&c, HFSB_LIT("\r\n")));
-    took = hfsb_clock_ms();
-    T_CHECK(ts_closes(&c, 5000) && c.in.len == 0);
-    T_CHECK(hfsb_clock_ms() - took >= 800);
+    T_CHECK(ts_closes(&empty, 20000) && empty.in.len == 0);
+    T_CHECK(hfsb_clock_ms() - took >= 1400);
+    T_CHECK(ts_closes(&c, 20000) && c.in.len == 0);
+    T_CHECK(hfsb_clock_ms() - took >= 1400);
     ts_hang_up(&c);
+    ts_hang_up(&empty);
     ts_drop(&r);
     ts_end(&s, false);
 }
@@ -361,17 +383,22 @@ static void each_head_has_its_own_deadline(void) {
     ts_conn           c;
     ts_reply          r = HFSB_INIT;
     size_t            i;
+    long long         last;
+    bool              late = false;
     o.head_ms = 700;
     tc_start(&s, &o);
     c = ts_connect(&s);
+    last = hfsb_clock_ms();
     T_CHECK(ts_send(&c, hfsb_str_make(get, 10)));
-    for (i = 0; i < 20; i++) {
+    for (i = 0; i < 20 && !late; i++) {
         hfsb_buf piece = HFSB_INIT;
         usleep(50000);
         t_repeat(&piece, get + 10, 1);
         t_repeat(&piece, "GET /hello", 1);
-        T_CHECK(ts_send(&c, hfsb_buf_str(&piece)));
-        T_CHECK(ts_read(&c, &r, false) && r.status == 200);
+        (void)ts_send(&c, hfsb_buf_str(&piece));
+        late = hfsb_clock_ms() - last > 500; /* by a busy machine */
+        last = hfsb_clock_ms();
+        T_CHECK(late || (ts_read(&c, &r, false) && r.status == 200));
         hfsb_buf_free(&piece);
     }
     ts_hang_up(&c);
@@ -412,8 +439,8 @@ static void stalled_body_is_refused(void) {
         TS_REFUSED(&r, 408, "body");
         T_STR(ts_field(&r, "Connection"), "close");
         began = hfsb_clock_ms() - began;
-        T_CHECK(began >= 900 && began < 8000);
-        T_CHECK(ts_closes(&c, 5000));
+        T_CHECK(began >= 900 && began < 20000);
+        T_CHECK(ts_closes(&c, 20000));
         T_CHECK(tc_get(&tc.gone) == gone + list[i].gone);
         ts_hang_up(&c);
         ts_drop(&r);
@@ -455,7 +482,7 @@ static void body_without_token_has_head_ms(void) {
     ts_server        s;
     size_t           i;
     o.head_ms = 600;
-    o.body_ms = 20000;
+    o.body_ms = 60000;
     o.min_rate = 1;
     tc_start(&s, &o);
     for (i = 0; i < TT_COUNT(list); i++) {
@@ -464,11 +491,11 @@ static void body_without_token_has_head_ms(void) {
         long long took;
         T_CHECK(ts_send(&c, hfsb_cstr(list[i].head)));
         if (list[i].status != 408) T_CHECK(ts_read(&c, &r, false));
-        took = drip(&c, 1, 50, 200);
-        T_CHECK(took >= 500 && took < 8000);
+        took = drip(&c, 1, 50, 1000);
+        T_CHECK(took >= 500 && took < 20000);
         if (list[i].status == 408) T_CHECK(ts_read(&c, &r, false));
         T_CHECK(r.status == list[i].status);
-        T_CHECK(ts_closes(&c, 5000));
+        T_CHECK(ts_closes(&c, 20000));
         ts_hang_up(&c);
         ts_drop(&r);
     }
@@ -518,11 +545,11 @@ static void body_below_min_rate_is_refused(void) {
         ts_reply  r = HFSB_INIT;
         long long took;
         T_CHECK(ts_send(&c, hfsb_cstr(heads[i])));
-        took = drip(&c, 10, 50, 200);
-        T_CHECK(took >= 700 && took < 8000);
+        took = drip(&c, 10, 50, 1000);
+        T_CHECK(took >= 700 && took < 20000);
         T_CHECK(ts_read(&c, &r, false));
         TS_REFUSED(&r, 408, "body");
-        T_CHECK(ts_closes(&c, 5000));
+        T_CHECK(ts_closes(&c, 20000));
         ts_hang_up(&c);
         ts_drop(&r);
     }
@@ -548,9 +575,9 @@ static void body_above_min_rate_is_accepted(void) {
         ts_conn  c = ts_connect(&s);
         ts_reply r = HFSB_INIT;
         T_CHECK(ts_send(&c, hfsb_cstr(heads[i])));
-        T_CHECK(drip(&c, 100, 0, 20) < 8000); /* good for 20 s */
+        T_CHECK(drip(&c, 100, 0, 20) < 15000); /* good for 20 s */
         T_CHECK(drip(&c, 1, 100, 30) >= 2500);
-        T_CHECK(drip(&c, 97, 0, 10) < 8000);
+        T_CHECK(drip(&c, 97, 0, 10) < 15000);
         T_CHECK(ts_read(&c, &r, false) && r.status == 200);
         ts_hang_up(&c);
         ts_drop(&r);
@@ -608,7 +635,7 @@ static void pauses_do_not_count_against_a_body(void) {
         T_CHECK(tc_becomes(&paused, i + 1));
         usleep(1000000);
         T_CHECK(hfsb_server_post(s.server, pausing_goes_on, NULL) == HFSB_OK);
-        usleep(200000); /* well within its time */
+        usleep(100000); /* well within its time */
         T_CHECK(ts_send(&c, HFSB_LIT("x")));
     }
     T_CHECK(tc_becomes(&paused, 3));
@@ -635,11 +662,11 @@ static void body_received_while_the_loop_was_busy_is_in_time(void) {
     size_t           i, good = 0, asleep = 0;
     o.body_ms = 1000;
     tc_start(&s, &o);
-    for (i = 0; i < MANY; i++) {
-        c[i] = ts_connect(&s);
+    for (i = 0; i < MANY; i++) c[i] = ts_connect(&s);
+    T_CHECK(tc_lives(&c[MANY - 1])); /* all are accepted */
+    for (i = 0; i < MANY; i++)
         T_CHECK(ts_send(&c[i], HFSB_LIT(KNOWN_HEAD)));
-    }
-    usleep(300000); /* the heads are read */
+    usleep(200000); /* the heads are read */
     T_CHECK(hfsb_server_post(s.server, sleep_in_the_loop, &asleep) ==
             HFSB_OK);
     T_CHECK(tc_becomes(&asleep, 1));
@@ -662,7 +689,7 @@ static void handlers_have_no_deadline(void) {
     ts_server        s;
     ts_conn          c;
     ts_reply         r = HFSB_INIT;
-    o.body_ms = o.head_ms = o.idle_ms = 100;
+    o.body_ms = o.head_ms = o.idle_ms = 450;
     tc_start(&s, &o);
     c = ts_connect(&s);
     T_CHECK(ts_send(&c, HFSB_LIT(TC_GET("/hold?pieces"))));
@@ -673,7 +700,7 @@ static void handlers_have_no_deadline(void) {
     TS_IS(&r, 200, "begun ended");
     ts_hang_up(&c);
     c = ts_connect(&s);
-    T_CHECK(ts_send(&c, HFSB_LIT("POST /threaded?ms=500 HTTP/1.1\r\n" TC_HEAD
+    T_CHECK(ts_send(&c, HFSB_LIT("POST /threaded?ms=600 HTTP/1.1\r\n" TC_HEAD
                                  "Content-Length: 2\r\n\r\nok")));
     T_CHECK(ts_read(&c, &r, false));
     TS_IS(&r, 201, "ok");
@@ -683,6 +710,25 @@ static void handlers_have_no_deadline(void) {
 }
 
 /* ---- memory ---- */
+
+static size_t bodies; /* bytes that the server has of all of them */
+
+static void count_bodies(void *user) {
+    size_t n = hfsbi_server_stats_of((hfsb_server *)user)->bodies;
+    pthread_mutex_lock(&tc.lock);
+    bodies = n;
+    pthread_mutex_unlock(&tc.lock);
+}
+
+/* Waits until it has read so many. */
+static bool bodies_become(hfsb_server *server, size_t n) {
+    int i;
+    for (i = 0; i < 2000 && tc_get(&bodies) != n; i++) {
+        if (hfsb_server_post(server, count_bodies, server) != HFSB_OK) abort();
+        usleep(10000);
+    }
+    return tc_get(&bodies) == n;
+}
 
 /* All bodies together have a limit: the one that goes over it is refused, the
    others go on, and there is room again when they are done. */
@@ -702,8 +748,9 @@ static void all_bodies_share_max_bodies(void) {
         b = ts_connect(&s);
         T_CHECK(ts_send(&a, HFSB_LIT("POST /echo HTTP/1.1\r\n" TC_HEAD
                                      "Content-Length: 60000\r\n\r\n")));
+        bodies = 0;
         T_CHECK(ts_send(&a, hfsb_str_make(body.ptr, 59999)));
-        usleep(50000);
+        T_CHECK(bodies_become(s.server, 59999));
         T_CHECK(ts_send(&b, HFSB_LIT("POST /echo HTTP/1.1\r\n" TC_HEAD
                                      "Content-Length: 60000\r\n\r\n")));
         T_CHECK(ts_send(&b, hfsb_buf_str(&body)));
@@ -718,6 +765,43 @@ static void all_bodies_share_max_bodies(void) {
     }
     ts_drop(&r);
     hfsb_buf_free(&body);
+    ts_end(&s, false);
+}
+
+static void take_body(void *user, hfsb_request *r) {
+    (void)user;
+    hfsb_reply(r, 200, "text/plain", hfsb_request_body(r));
+}
+
+/* The first byte of a stranger must not reserve what its route would take. */
+static void a_stranger_reserves_what_it_sends(void) {
+    hfsb_route route = HFSB_INIT;
+    ts_server  s;
+    ts_conn    c;
+    ts_reply   r = HFSB_INIT;
+    size_t     live;
+    ts_open(&s, NULL);
+    route.method = "POST";
+    route.path = "/big";
+    route.fn = take_body;
+    route.no_token = true;
+    route.max_body = 256u << 20;
+    T_CHECK(hfsb_server_add(s.server, &route, NULL) == HFSB_OK);
+    T_CHECK(tc_try_routes(s.server));
+    ts_run(&s);
+    c = ts_connect(&s);
+    T_CHECK(ts_send(&c, HFSB_LIT("POST /big HTTP/1.1\r\n" TC_HEAD
+                                 "Content-Length: 200000000\r\n\r\nx")));
+    ts_get(&s, &r, "/hello"); /* that byte has been read */
+    ts_get(&s, &r, "/hello");
+    pthread_mutex_lock(&tt_memory.lock);
+    live = tt_memory.heap.live;
+    pthread_mutex_unlock(&tt_memory.lock);
+    T_CHECK(live < 8u << 20);
+    ts_hang_up(&c);
+    ts_call(&s, &r, "POST", "/big", "", HFSB_LIT("all of it"));
+    TS_IS(&r, 200, "all of it");
+    ts_drop(&r);
     ts_end(&s, false);
 }
 
@@ -740,5 +824,6 @@ int main(void) {
     TT_RUN(body_received_while_the_loop_was_busy_is_in_time);
     TT_RUN(handlers_have_no_deadline);
     TT_RUN(all_bodies_share_max_bodies);
+    TT_RUN(a_stranger_reserves_what_it_sends);
     return TT_END();
 }

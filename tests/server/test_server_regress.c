@@ -12,9 +12,11 @@ typedef struct stopper {
     bool            stopped; /* it has */
     bool            in_loop; /* ... in that thread */
     bool            held;    /* a check holds a write */
+    bool            waits;   /* it stops until `ended`, not for a moment */
+    bool            ended;   /* the server's stop has ended the commands */
 } stopper;
 
-static stopper it = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0, 0};
+static stopper it = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0, 0, 0, 0};
 
 static bool look(const bool *flag) {
     bool value;
@@ -37,7 +39,7 @@ static void arm(unsigned n) {
 }
 
 static bool await(const bool *flag) {
-    long long end = hfsb_clock_ms() + 10000;
+    long long end = hfsb_clock_ms() + 20000;
     while (!look(flag) && hfsb_clock_ms() < end) tt_sleep_ms(5);
     return look(flag);
 }
@@ -51,7 +53,8 @@ static void *stopping_fn(void *user, void *ptr, size_t old_size,
         it.in_loop = pthread_equal(it.loop, pthread_self()) != 0;
     }
     pthread_mutex_unlock(&it.lock);
-    if (stops) tt_sleep_ms(400);
+    if (stops && look(&it.waits)) (void)await(&it.ended);
+    else if (stops) tt_sleep_ms(400);
     return tt_heap_fn(user, ptr, old_size, new_size);
 }
 
@@ -67,7 +70,7 @@ static void start_stopping(ts_server *s, const hfsb_tools_opts *tools,
     pthread_mutex_lock(&it.lock);
     it.loop = s->thread;
     it.armed = 0;
-    it.stopped = it.in_loop = it.held = false;
+    it.stopped = it.in_loop = it.held = it.waits = it.ended = false;
     pthread_mutex_unlock(&it.lock);
 }
 
@@ -143,6 +146,10 @@ static void long_command_line_is_parsed_in_a_thread(void) {
     ts_end(&s, false);
 }
 
+static void look_at_the_stop(void *user) {
+    if (((hfsb_server *)user)->stop.phase == HFSBI_STOP_END) set(&it.ended);
+}
+
 /* The command did not exist yet when the stop ended all others: a thread was
    still reading its arguments. It does not start any more. */
 static void stop_refuses_a_command_prepared_by_a_thread(void) {
@@ -151,12 +158,19 @@ static void stop_refuses_a_command_prepared_by_a_thread(void) {
     ts_server s;
     ts_conn   c;
     ts_reply  r = HFSB_INIT;
-    start_stopping(&s, NULL, 1000); /* the end of commands: after 200 ms */
+    int       i;
+    start_stopping(&s, NULL, 2000); /* the end of commands: after 400 ms */
+    set(&it.waits);
     arm(1);
     c = ts_connect(&s);
     ts_ask(&c, "POST", "/api/bash", TS_JSON, hfsb_buf_str(&body));
     T_CHECK(await(&it.stopped));
     hfsb_server_stop(s.server);
+    for (i = 0; i < 2000 && !look(&it.ended); i++) {
+        if (hfsb_server_post(s.server, look_at_the_stop, s.server) != HFSB_OK)
+            abort();
+        tt_sleep_ms(5);
+    }
     T_CHECK(ts_read(&c, &r, false));
     TS_REFUSED(&r, 503, "The server is stopping.");
     ts_hang_up(&c);
@@ -217,7 +231,7 @@ static void command_ends_with_its_client_even_without_memory(void) {
     T_CHECK(pid > 1);
     fail_from_now_on(true);
     ts_reset(&c);
-    end = hfsb_clock_ms() + 8000;
+    end = hfsb_clock_ms() + 20000;
     while (pid > 1 && kill((pid_t)pid, 0) == 0 && hfsb_clock_ms() < end)
         tt_sleep_ms(20);
     T_CHECK(pid > 1 && kill((pid_t)pid, 0) != 0);
@@ -265,12 +279,93 @@ static void searches_end_with_their_clients_and_the_server(void) {
     unlink("huge.txt");
 }
 
+/* ---- a reply that begins before the body is complete ---- */
+
+static size_t pieces, ends;
+
+static void begin_early(void *user, hfsb_request *r, hfsb_str piece) {
+    (void)user;
+    (void)piece;
+    pieces++;
+    hfsb_reply_begin(r, 200, "text/plain");
+    (void)hfsb_reply_write(r, HFSB_LIT("early"));
+    hfsb_reply_end(r);
+}
+
+/* Begins in its first piece and ends later. */
+static hfsb_request *early;
+
+static void end_early(void *user) {
+    (void)user;
+    if (early) hfsb_reply_end(early);
+    early = NULL;
+}
+
+static void begin_only(void *user, hfsb_request *r, hfsb_str piece) {
+    (void)user;
+    (void)piece;
+    pieces++;
+    early = r;
+    hfsb_reply_begin(r, 200, "text/plain");
+    (void)hfsb_reply_write(r, HFSB_LIT("early"));
+}
+
+static void never(void *user, hfsb_request *r) {
+    (void)user;
+    (void)r;
+    ends++;
+}
+
+/* Once a reply has begun nothing more is called; the rest of the body is read
+   and thrown away, and the connection serves on. */
+static void body_after_the_begin_of_a_reply_is_dropped(void) {
+    static const char ask[] = "PUT /early HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                              "Content-Length: 2000\r\n\r\n";
+    hfsb_server_opts o = HFSB_INIT;
+    hfsb_route       route = HFSB_INIT;
+    ts_server        s;
+    ts_reply         r = HFSB_INIT;
+    char             half[1000];
+    int              way;
+    memset(half, 'x', sizeof half);
+    for (way = 0; way < 2; way++) {
+        ts_conn c;
+        o.no_auth = true;
+        ts_open(&s, &o);
+        route.method = "PUT";
+        route.path = "/early";
+        route.fn = never;
+        route.body = way ? begin_only : begin_early;
+        T_CHECK(hfsb_server_add(s.server, &route, NULL) == HFSB_OK);
+        ts_run(&s);
+        pieces = ends = 0;
+        c = ts_connect(&s);
+        T_CHECK(ts_send(&c, hfsb_cstr(ask)));
+        T_CHECK(ts_send(&c, hfsb_str_make(half, sizeof half)));
+        T_CHECK(ts_await(&c, "early", 10000));
+        T_CHECK(ts_send(&c, hfsb_str_make(half, sizeof half)));
+        if (way) tt_sleep_ms(50);
+        if (way) T_CHECK(hfsb_server_post(s.server, end_early, NULL) ==
+                         HFSB_OK);
+        T_CHECK(ts_read(&c, &r, false) && r.status == 200);
+        T_STR(hfsb_buf_str(&r.body), "early");
+        T_CHECK(ts_send(&c, HFSB_LIT("GET /none HTTP/1.1\r\n"
+                                     "Host: 127.0.0.1\r\n\r\n")));
+        T_CHECK(ts_read(&c, &r, false) && r.status == 404);
+        ts_hang_up(&c);
+        ts_end(&s, false);
+        T_CHECK(pieces == 1 && ends == 0);
+    }
+    ts_drop(&r);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(repeat_in_a_thread_gets_the_result);
     TT_RUN(long_command_line_is_parsed_in_a_thread);
     TT_RUN(stop_refuses_a_command_prepared_by_a_thread);
     TT_RUN(body_without_token_is_not_kept);
+    TT_RUN(body_after_the_begin_of_a_reply_is_dropped);
     TT_RUN(command_ends_with_its_client_even_without_memory);
     TT_RUN(searches_end_with_their_clients_and_the_server);
     return TT_END();

@@ -41,10 +41,12 @@ static long long ended_in(ts_server *s) {
 /* ---- stop ---- */
 
 static void stop_closes_idle_connections_at_once(void) {
-    ts_server s;
-    ts_conn   c[20];
-    size_t    i;
-    tc_start(&s, NULL);
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          c[20];
+    size_t           i;
+    o.stop_ms = 60000;
+    tc_start(&s, &o);
     for (i = 0; i < 20; i++) {
         c[i] = ts_connect(&s);
         if (i % 3) T_CHECK(tc_lives(&c[i]));
@@ -52,9 +54,9 @@ static void stop_closes_idle_connections_at_once(void) {
     }
     T_CHECK(tc_lives(&c[0]));
     hfsb_server_stop(s.server);
-    T_CHECK(ended_in(&s) < 5000);
+    T_CHECK(ended_in(&s) < 15000);
     for (i = 0; i < 20; i++) {
-        T_CHECK(ts_closes(&c[i], 1000));
+        T_CHECK(ts_closes(&c[i], 20000));
         ts_hang_up(&c[i]);
     }
 }
@@ -81,14 +83,16 @@ static void stop_lets_requests_finish(void) {
         TC_GET("/hold"), TC_GET("/hold?pieces"),
         TC_GET("/hold") TC_GET("/hello"),
         TC_GET("/hold?pieces") TC_GET("/hello")};
-    size_t i;
+    hfsb_server_opts o = HFSB_INIT;
+    size_t           i;
+    o.stop_ms = 60000;
     for (i = 0; i < TT_COUNT(ways); i++) {
         ts_server s;
         ts_conn   c, half, other;
         ts_reply  r = HFSB_INIT;
         hfsb_buf  all = HFSB_INIT;
         int       k;
-        tc_start(&s, NULL);
+        tc_start(&s, &o);
         c = ts_connect(&s);
         half = ts_connect(&s);
         T_CHECK(ts_send(&half, HFSB_LIT("POST /echo HTTP/1.1\r\n" TC_HEAD
@@ -105,7 +109,7 @@ static void stop_lets_requests_finish(void) {
         T_CHECK(ts_send(&half, HFSB_LIT("d")) && ts_read(&half, &r, false));
         TS_IS(&r, 200, "abcd");
         T_STR(ts_field(&r, "Connection"), "close");
-        T_CHECK(ts_closes(&half, 1000));
+        T_CHECK(ts_closes(&half, 20000));
         tc_release(s.server);
         T_CHECK(ts_read(&c, &r, false));
         TS_IS(&r, 200, i % 2 ? "begun ended" : "held");
@@ -115,7 +119,7 @@ static void stop_lets_requests_finish(void) {
                                            HFSB_LIT("HTTP/1.1 503 "))));
         ts_hang_up(&c); /* it may be listened to for a moment */
         ts_hang_up(&half);
-        T_CHECK(ended_in(&s) < 5000);
+        T_CHECK(ended_in(&s) < 15000);
         ts_drop(&r);
         hfsb_buf_free(&all);
     }
@@ -134,19 +138,21 @@ static void stop_takes_no_longer_than_stop_ms(void) {
     T_CHECK(ts_send(&c, HFSB_LIT(TC_GET("/pieces?count=100000&size=65536"))));
     T_CHECK(ts_send(&d, HFSB_LIT(TC_GET("/hold"))));
     T_CHECK(tc_becomes(&tc.holding, 1));
-    T_CHECK(ts_more(&c, 5000));
+    T_CHECK(ts_more(&c, 20000));
     hfsb_server_stop(s.server);
     took = ended_in(&s);
-    T_CHECK(took > 500 && took < 5000);
+    T_CHECK(took > 500 && took < 20000);
     T_CHECK(tc_get(&tc.gone) == 2 && tc_get(&tc.holding) == 0);
     ts_hang_up(&c);
     ts_hang_up(&d);
 }
 
 static void second_stop_ends_the_server_at_once(void) {
-    ts_server s;
-    ts_conn   c;
-    tc_start(&s, NULL);
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          c;
+    o.stop_ms = 60000;
+    tc_start(&s, &o);
     c = ts_connect(&s);
     T_CHECK(ts_send(&c, HFSB_LIT(TC_GET("/hold"))));
     T_CHECK(tc_becomes(&tc.holding, 1));
@@ -154,7 +160,7 @@ static void second_stop_ends_the_server_at_once(void) {
     usleep(20000);
     hfsb_server_stop(s.server);
     hfsb_server_stop(s.server);
-    T_CHECK(ended_in(&s) < 5000);
+    T_CHECK(ended_in(&s) < 15000);
     T_CHECK(tc_get(&tc.gone) == 1);
     ts_hang_up(&c);
 }
@@ -175,7 +181,7 @@ static void signal_handler_may_stop_the_server(void) {
     sigaction(SIGUSR1, &act, &old);
     usleep(20000);
     pthread_kill(s.thread, SIGUSR1);
-    T_CHECK(ended_in(&s) < 5000);
+    T_CHECK(ended_in(&s) < 15000);
     sigaction(SIGUSR1, &old, NULL);
 }
 
@@ -217,7 +223,7 @@ static void close_waits_for_threads(void) {
     if (pthread_create(&other, NULL, come_in, &s)) abort();
     began = hfsb_clock_ms();
     hfsb_server_close(s.server);
-    T_CHECK(hfsb_clock_ms() - began < 3000);
+    T_CHECK(hfsb_clock_ms() - began < 15000);
     T_CHECK(tc_get(&tc.ran) == 5);
     pthread_join(other, NULL);
     for (i = 0; i < 5; i++) ts_hang_up(&c[i]);
@@ -299,11 +305,11 @@ static void host_loop_drives_several_servers(void) {
         for (turn = 0; turn < 3; turn++) T_CHECK(ts_read(&c[i], &r, false));
     { /* their time passes without a byte: an end after idle_ms */
         long long began = hfsb_clock_ms();
-        while (!ts_closes(&c[0], 0) && hfsb_clock_ms() - began < 5000) {
+        while (!ts_closes(&c[0], 0) && hfsb_clock_ms() - began < 20000) {
             host_turn(servers, COUNT, 60000);
             (void)ts_more(&c[0], 0);
         }
-        T_CHECK(hfsb_clock_ms() - began < 2000);
+        T_CHECK(c[0].ended && hfsb_clock_ms() - began < 20000);
     }
     hfsb_server_stop(servers[0]);
     host_turn(servers, COUNT, 50);
@@ -451,6 +457,10 @@ static void listen_reports_unusable_addresses(void) {
     T_CHECK(hfsb_server_listen_unix(b.server, "sock", &err) == HFSB_REFUSED);
     T_CHECK(strstr(err.msg, "Another server already listens on sock."));
     T_CHECK(!lstat("sock", &st));
+    /* one that was removed, so that another server has its path */
+    T_CHECK(hfsb_server_listen_unix(a.server, "taken", &err) == HFSB_OK);
+    T_CHECK(unlink("taken") == 0);
+    T_CHECK(hfsb_server_listen_unix(b.server, "taken", &err) == HFSB_OK);
     {
         struct sockaddr_un u;
         memset(&u, 0, sizeof u);
@@ -477,7 +487,9 @@ static void listen_reports_unusable_addresses(void) {
     T_CHECK(hfsb_server_listen_fd(b.server, 0, &err) == HFSB_ARG);
     T_CHECK(hfsb_server_listen_fd(b.server, -1, &err) == HFSB_ARG);
     ts_end(&a, false);
+    T_CHECK(lstat("sock", &st) != 0 && !lstat("taken", &st));
     ts_end(&b, false);
+    T_CHECK(lstat("taken", &st) != 0);
     T_CHECK(lstat("sock", &st) && lstat("stale", &st));
 }
 

@@ -56,7 +56,9 @@ static void echo_drained(void *user, hfsbi_websocket *w) {
 static const hfsbi_websocket_fn echo_fn = {echo_message, echo_closed,
                                            echo_drained, 1 << 20, 60000};
 static const hfsbi_websocket_fn quick_fn = {echo_message, echo_closed, NULL, 0,
-                                            100};
+                                            250};
+static const hfsbi_websocket_fn paused_fn = {echo_message, echo_closed, NULL,
+                                             0, 60};
 
 static void start_echo(void *user, hfsb_request *r) {
     static const char *const protocols[] = {"echo.v1", NULL};
@@ -65,6 +67,17 @@ static void start_echo(void *user, hfsb_request *r) {
     if (hfsbi_websocket_open(r, protocols, (const hfsbi_websocket_fn *)user,
                              e))
         note(&seen.opened);
+    else free(e);
+}
+
+/* An owner that does not read. */
+static void start_paused(void *user, hfsb_request *r) {
+    echo            *e = (echo *)calloc(1, sizeof *e);
+    hfsbi_websocket *w;
+    (void)user;
+    if (!e) abort();
+    w = hfsbi_websocket_open(r, NULL, &paused_fn, e);
+    if (w) hfsbi_websocket_pause(w, true);
     else free(e);
 }
 
@@ -80,6 +93,9 @@ static void open_server(const hfsb_server_opts *opts) {
     if (hfsb_server_add(s.server, &route, NULL) != HFSB_OK) abort();
     route.path = "/quick";
     route.user = (void *)(uintptr_t)&quick_fn;
+    if (hfsb_server_add(s.server, &route, NULL) != HFSB_OK) abort();
+    route.path = "/paused";
+    route.fn = start_paused;
     if (hfsb_server_add(s.server, &route, NULL) != HFSB_OK) abort();
     ts_run(&s);
 }
@@ -271,7 +287,16 @@ static void a_silent_peer_is_pinged_and_then_lost(void) {
     GETS(&c, HFSBI_WS_PING, "");
     T_CHECK(look(&seen.closed) == 0);
     T_CHECK(ts_closes(&c, 20000) && comes(&seen.closed, 1));
-    T_CHECK(hfsb_clock_ms() - began >= 280);
+    T_CHECK(hfsb_clock_ms() - began >= 700);
+    ts_hang_up(&c);
+}
+
+/* A client would take the silence for a loss; its answers are not read. */
+static void a_pause_is_no_silence(void) {
+    ts_conn c = dial("/paused");
+    int     i;
+    for (i = 0; i < 5; i++) GETS(&c, HFSBI_WS_PING, "");
+    T_CHECK(look(&seen.closed) == 0);
     ts_hang_up(&c);
 }
 
@@ -300,7 +325,7 @@ static void a_stop_closes_sockets_at_its_end(void) {
     open_server(&o);
     c = dial("/echo");
     ts_end(&s, false);
-    T_CHECK(look(&seen.closed) == 1 && ts_closes(&c, 1000));
+    T_CHECK(look(&seen.closed) == 1 && ts_closes(&c, 20000));
     ts_hang_up(&c);
 }
 
@@ -318,6 +343,7 @@ int main(void) {
     EACH(a_close_that_is_not_answered_ends_it_later);
     EACH(errors_have_their_codes);
     EACH(a_silent_peer_is_pinged_and_then_lost);
+    EACH(a_pause_is_no_silence);
     EACH(a_large_message_passes_in_pieces);
     TT_RUN(a_stop_closes_sockets_at_its_end);
     return TT_END();

@@ -176,9 +176,12 @@ static void fh_edge_answer(fh_hub *hub, fh_record *r, fh_reply *reply,
 
 /* ---- handing through ---- */
 
-/* The head as it came, but for Connection. */
+/* The head as it came, but for Connection: a WebSocket stays, all else is for
+   one request. */
 static void fh_forward_head(const fh_record *r, hfsb_buf *out) {
     hfsb_str left = hfsb_buf_str(&r->fields);
+    bool     upgrade =
+        hfsb_http_same(fh_field(r, "Upgrade"), HFSB_LIT("websocket"));
     FH_MUST(hfsb_buf_printf(out, "%s %s HTTP/1.1\r\n", r->method.ptr,
                             r->target.ptr));
     while (left.len) {
@@ -189,7 +192,8 @@ static void fh_forward_head(const fh_record *r, hfsb_buf *out) {
                             HFSB_LIT("Connection:")))
             FH_MUST(hfsb_buf_append(out, line));
     }
-    fh_put(out, "Connection: close\r\n\r\n");
+    fh_put(out, upgrade ? "Connection: Upgrade\r\n\r\n"
+                        : "Connection: close\r\n\r\n");
 }
 
 /* Moves what is there from one to the other; false at the end of `from`. */

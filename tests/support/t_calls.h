@@ -410,7 +410,7 @@ HFSBI_UNUSED static hfsb_sandbox_opts tc_options(void) {
     o.hub_token = HFSB_LIT(TC_HUB_TOKEN);
     o.times.delay_ms = 1;
     o.times.api_poll_ms = 10;
-    o.times.api_wait_ms = 5000;
+    o.times.api_wait_ms = 20000;
     o.alloc = tt_alloc();
     return o;
 }

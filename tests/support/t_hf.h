@@ -17,14 +17,17 @@ static hfsb_str  nothing; /* no body */
 
 /* ---- the server ---- */
 
-HFSBI_UNUSED static void start_with(const char *const *settings,
-                       const hfsb_tools_opts *tools) {
+/* token: of the dialect alone; "": that of the server. */
+static void start_at(const hfsb_server_opts *opts, const char *token,
+                     const char *const     *settings,
+                     const hfsb_tools_opts *tools) {
     hfsb_server_sandbox_opts box = HFSB_INIT;
     hfsb_dialect_opts        o = HFSB_INIT;
     hfsb_err                 err = HFSB_INIT;
     box.tools = tools;
-    ts_open(&srv, NULL);
+    ts_open(&srv, opts);
     o.name = "hf";
+    o.token = hfsb_cstr(token);
     o.own_port = true;
     o.settings = settings;
     main_port = srv.port;
@@ -34,6 +37,11 @@ HFSBI_UNUSED static void start_with(const char *const *settings,
         abort();
     }
     ts_run(&srv);
+}
+
+HFSBI_UNUSED static void start_with(const char *const *settings,
+                                    const hfsb_tools_opts *tools) {
+    start_at(NULL, "", settings, tools);
 }
 
 HFSBI_UNUSED static void start(void) {

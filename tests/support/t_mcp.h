@@ -10,7 +10,7 @@
 
 #include <poll.h>
 
-enum { TM_WAIT_MS = 20000 };
+enum { TM_WAIT_MS = 60000 };
 
 typedef struct tm_client {
     hfsb_server  *server;

@@ -40,7 +40,8 @@ HFSBI_UNUSED static void ts_open(ts_server *s, const hfsb_server_opts *opts) {
     hfsb_err         err = HFSB_INIT;
     memset(s, 0, sizeof *s);
     if (opts) o = *opts;
-    if (!o.token.len && !o.no_auth) o.token = HFSB_LIT(TS_TOKEN);
+    if (!o.token.len && !o.no_auth && !o.late_token)
+        o.token = HFSB_LIT(TS_TOKEN);
     if (!o.alloc.fn) o.alloc = tt_alloc();
     if (hfsb_server_open(&o, &s->server, &err) != HFSB_OK ||
         hfsb_server_listen(s->server, "127.0.0.1", 0, &s->port, &err) !=

@@ -36,15 +36,15 @@ HFSBI_UNUSED static void sh_begin(sh_world *w, const fh_opts *fake) {
     hub.transport = &w->net;
     hub.tries = 2;
     hub.delay_ms = 1;
-    hub.timeout_ms = 10000;
+    hub.timeout_ms = 20000;
     if (hfsb_hub_open(&hub, &w->hub, NULL) != HFSB_OK) abort();
     w->sandbox.space_url = hfsb_cstr(fh_edge(w->fh));
     w->sandbox.times.delay_ms = 30;
     w->sandbox.times.poll_ms = 10;
-    w->sandbox.times.wait_ms = 8000;
+    w->sandbox.times.wait_ms = 20000;
     w->sandbox.times.api_poll_ms = 5;
-    w->sandbox.times.api_wait_ms = 5000;
-    w->sandbox.times.health_ms = 3000;
+    w->sandbox.times.api_wait_ms = 20000;
+    w->sandbox.times.health_ms = 10000;
     sh_file.path = "Dockerfile";
     sh_file.content = HFSB_LIT("FROM scratch\n");
     w->spec.files = &sh_file;
@@ -96,7 +96,7 @@ HFSBI_UNUSED static bool sh_sent(const sh_world *w, size_t n, const char *path,
 /* Waits for a request. */
 HFSBI_UNUSED static bool sh_until(const sh_world *w, const char *method,
                                   const char *path) {
-    long long end = hfsb_clock_ms() + 10000;
+    long long end = hfsb_clock_ms() + 20000;
     while (!fh_count(w->fh, method, path)) {
         if (hfsb_clock_ms() > end) return false;
         tt_sleep_ms(2);

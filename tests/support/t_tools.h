@@ -60,6 +60,15 @@ HFSBI_UNUSED static size_t tt_allocations(void) {
     return n;
 }
 
+/* The bytes that are taken now. */
+HFSBI_UNUSED static size_t tt_memory_held(void) {
+    size_t n;
+    pthread_mutex_lock(&tt_memory.lock);
+    n = tt_memory.heap.live;
+    pthread_mutex_unlock(&tt_memory.lock);
+    return n;
+}
+
 /* ---- the scratch directory ---- */
 
 static char   tt_dir[64]; /* DIR; DIR/work is the current directory, DIR/tmp
@@ -466,10 +475,10 @@ HFSBI_UNUSED static void tt_sleep_ms(long long ms) {
     }
 }
 
-/* True when the process is gone, or goes within 2 s. */
+/* True when the process is gone, or goes within 20 s. */
 HFSBI_UNUSED static bool tt_gone(long pid) {
     int i;
-    for (i = 0; i < 200 && tt_alive(pid); i++) tt_sleep_ms(10);
+    for (i = 0; i < 2000 && tt_alive(pid); i++) tt_sleep_ms(10);
     return !tt_alive(pid);
 }
 
@@ -488,7 +497,7 @@ HFSBI_UNUSED static long tt_number(hfsb_str text, size_t n) {
 /* The number that a command writes into a file, once it does. */
 HFSBI_UNUSED static long tt_pid_in(const char *path) {
     int i;
-    for (i = 0; i < 500; i++) {
+    for (i = 0; i < 2000; i++) {
         hfsb_buf b = HFSB_INIT;
         long     pid = -1;
         if (access(path, R_OK) == 0 && t_read_file(path, &b) && b.len &&

@@ -438,7 +438,7 @@ static hfsb_status tv_perform(void *user, const hfsb_http_call *call,
 
 HFSBI_UNUSED static hfsb_sandbox_opts tv_options(void) {
     hfsb_sandbox_opts o = HFSB_INIT;
-    o.v1 = true;
+    o.protocol = hfsb_protocol_v1();
     o.api_token = HFSB_LIT(TV_TOKEN);
     o.hub_token = HFSB_LIT("hf_edge");
     o.times.delay_ms = 1;

@@ -208,6 +208,28 @@ static void a_call_that_fails_early_is_an_event(void) {
     close_book(&b);
 }
 
+/* Lines of SQL and of diffs look like the head of a file. */
+static void all_changed_lines_are_counted(void) {
+    book        b = open_book(NULL);
+    hfsb_tools *tools = open_with(&b, "api");
+    tt_reply    r = HFSB_INIT;
+    tt_call(&r, tools, "write", "path=s content=s", "a.sql",
+            "-- one\n-- two\nx");
+    tt_call(&r, tools, "write", "path=s content=s", "b.txt", "p\nq\n");
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "a.sql",
+            "-- one\n-- two\nx", "++ 1\n@@ -1 +1 @@\n++ 2\ny");
+    tt_call(&r, tools, "apply_patch", "patch=s",
+            "*** Begin Patch\n*** Update File: a.sql\n@@\n-++ 1\n+-- 1\n"
+            "*** Update File: b.txt\n@@\n-p\n+-- p\n+-- p\n"
+            "*** End Patch\n");
+    look(&b, 0, 0);
+    T_CHECK(int_at(&b, 2, "added") == 4 && int_at(&b, 2, "removed") == 3);
+    T_CHECK(int_at(&b, 3, "added") == 3 && int_at(&b, 3, "removed") == 2);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+    close_book(&b);
+}
+
 /* ---- secrets ---- */
 
 static void secrets_are_hidden(void) {
@@ -246,6 +268,30 @@ static void secrets_are_hidden(void) {
               HFSB_LIT("")),
           "A_KEY");
     T_STR(text_at(&b, 2, "path"), "***");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+    close_book(&b);
+}
+
+/* Its reverse would write *** into the file. */
+static void a_diff_with_a_hidden_secret_says_so(void) {
+    book        b = open_book(NULL);
+    hfsb_tools *tools = open_with(&b, "api");
+    tt_reply    r = HFSB_INIT;
+    tt_call(&r, tools, "write", "path=s content=s", "k.txt",
+            "a\nb\nc\nd\nHF_TOKEN=diff-secret\n");
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "k.txt", "a\n",
+            "1\n");
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "k.txt", "d\n",
+            "4\n");
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "k.txt",
+            "HF_TOKEN=diff-secret", "key: ***");
+    look(&b, 0, 0);
+    T_CHECK(text_at(&b, 1, "diff").len && !at(&b, 1, "diff_hidden"));
+    T_CHECK(hfsb_str_find(text_at(&b, 2, "diff"), HFSB_LIT("TOKEN=***")) !=
+            HFSB_NPOS);
+    T_CHECK(hfsb_json_bool(at(&b, 2, "diff_hidden"), false));
+    T_CHECK(hfsb_json_bool(at(&b, 3, "diff_hidden"), false));
     tt_drop(&r);
     hfsb_tools_close(tools);
     close_book(&b);
@@ -772,7 +818,9 @@ int main(void) {
     TT_RUN(a_background_command_ends_in_the_journal);
     TT_RUN(a_killed_and_a_timed_out_command_say_so);
     TT_RUN(a_call_that_fails_early_is_an_event);
+    TT_RUN(all_changed_lines_are_counted);
     TT_RUN(secrets_are_hidden);
+    TT_RUN(a_diff_with_a_hidden_secret_says_so);
     TT_RUN(a_cut_does_not_show_half_a_secret);
     TT_RUN(the_ring_keeps_the_newest);
     TT_RUN(the_ring_is_bounded_in_bytes);

@@ -664,6 +664,7 @@ static void unknown_tools_are_named(void) {
         T_CHECK(r.sane && r.st == HFSB_NOT_FOUND);
         TT_FAIL(&r, "Unknown tool: ");
         T_CHECK(tt_says(&r.res.error, names[i]));
+        T_CHECK(tt_says(&r.res.output, "The tools are: bash, "));
     }
     /* no arguments at all are an empty object */
     tt_drop(&r);
@@ -699,8 +700,54 @@ static void results_read_well(void) {
     hfsb_tools_close(tools);
 }
 
+/* A view of no bytes is none, whatever its length. */
+static void ids_without_bytes_are_absent(void) {
+    hfsb_tools    *tools = tt_open(NULL);
+    hfsb_call_opts opts = HFSB_INIT;
+    tt_reply       r = HFSB_INIT;
+    opts.id.len = opts.key.len = 7;
+    tt_do(&r, tools, "bash", HFSB_LIT("{\"command\":\"echo a\"}"), &opts);
+    TT_OK(&r, "a\n");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+typedef struct two_lists {
+    const hfsb_json_value *a, *b;
+} two_lists;
+
+static void more_lists_than_documents_are_refused(void) {
+    static const hfsbi_param items[] = {HFSBI_PARAM_END};
+    static const hfsbi_param params[] = {
+        HFSBI_PARAM_LIST("a", 0, two_lists, a, items),
+        HFSBI_PARAM_LIST("b", 0, two_lists, b, items), HFSBI_PARAM_END};
+    hfsb_json_doc  doc = HFSB_INIT, parsed[2];
+    hfsbi_args_how how = HFSB_INIT;
+    hfsb_err       err = HFSB_INIT;
+    two_lists      out;
+    memset(parsed, 0, sizeof parsed);
+    how.parsed = parsed;
+    how.parsed_count = 1;
+    T_CHECK(hfsb_json_parse(HFSB_LIT("{\"a\":\"[]\",\"b\":\"[]\"}"), NULL,
+                            &doc, NULL) == HFSB_OK);
+    T_CHECK(hfsbi_args_read(params, doc.root, &how, &out, &err) == HFSB_LIMIT);
+    T_STR(hfsb_cstr(err.msg),
+          "At most 1 parameters may be objects or lists.");
+    T_CHECK(!parsed[1].root);
+    hfsb_json_free(&parsed[0]);
+    memset(parsed, 0, sizeof parsed);
+    how.parsed_count = 2;
+    T_CHECK(hfsbi_args_read(params, doc.root, &how, &out, &err) == HFSB_OK);
+    T_CHECK(parsed[1].root != NULL);
+    hfsb_json_free(&parsed[0]);
+    hfsb_json_free(&parsed[1]);
+    hfsb_json_free(&doc);
+}
+
 int main(void) {
     tt_begin();
+    TT_RUN(ids_without_bytes_are_absent);
+    TT_RUN(more_lists_than_documents_are_refused);
     TT_RUN(definitions_are_short_and_whole);
     TT_RUN(one_definition_is_an_item_of_all);
     TT_RUN(strict_definitions_leave_nothing_open);

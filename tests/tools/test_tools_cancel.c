@@ -92,9 +92,12 @@ static void a_cancel_ends_the_wait_for_others_commands(void) {
     tt_reply    r = HFSB_INIT;
     pthread_t   thread;
     hfsbi_cancel_init(&cancel);
+    unlink("pid");
     tt_call(&r, tools, "bash", "command=s id=s background=j",
-            "echo line; trap '' TERM; sleep 60; sleep 60", "bg", "true");
+            "echo line; trap '' TERM; echo $$ > pid; sleep 60; sleep 60", "bg",
+            "true");
     TT_OK(&r, NULL);
+    T_CHECK(tt_pid_in("pid") > 0);
     thread = tk_start(tk_set_soon, &cancel);
     do_with(&r, tools, "bash_output",
             "{\"id\":\"bg\",\"offset\":5,\"wait_ms\":60000}", &cancel);
@@ -170,17 +173,21 @@ static void wait_until_busy(hfsb_tools *tools, size_t n) {
 
 /* One thread waits for all: for the cancels of the others as for its own. */
 static void each_thread_hears_of_its_own_cancel(void) {
-    static const char sleeps[] = "{\"command\":\"echo begun; sleep 60\"}";
-    int               first;
+    static const char sleeps[] =
+        "{\"command\":\"echo begun; echo x >> ready; sleep 60\"}";
+    int first, k;
     for (first = 0; first < 2; first++) {
         hfsb_tools *tools = tt_open(NULL);
         hfsb_cancel cancel[2];
         blocked     b[2];
         int         i;
+        unlink("ready");
         for (i = 0; i < 2; i++) {
             hfsbi_cancel_init(&cancel[i]);
             start(&b[i], tools, &cancel[i], sleeps, NULL);
             wait_until_busy(tools, (size_t)i + 1);
+            for (k = 0; k < 2000 && tt_lines_in("ready") < i + 1; k++)
+                tt_sleep_ms(10);
         }
         for (i = 0; i < 2; i++) { /* first the driver, or the follower */
             int which = first ? 1 - i : i;

@@ -100,6 +100,37 @@ static void commands_over_a_limit_get_a_hint(void) {
     tt_drop(&r);
 }
 
+/* Where the kernel gives commands mounts; elsewhere a program can warn. */
+static void commands_cannot_delete_checkpoints(void) {
+    hfsb_tools_opts o = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    bool            mounts;
+    T_CHECK(mkdir("kept", 0755) == 0);
+    tt_put("kept/f", HFSB_LIT("mine\n"));
+    o.root = HFSB_LIT("kept");
+    o.checkpoints.dir = "kept/s";
+    o.confine.level = HFSB_CONFINE_WRITE;
+    tools = tt_open(&o);
+    mounts = hfsb_tools_confine(tools)->spaces.mounts >= 0;
+    T_CHECK((hfsb_tools_exposed(tools) == NULL) == mounts);
+    if (mounts) {
+        tt_call(&r, tools, "bash", "command=s", "rm -rf f s; mv s t");
+        T_CHECK(!r.res.success && access("kept/f", F_OK) != 0);
+        tt_call(&r, tools, "undo", "");
+        T_CHECK(r.res.success);
+        TT_FILE("kept/f", "mine\n");
+    }
+    hfsb_tools_close(tools);
+    o.checkpoints.dir = "elsewhere"; /* the root is all that they may write */
+    o.confine.no_temp = true;
+    tools = tt_open(&o);
+    T_CHECK(hfsb_tools_exposed(tools) == NULL);
+    hfsb_tools_close(tools);
+    T_CHECK(system("rm -rf kept elsewhere") == 0);
+    tt_drop(&r);
+}
+
 static void planted_files_are_named_in_the_reply(void) {
     hfsb_tools *tools = open_at(HFSB_CONFINE_WRITE, true);
     tt_reply    r = HFSB_INIT;
@@ -190,6 +221,26 @@ static void wrong_options_are_refused(void) {
     T_CHECK(strstr(err.msg, "Cannot allow commands to write") != NULL);
 }
 
+/* Commands cannot signal what an earlier one left running; kill can. */
+static void kill_ends_what_confined_commands_left(void) {
+    hfsb_tools *tools = open_at(HFSB_CONFINE_WRITE, false);
+    tt_reply    r = HFSB_INIT;
+    char        want[80];
+    long        pid;
+    tt_call(&r, tools, "bash", "command=s id=s", "sleep 60 & echo $!", "b");
+    pid = tt_number(hfsb_buf_str(&r.res.output), 0);
+    T_CHECK(pid > 1 && tt_alive(pid));
+    tt_call(&r, tools, "kill", ""); /* only what still runs as a job */
+    TT_OK(&r, "Killed 0 process(es): []");
+    T_CHECK(tt_alive(pid));
+    tt_call(&r, tools, "kill", "id=s", "b");
+    snprintf(want, sizeof want, "Killed 1 process(es): [%ld]", pid);
+    TT_OK(&r, want);
+    T_CHECK(tt_gone(pid));
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(the_description_names_the_level);
@@ -198,9 +249,11 @@ int main(void) {
     if (hfsbi_landlock_abi() >= 3 && hfsbi_seccomp_works()) {
         TT_RUN(refused_commands_get_a_hint);
         TT_RUN(hints_name_what_can_be_allowed);
+        TT_RUN(commands_cannot_delete_checkpoints);
         TT_RUN(planted_files_are_named_in_the_reply);
         TT_RUN(files_that_the_tools_write_stay);
         TT_RUN(strict_hides_variables);
+        TT_RUN(kill_ends_what_confined_commands_left);
         TT_RUN(tools_like_others_are_confined_as_they_are);
     } else {
         printf("skipped: no Landlock or seccomp here\n");

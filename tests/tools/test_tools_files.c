@@ -337,6 +337,25 @@ static void edit_shows_a_short_diff(void) {
     hfsb_tools_close(tools);
 }
 
+/* What is found exactly may be replaced; nothing like it is looked for. */
+static void a_binary_file_is_named_when_nothing_is_found(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    tt_put("f", HFSB_LIT("\0\1hello there\n\2"));
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "f",
+            "hello world", "bye");
+    TT_FAIL(&r, "old_str not found in file. Nothing was changed.\nThe file is "
+                "binary (15 bytes, a NUL byte near the start). To see its "
+                "bytes use a command such as xxd, od -c or base64.");
+    T_CHECK(!tt_says(&r.res.error, "The file has"));
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "f", "hello",
+            "bye");
+    TT_OK(&r, "Edited f (1 replacement)");
+    T_CHECK(tt_file_is("f", HFSB_LIT("\0\1bye there\n\2")));
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void edits_do_and_say_what_they_should(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
@@ -787,6 +806,7 @@ int main(void) {
     TT_RUN(bytes_that_are_not_edited_stay);
     TT_RUN(mode_owner_and_links_stay);
     TT_RUN(edits_do_and_say_what_they_should);
+    TT_RUN(a_binary_file_is_named_when_nothing_is_found);
     TT_RUN(the_diff_is_bounded);
     TT_RUN(edit_shows_a_short_diff);
     TT_RUN(many_edits_are_all_or_none);

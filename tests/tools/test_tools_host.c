@@ -223,25 +223,26 @@ static void a_key_holds_across_threads(void) {
     hfsb_tools_close(w[0].tools);
 }
 
-/* While one thread waits for a long command, others get theirs at once. */
+/* While one thread waits for a long command, which ends after the others are
+   done, these get theirs. */
 static void *short_or_long(void *arg) {
-    worker   *w = (worker *)arg;
-    tt_reply  r = HFSB_INIT;
-    long long begin;
-    int       i;
+    worker  *w = (worker *)arg;
+    tt_reply r = HFSB_INIT;
+    int      i;
     if (w->number == 0) {
-        tt_do(&r, w->tools, "bash", HFSB_LIT("{\"command\":\"sleep 3\"}"),
+        tt_do(&r, w->tools, "bash",
+              HFSB_LIT("{\"command\":\"echo $$ > long; "
+                       "until [ -e one -a -e two ]; do sleep 0.05; done\"}"),
               NULL);
         expect(w, r.res.success, &r, "long");
     } else {
-        tt_sleep_ms(100);
-        begin = hfsb_clock_ms();
+        (void)tt_pid_in("long");
         for (i = 0; i < 5; i++) {
             tt_do(&r, w->tools, "bash", HFSB_LIT("{\"command\":\"true\"}"),
                   NULL);
             expect(w, r.res.success, &r, "short");
         }
-        expect(w, hfsb_clock_ms() - begin < 2500, &r, "waited for another");
+        tt_put(w->number == 1 ? "one" : "two", HFSB_LIT(""));
     }
     tt_drop(&r);
     return NULL;
@@ -267,7 +268,9 @@ static void *run_long(void *arg) {
     tt_reply r = HFSB_INIT;
     char     json[200];
     snprintf(json, sizeof json, "{\"command\":\"%s\",\"id\":\"w%d\"}",
-             w->number ? "exec sleep 60" : "sleep 0.4; echo x", w->number);
+             w->number ? "exec sleep 60"
+                       : "until [ -e go ]; do sleep 0.05; done; echo x",
+             w->number);
     tt_do(&r, w->tools, "bash", hfsb_cstr(json), NULL);
     if (w->number)
         expect(w, tt_says(&r.res.error, "Exit code -15"), &r, "killed");
@@ -280,8 +283,11 @@ static void *kill_later(void *arg) {
     worker  *w = (worker *)arg;
     tt_reply r = HFSB_INIT;
     int      i;
-    for (i = 0; i < 200 && hfsb_tools_busy(w->tools) < 4; i++) tt_sleep_ms(10);
-    tt_sleep_ms(800); /* the short one is over */
+    for (i = 0; i < 2000 && hfsb_tools_busy(w->tools) < 4; i++)
+        tt_sleep_ms(10);
+    tt_put("go", HFSB_LIT("")); /* for the short one */
+    for (i = 0; i < 2000 && hfsb_tools_busy(w->tools) > 3; i++)
+        tt_sleep_ms(10);
     tt_do(&r, w->tools, "kill", HFSB_LIT("{\"id\":\"w1\"}"), NULL);
     expect(w, tt_says(&r.res.output, "Killed 1"), &r, "kill one");
     tt_do(&r, w->tools, "kill", HFSB_LIT("{}"), NULL);

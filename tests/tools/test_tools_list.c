@@ -92,6 +92,72 @@ static void a_folder_is_listed_with_types_sizes_and_times(void) {
     hfsb_tools_close(tools);
 }
 
+/* True if the field `entries` is this JSON. */
+static bool entries_are(const tt_reply *r, const char *want) {
+    hfsb_buf text = HFSB_INIT;
+    bool     same;
+    if (hfsb_json_write(hfsb_json_get(r->extra.root, "entries"), NULL, &text,
+                        NULL) != HFSB_OK)
+        return false;
+    same = hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(want));
+    if (!same) printf("  entries: %s\n", text.ptr);
+    hfsb_buf_free(&text);
+    return same;
+}
+
+#define AT "\"time\":1700000000"
+
+/* A program need not take names out of lines that are for a model. */
+static void details_are_data_too(void) {
+    hfsb_tools *tools;
+    tt_reply    r = HFSB_INIT;
+    tf_enter("data");
+    tf_put(".gitignore", "*.log\n");
+    tf_put("a.log", "1");
+    tf_put("a -> b", "12");
+    tf_put("new\nline (ignored)", "");
+    tf_put("sub/file", "123");
+    if (symlink("a -> b", "link") || mkfifo("pipe", 0600)) abort();
+    tf_age(".gitignore", 0);
+    tf_age("a.log", 0);
+    tf_age("a -> b", 0);
+    tf_age("new\nline (ignored)", 0);
+    tf_age("sub/file", 0);
+    tf_age("sub", 0);
+    tf_age("link", 0);
+    tf_age("pipe", 0);
+    tools = tt_open(NULL);
+    tt_call(&r, tools, "list", "details=j", "true");
+    T_CHECK(entries_are(
+        &r, "[{\"name\":\".gitignore\",\"type\":\"file\",\"size\":6," AT "},"
+            "{\"name\":\"a -> b\",\"type\":\"file\",\"size\":2," AT "},"
+            "{\"name\":\"a.log\",\"type\":\"file\",\"size\":1," AT
+            ",\"ignored\":true},"
+            "{\"name\":\"link\",\"type\":\"link\",\"target\":\"a -> b\"," AT
+            "},"
+            "{\"name\":\"new\\nline (ignored)\",\"type\":\"file\","
+            "\"size\":0," AT "},"
+            "{\"name\":\"pipe\",\"type\":\"fifo\"," AT "},"
+            "{\"name\":\"sub\",\"type\":\"dir\"," AT "}]"));
+    /* those on the page, and no others */
+    tt_call(&r, tools, "list", "details=j depth=j limit=j offset=j", "true",
+            "2", "1", "7");
+    T_CHECK(entries_are(&r, "[{\"name\":\"sub/file\",\"type\":\"file\","
+                            "\"size\":3," AT "}]"));
+    T_CHECK(tt_int(&r, "count") == 8);
+    tt_call(&r, tools, "list", "details=j path=s", "true", "sub/file");
+    T_CHECK(entries_are(&r, "[{\"name\":\"sub/file\",\"type\":\"file\","
+                            "\"size\":3," AT "}]"));
+    tt_call(&r, tools, "list", "details=j offset=j", "true", "99");
+    T_CHECK(entries_are(&r, "[]"));
+    tt_call(&r, tools, "list", "");
+    T_CHECK(r.res.success && !hfsb_json_get(r.extra.root, "entries"));
+    tt_call(&r, tools, "list", "details=j path=s", "true", "none");
+    T_CHECK(!r.res.success && !hfsb_json_get(r.extra.root, "entries"));
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 /* No calendar has such years; some file systems store them. */
 static void times_far_away_are_shown(void) {
     static const long long times[] = {67768036191676799LL,
@@ -316,6 +382,7 @@ int main(void) {
     TT_RUN(long_output_is_cut_and_the_rest_is_counted);
     TT_RUN(pages_are_as_short_as_asked);
     TT_RUN(what_makes_no_sense_is_refused);
+    TT_RUN(details_are_data_too);
     TT_RUN(nothing_outside_the_root_is_listed);
     TT_RUN(the_system_s_own_folders_are_not_entered);
     TT_RUN(each_allocation_fails_cleanly);

@@ -305,7 +305,7 @@ static void missing_spill_file_is_not_mentioned(void) {
     call = tt_start(tools, "bash", NULL, "command=s",
                     "head -c 40000 /dev/zero | tr '\\0' a; echo; "
                     "read x < spill-fifo");
-    for (i = 0; i < 100 && !tt_entries(".", "bash_output_"); i++)
+    for (i = 0; i < 400 && !tt_entries(".", "bash_output_"); i++)
         hfsb_tools_poll(tools, 50);
     T_CHECK(tt_entries(".", "bash_output_") == 1);
     for (i = 0; i < 3; i++) {
@@ -390,7 +390,7 @@ static void endless_output_ends_in_time(void) {
     took = hfsb_clock_ms() - begin;
     T_CHECK(!r.res.success && tt_flag(&r, "timed_out"));
     TT_FAIL(&r, "Timeout after ");
-    T_CHECK(took >= seconds * 1000 - 50 && took < seconds * 1000 + 8000);
+    T_CHECK(took >= seconds * 1000 - 50 && took < seconds * 1000 + 20000);
     T_CHECK(tt_int(&r, "total_chars") > 25000);
     T_CHECK(
         hfsb_str_starts(hfsb_buf_str(&r.res.output), HFSB_LIT("y\ny\ny\n")));

@@ -328,9 +328,9 @@ static void a_huge_file_is_read_in_parts(void) {
     tt_fill(&text, "a line of the huge file\n", 3000);
     tt_put("huge", hfsb_buf_str(&text));
     fd = open("huge", O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, (off_t)10000000000) ||
+    if (fd < 0 || ftruncate(fd, (off_t)1000000000000) ||
         lseek(fd, 0, SEEK_END) < 0 || write(fd, "\nlast\n", 6) != 6) {
-        printf("no file of 10 GB can be made here\n");
+        printf("no file of 1 TB can be made here\n");
         t_skipped++;
     } else {
         before = tt_peak();
@@ -339,9 +339,9 @@ static void a_huge_file_is_read_in_parts(void) {
         T_CHECK(r.res.success &&
                 hfsb_str_ends(hfsb_buf_str(&r.res.output),
                               HFSB_LIT("2000\ta line of the huge file")));
-        T_CHECK(tt_int(&r, "size") == 10000000006ll);
+        T_CHECK(tt_int(&r, "size") == 1000000000006ll);
         T_CHECK(!tt_text(&r, "sha256").len);
-        T_CHECK(hfsb_clock_ms() - begin < 5000);
+        T_CHECK(hfsb_clock_ms() - begin < 15000);
         T_CHECK(TT_SANITIZED || tt_peak() - before < 8 << 20);
     }
     if (fd >= 0) close(fd);

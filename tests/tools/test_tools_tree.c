@@ -67,7 +67,7 @@ static long long file_size(const char *path) {
 static bool grows(const char *path, hfsb_tools *tools) {
     long long was = file_size(path);
     int       i;
-    for (i = 0; i < 100 && file_size(path) <= was + 1; i++) {
+    for (i = 0; i < 400 && file_size(path) <= was + 1; i++) {
         if (tools) hfsb_tools_poll(tools, 0);
         tt_sleep_ms(50);
     }
@@ -131,7 +131,7 @@ static void keepers_hold_nothing_else_and_end(void) {
     hfsb_tools_close(tools);
     close(fds[1]); /* were it open elsewhere, there would be no end */
     fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    for (i = 0; i < 100 && read(fds[0], &c, 1) < 0; i++) tt_sleep_ms(20);
+    for (i = 0; i < 1000 && read(fds[0], &c, 1) < 0; i++) tt_sleep_ms(20);
     T_CHECK(read(fds[0], &c, 1) == 0);
     close(fds[0]);
     T_CHECK(tt_alive(pid));
@@ -185,7 +185,7 @@ static void without_a_keeper_all_are_drained(void) {
         T_CHECK(pid[i] > 1);
     }
     tt_put("go", HFSB_LIT(""));
-    for (i = 0; i < 200 && tt_lines_in("wrote") < 1; i++)
+    for (i = 0; i < 400 && tt_lines_in("wrote") < 1; i++)
         hfsb_tools_poll(tools, 50);
     TT_FILE("wrote", "yes\n");
     for (i = 0; i < 36; i++)

@@ -96,8 +96,10 @@ static void a_host_hears_what_was_taken_before_it_watched(void) {
         pthread_t   thread;
         hfsb_call  *call;
         int         i;
+        unlink("say");
         tt_call(&r, tools, "bash", "command=s id=s background=j",
-                "sleep 0.3; echo hi; sleep 60", "b", "true");
+                "until [ -e say ]; do sleep 0.05; done; echo hi; sleep 60",
+                "b", "true");
         call = tt_start(tools, "bash_output", NULL, "id=s wait_ms=j", "b",
                         "20000");
         for (i = 0; i < again; i++) {
@@ -105,6 +107,7 @@ static void a_host_hears_what_was_taken_before_it_watched(void) {
             hfsb_tools_step(tools);
         }
         T_CHECK(!hfsb_call_done(call));
+        tt_put("say", HFSB_LIT(""));
         T_CHECK(!pthread_create(&thread, NULL, poll_until_text, call));
         pthread_join(thread, NULL);
         T_CHECK(host_poll(tools, NULL, 0) > 0);

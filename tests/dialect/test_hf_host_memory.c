@@ -1,0 +1,8 @@
+/* test_hf_host_memory.c - every route of the dialect, without memory. */
+#include "../support/t_dialect_memory.h"
+
+int main(void) {
+    tt_begin();
+    lacks_memory(&td_host);
+    return TT_END();
+}
