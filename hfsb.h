@@ -39888,7 +39888,8 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
 #define HFSBI_PROC_READS   4        /* of each stream in one step */
 #define HFSBI_PROC_PIPE    1048576u /* size that a busy pipe gets */
 #define HFSBI_PROC_INPUT   1048576u /* bytes that may wait to be written */
-#define HFSBI_PROC_GIVE_UP 2000     /* ms after which KILL had no effect */
+#define HFSBI_PROC_GIVE_UP 5000     /* ms after which KILL had no effect: a
+                                      slow disk delays it for some seconds */
 #define HFSBI_PROC_RETRY   20       /* ms; see hfsbi_proc_follow() */
 
 typedef enum hfsbi_proc_state {

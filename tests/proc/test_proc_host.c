@@ -159,6 +159,23 @@ static void signals_stay_as_they_were(void) {
     T_CHECK(pthread_sigmask(SIG_SETMASK, &old_mask, NULL) == 0);
 }
 
+/* The timeout of a command that ignores TERM. One that was too slow to say so
+   is started again with more time. */
+static hfsb_proc_result times_out_stubborn(void) {
+    hfsb_proc_opts   o = HFSB_INIT;
+    hfsb_proc_result r;
+    o.input = HFSB_LIT("");
+    o.grace_ms = 50;
+    o.job = hfsb_cstr(JOB);
+    o.timeout_ms = 200;
+    do {
+        o.timeout_ms *= 2;
+        r = t_run(&o, "trap '' TERM; echo; sleep 60 & sleep 60; sleep 60",
+                  NULL);
+    } while (!r.stdout_bytes && o.timeout_ms < 20000);
+    return r;
+}
+
 /* Handlers without SA_RESTART in every call. */
 static void interruptions_change_nothing(void) {
     struct sigaction act, old;
@@ -181,11 +198,7 @@ static void interruptions_change_nothing(void) {
         r = t_run(&o, "cat; exit 11", NULL);
         T_CHECK(r.end == HFSB_PROC_EXITED && r.exit_code == 11);
         T_CHECK(r.stdout_bytes == big.len);
-        o.input = HFSB_LIT("");
-        o.timeout_ms = 600; /* the trap must be set by then */
-        o.grace_ms = 50;
-        o.job = hfsb_cstr(JOB);
-        r = t_run(&o, "trap '' TERM; sleep 60 & sleep 60; sleep 60", NULL);
+        r = times_out_stubborn();
         T_CHECK(r.timed_out && r.signal == SIGKILL && !r.incomplete);
         T_CHECK(t_sh("sleep 60 & echo x").stdout_bytes == 2);
         T_CHECK(t_marked(JOB, 0) == 1);
@@ -434,12 +447,12 @@ static void without_the_right_to_kill(void) {
     o.job = hfsb_cstr(JOB);
     proc = t_start(&o, "echo x; sleep 30", NULL);
     T_CHECK(setgid(65534) == 0 && setuid(65534) == 0);
-    r = t_finish(proc, 4000);
+    r = t_finish(proc, 20000);
     T_CHECK(r.timed_out && r.incomplete && r.end == HFSB_PROC_RUNNING);
-    T_CHECK(r.stdout_bytes == 2 && r.duration_ms >= 2200);
+    T_CHECK(r.stdout_bytes == 2 && r.duration_ms >= 5200);
     T_CHECK(hfsb_proc_survivors(proc, NULL, 0) == 0);
     hfsb_proc_close(proc);
-    T_CHECK(hfsb_clock_ms() - start < t_patience(4000));
+    T_CHECK(hfsb_clock_ms() - start < t_patience(20000));
 }
 
 static void kill_gives_up_after_a_while(void) {

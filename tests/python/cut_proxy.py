@@ -4,8 +4,8 @@
     cut_proxy.py PORT FILE
 
 Prints the port on which it listens for connections to PORT of this machine.
-Whenever FILE is there it is removed, all connections are reset, and a line is
-printed.
+Whenever FILE is there and a connection is open, all connections are reset, a
+line is printed, and then FILE is removed: whoever made it can wait for that.
 """
 import os
 import select
@@ -25,7 +25,11 @@ def main():
         for s in ready:
             if s is listener:
                 one = s.accept()[0]
-                two = socket.create_connection(("127.0.0.1", port))
+                try:
+                    two = socket.create_connection(("127.0.0.1", port))
+                except OSError:  # the server has ended
+                    one.close()
+                    continue
                 peers[one], peers[two] = two, one
             elif s in peers:
                 try:
@@ -38,12 +42,12 @@ def main():
                     del peers[other]
                     s.close()
                     other.close()
-        if os.path.exists(file):
-            os.unlink(file)
+        if peers and os.path.exists(file):
             for s in peers:
                 t_server.reset(s)
             peers.clear()
             print("cut", flush=True)
+            os.unlink(file)
 
 
 main()
