@@ -137,7 +137,7 @@ $1
 END
     tool "$tool" "$std"
     case $what:$tool:$std in # once for each module is enough, and once for all
-    modules:* | headers:* | examples:* | *:c2x) ;;
+    modules:* | headers:* | *:c2x) ;;
     *:gcc:* | *:m32:* | *:s390x:* | *:musl:*) warn="$warn $WARN_JOINED" ;;
     esac
     only=$(only_for "$what" "$tool" "$std")
