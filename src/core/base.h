@@ -4,9 +4,9 @@
 
 #include "config.h"
 
-/* The version of the implementation that was linked, "0.1.0": HFSB_VERSION of
-   the header that it was compiled from. Structs may grow with every version, so
-   a program and its implementation must have the same. */
+/* The version of the linked implementation, "0.1.0": HFSB_VERSION of the
+   header it was compiled from. Structs may grow in any version, so a program
+   and its implementation must be compiled from the same one. */
 HFSB_API const char *hfsb_version(void);
 
 /* A view of bytes owned by someone else. Not NUL-terminated in general; ptr
@@ -36,7 +36,7 @@ HFSB_API bool hfsb_str_ends(hfsb_str s, hfsb_str part);
 #define HFSB_NPOS ((size_t)-1)
 
 /* Offset of the first occurrence of needle in s, or HFSB_NPOS. An empty
-   needle is at 0. Linear time for every input, no allocation. */
+   needle is found at 0. Linear time for every input, no allocation. */
 HFSB_API size_t hfsb_str_find(hfsb_str s, hfsb_str needle);
 
 /* Offset of the first byte c in s, or HFSB_NPOS. */
@@ -100,15 +100,15 @@ typedef struct hfsb_err {
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 
-/* Fills *err (may be NULL) for a function of the caller's own: code, and a
-   message that is cut to fit, between characters. key becomes "", pos, line and
-   column 0. Returns code, for `return hfsb_err_set(err, HFSB_IO, ...)`. */
+/* Fills *err (may be NULL) in a function of your own: sets code and a message,
+   cut to fit between characters, and clears key, pos, line and column. Returns
+   code, for `return hfsb_err_set(err, HFSB_IO, ...)`. */
 HFSB_API hfsb_status hfsb_err_set(hfsb_err *err, hfsb_status code,
                                   const char *format, ...) HFSBI_PRINTF(3, 4);
 
 /* The one allocation hook. new_size 0 frees ptr (which may be NULL) and
-   returns NULL; otherwise it behaves as realloc, and returns NULL when there
-   is no memory. old_size is exact, so arenas and pools are easy. */
+   returns NULL; otherwise it behaves like realloc() and returns NULL when out
+   of memory. old_size is exact, so arenas and pools are easy. */
 typedef struct hfsb_alloc {
     void *(*fn)(void *user, void *ptr, size_t old_size, size_t new_size);
     void *user;
@@ -133,22 +133,22 @@ HFSB_API hfsb_str hfsb_buf_str(const hfsb_buf *b);
    changes; "" if nothing was ever appended. Never NULL. */
 HFSB_API const char *hfsb_buf_cstr(const hfsb_buf *b);
 
-/* Makes room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
-   *b unchanged: the failure is not remembered in b->status. */
+/* Makes room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max. A
+   failure leaves *b unchanged, and is not recorded in b->status. */
 HFSB_API hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) HFSBI_CHECKED;
 
 /* Append. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max. A failure leaves the bytes
-   unchanged and is remembered in b->status: from then on every append does
-   nothing and returns it, until the buffer is truncated or freed. So a series
-   of appends needs one check, at its end. s may be a view into *b. */
+   unchanged and is recorded in b->status: every later append does nothing and
+   returns that status, until the buffer is truncated or freed. So a series of
+   appends needs only one check, at its end. s may be a view into *b. */
 HFSB_API hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s);
 HFSB_API hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c);
 HFSB_API hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 
 /* Ends a series of appends that began when b->len was mark. HFSB_OK; or the
-   failure in b->status, with *b cut back to mark bytes. The failure stays in
-   b->status. */
+   failure in b->status, with *b cut back to mark bytes. b->status keeps the
+   failure. */
 HFSB_API hfsb_status hfsb_buf_finish(hfsb_buf *b, size_t mark) HFSBI_CHECKED;
 
 /* Cuts back to len bytes (no effect when already shorter) and clears a

@@ -55,9 +55,8 @@ JSON, text, edits, patches, regular expressions and HTTP messages, or use WSL"
 #define HFSB_LIT(s) ((hfsb_str){"" s "", sizeof(s) - 1})
 #endif
 
-/* A view as an argument of printf: printf("name: " HFSB_F "\n", HFSB_V(name)).
-   HFSB_V evaluates its argument several times; of a longer text it shows the
-   first INT_MAX bytes. */
+/* To print a view: printf("name: " HFSB_F "\n", HFSB_V(name)). HFSB_V
+   evaluates its argument several times and prints at most INT_MAX bytes. */
 #define HFSB_F "%.*s"
 #define HFSB_V(s)                                               \
     (int)((s).len < 0x7FFFFFFF ? (s).len : (size_t)0x7FFFFFFF), \

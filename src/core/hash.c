@@ -1,8 +1,8 @@
 /* hash.c - SHA-256 (FIPS 180-4), SHA-1 (RFC 3174), base64 (RFC 4648), FNV-1a.
 
    SHA-256 identifies the content of files; for long inputs it uses the SHA
-   instructions of the CPU, about five times as fast. SHA-1 exists only because
-   git names its objects by it and WebSocket's handshake uses it. FNV-1a hashes
+   instructions of the CPU, about five times as fast. SHA-1 is here only
+   because git object names and the WebSocket handshake use it. FNV-1a hashes
    lines and table keys. base64 decodes strictly: exactly one text for each
    sequence of bytes. */
 #include "core_private.h"

@@ -14,7 +14,7 @@ typedef struct hfsb_sha256 { /* private */
     bool               asked, fast; /* whether the CPU has SHA instructions */
 } hfsb_sha256;
 
-/* SHA-256 of bytes that arrive in pieces. After finish(), init() again. */
+/* SHA-256 of bytes that arrive in pieces. Call init() again after finish(). */
 HFSB_API void hfsb_sha256_init(hfsb_sha256 *sha);
 HFSB_API void hfsb_sha256_write(hfsb_sha256 *sha, hfsb_str piece);
 HFSB_API void hfsb_sha256_finish(hfsb_sha256  *sha,
@@ -23,12 +23,12 @@ HFSB_API void hfsb_sha256_finish(hfsb_sha256  *sha,
 /* SHA-256 of s in lower-case hexadecimal, NUL-terminated. */
 HFSB_API void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]);
 
-/* True when both hold the same bytes. The time it takes depends on their
-   lengths alone, so it gives nothing away about a secret. */
+/* True when both hold the same bytes. The time taken depends only on their
+   lengths, so it reveals nothing about a secret. */
 HFSB_API bool hfsb_secret_equal(hfsb_str a, hfsb_str b);
 
 /* Appends s in base64 (RFC 4648, with padding, no line breaks). HFSB_OK;
-   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+   HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)
     HFSBI_CHECKED;
 
@@ -39,8 +39,8 @@ HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)
 HFSB_API hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out,
                                         hfsb_err *err);
 
-/* 64-bit FNV-1a. Not for security: collisions can be made. add() continues
-   from the hash of the preceding bytes, initially HFSB_FNV_START. */
+/* 64-bit FNV-1a. Not for security: collisions can be constructed. add()
+   continues from the hash of the preceding bytes, initially HFSB_FNV_START. */
 #define HFSB_FNV_START 0xCBF29CE484222325ull
 HFSB_API unsigned long long hfsb_fnv(hfsb_str s);
 HFSB_API unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s);

@@ -21,7 +21,7 @@ typedef struct hfsb_json_value hfsb_json_value;
 
 /* A parsed document: all of it is in one block of memory. */
 typedef struct hfsb_json_doc {
-    const hfsb_json_value *root;  /* NULL until a parse succeeded */
+    const hfsb_json_value *root;  /* NULL until a parse succeeds */
     void                  *block; /* private */
     size_t                 size;  /* private */
     hfsb_alloc             alloc; /* all-zero: HFSB_REALLOC and HFSB_FREE */
@@ -31,25 +31,25 @@ typedef struct hfsb_json_parse_opts {
     size_t max_depth;   /* nesting of arrays and objects (0: 512) */
     size_t max_bytes;   /* longest text accepted (0: 1 GiB) */
     size_t max_values;  /* values and keys of a document, each of which takes
-                           16 bytes of memory or more (0: no limit) */
+                           at least 16 bytes of memory (0: no limit) */
     bool   unique_keys; /* a repeated key is an error (default: the last one
                            wins) */
 } hfsb_json_parse_opts;
 
-/* Parses text, which must hold exactly one JSON value of RFC 8259 with blanks
-   around it, into *doc. Lone surrogates, bytes that are not UTF-8, a byte
-   order mark and numbers beyond the range of a double are errors. `text` is
+/* Parses text into *doc. text must be exactly one JSON value (RFC 8259), with
+   optional white space around it. Lone surrogates, bytes that are not UTF-8, a
+   byte order mark and numbers beyond the range of a double are errors. text is
    not needed after the call.
 
    HFSB_OK; HFSB_SYNTAX (at err->pos, line and column); HFSB_LIMIT for depth,
-   size or values; HFSB_NOMEM. On failure doc->root is NULL and there is nothing to
-   free. Free a document before using it again. */
+   size or values; HFSB_NOMEM. On failure doc->root is NULL and there is
+   nothing to free. Free a document before using it again. */
 HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
                                      const hfsb_json_parse_opts *opts,
                                      hfsb_json_doc *doc, hfsb_err *err);
 
-/* The same, with the strings decoded in place: text is overwritten and must
-   live as long as *doc. Saves the memory of a copy. A failed call leaves text
+/* The same, but decodes strings in place, which saves the memory of a copy:
+   text is overwritten and must live as long as *doc. A failed call leaves text
    unchanged. */
 HFSB_API hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                               const hfsb_json_parse_opts *opts,
@@ -85,12 +85,12 @@ HFSB_API hfsb_str hfsb_json_str(const hfsb_json_value *value,
 /* Number of elements or members (duplicates count); 0 for anything else. */
 HFSB_API size_t hfsb_json_count(const hfsb_json_value *value);
 
-/* Element `index` of an array, or NULL. Walks from the start: use the iterator
-   to visit all. */
+/* Element `index` of an array, or NULL. Walks from the start: to visit all
+   elements use the iterator. */
 HFSB_API const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
                                              size_t                 index);
 
-/* The member called key, the last one when there are several, or NULL. */
+/* The member named key (the last of several), or NULL. */
 HFSB_API const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
                                               const char            *key);
 
@@ -111,12 +111,12 @@ HFSB_API bool           hfsb_json_next(hfsb_json_iter *it);
 /* ---- arguments of a tool: lenient where the meaning is clear ---- */
 
 /* Reads member `key` of object into *out. A number or a boolean sent as a
-   string ("120", "true") and an integral float (120.0) are accepted. When the
-   member is absent or null *out is unchanged, so set the default first; when
-   `required`, that is an error.
+   string ("120", "true") and an integral float (120.0) are accepted. If the
+   member is absent or null, *out is unchanged, so set the default first; with
+   `required` that is an error.
 
-   HFSB_OK; HFSB_ARG with the key in err->key, a message with what was expected
-   and what was found, and *out unchanged. A string is a view of the
+   HFSB_OK; HFSB_ARG with the key in err->key, a message that says what was
+   expected and what was found, and *out unchanged. A string is a view of the
    document's bytes. */
 HFSB_API hfsb_status hfsb_json_arg_bool(const hfsb_json_value *object,
                                         const char *key, bool required,
@@ -152,8 +152,8 @@ typedef struct hfsb_json_write_opts {
     bool pretty; /* two spaces per level, a space after the colon */
 } hfsb_json_write_opts;
 
-/* Appends value as JSON text, at any depth; absent is written as null.
-   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+/* Appends value as JSON text, at any depth; absent values are written as null.
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                                      const hfsb_json_write_opts *opts,
                                      hfsb_buf *out, hfsb_err *err);
@@ -166,13 +166,13 @@ HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
        hfsb_json_put_bool(&w, true);
        hfsb_json_put_end(&w);
        status = hfsb_json_writer_finish(&w, &err);
-   It cannot produce invalid JSON: a misplaced call (a value where a key
-   belongs, an end too many, a second root, NaN or infinity, more than 512
-   levels) makes every later call do nothing and finish() fail. Each maximal
-   ill-formed part of UTF-8 is written as U+FFFD; quote, backslash and control
-   characters are escaped, all other characters are written unchanged. A double
-   gets the fewest digits that read back as the same double, and always a point
-   or an exponent: 1.0, 0.1, 1e-7, 1e21. */
+   It cannot produce invalid JSON: after a misplaced call (a value where a key
+   belongs, one end too many, a second root, NaN or infinity, more than 512
+   levels) later calls do nothing and finish() fails. Each maximal ill-formed
+   part of UTF-8 is written as U+FFFD; quote, backslash and control characters
+   are escaped, all other characters are written unchanged. A double is written
+   with the fewest digits that read back as the same double, and always with a
+   point or an exponent: 1.0, 0.1, 1e-7, 1e21. */
 #define HFSB_JSON_WRITER_DEPTH 512
 
 /* A document that grows. */
@@ -196,8 +196,8 @@ typedef struct hfsb_json_writer { /* private */
 
 HFSB_API void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
                                     const hfsb_json_write_opts *opts);
-/* The same calls make a document instead of text: *doc, all zero but for
-   alloc, holds it once finish() succeeded. Do not copy the writer. */
+/* The same calls make a document instead of text: *doc, all zero except alloc,
+   holds it once finish() has succeeded. Do not copy the writer. */
 HFSB_API void hfsb_json_writer_init_doc(hfsb_json_writer *w,
                                         hfsb_json_doc    *doc);
 HFSB_API void hfsb_json_put_null(hfsb_json_writer *w);
@@ -231,9 +231,9 @@ HFSB_API hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w,
                         name, size, done ? "true" : "false");
    Inside quotes %s, and %.*s for HFSB_V() of a view, become the text of a JSON
    string: escaped, and ill-formed UTF-8 repaired. Outside quotes they are
-   inserted as they are: text that is JSON already, NULL for null. Numbers are
-   %d %u %ld %lu %lld %llu %zu, and %g for a double, which is written as
-   hfsb_json_put_double() does, NaN and infinities as null; %% is "%". The
+   inserted verbatim, for text that is already JSON; NULL becomes null. Numbers
+   are %d %u %ld %lu %lld %llu %zu, and %g for a double, written as by
+   hfsb_json_put_double(), but NaN and infinities as null; %% is "%". The
    locale does not matter. The format itself is not checked to be JSON.
    HFSB_OK; HFSB_NOMEM, HFSB_LIMIT, or HFSB_ARG for any other "%", with *out as
    it was but for out->status, as in hfsb_buf_finish(). */

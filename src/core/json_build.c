@@ -2,16 +2,16 @@
 
    A tool's result has typed fields (exit code, line numbers, a diff). They
    are collected here as the nodes that the parser would make of their text,
-   so every reader of a document reads them as well, and text is written from
-   them once, at the very end.
+   so the functions that read a document can read them too. They become text
+   only once, at the very end.
 
        nodes:  { "id" "7-1"  "pid" 4711  "left_running" [ { ... } ] }
        texts:  id\0 7-1\0 pid\0 left_running\0 ...
 
-   While a document grows, a string node holds its offset in texts and an open
-   container the index of the one around it. finish() moves both arrays into
-   one block and turns offsets into pointers. A failed append is remembered by
-   the buffers; finish() reports it. */
+   While a document grows, a string node holds its offset in texts, and an open
+   container holds the index of the one around it. finish() moves both arrays
+   into one block and turns offsets into pointers. The buffers remember a
+   failed append; finish() reports it. */
 #include "core_private.h"
 
 HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc) {

@@ -8,15 +8,16 @@
                0                          room
 
    The text is read once, without recursion. A text that starts and ends with
-   a bracket, as nearly all do, needs no test for its end: every scan outside
+   a bracket, as nearly all do, needs no end-of-text tests: every scan outside
    a string stops at a bracket at the latest, so only a closing bracket can be
    the last byte. Any other text (a lone number or word, or one that must fail
    because its end is missing) is read from a copy with a NUL after it.
 
-   Where a token starts depends on the length of the one before, so a long
-   text takes the sum of the times to compute the lengths. A length that is
-   guessed, then tested, takes none: the processor predicts the branch and
-   reads on. Hence the characters by pairs and the blanks that repeat. */
+   Where a token starts depends on the length of the one before, so parsing a
+   long text waits for each length to be computed. A length that is guessed and
+   then tested costs no wait: the processor predicts the branch and reads on.
+   That is why characters are tested in pairs, and white space is assumed to be
+   the last indentation of its depth. */
 #include "core_private.h"
 
 /* Faults and their messages. Those above SURROGATE are about one byte, which

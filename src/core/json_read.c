@@ -2,8 +2,8 @@
 
    The accessors at the top never convert: a value of another type gives the
    fallback. hfsb_json_arg_*() at the end are lenient, because models send
-   "120" and 120.0 where an integer is meant; whatever cannot be meant
-   otherwise is accepted, the rest is an error with the key in err->key. */
+   "120" and 120.0 where an integer is meant: a value that can mean only one
+   thing is accepted; any other is an error with the key in err->key. */
 #include "core_private.h"
 
 static size_t hfsbi_json_count_of(const hfsb_json_value *value) {

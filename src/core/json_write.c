@@ -1,8 +1,8 @@
 /* json_write.c - JSON text from a tree, or call by call.
 
-   JSON is many small pieces, so they go straight into the memory that the
-   buffer has, without a NUL after each; hfsbi_json_terminate() adds it before
-   the caller can look. Strings are scanned and copied a block at a time.
+   JSON is written in many small pieces, straight into the buffer's memory and
+   without a NUL after each; hfsbi_json_terminate() adds it before the caller
+   can look. Strings are scanned and copied a block at a time.
 
    A tree is written without recursion. The writer keeps one bit per level (an
    array or an object) and a state:
@@ -11,8 +11,8 @@
        EMPTY --key--> KEY --value--> ITEMS         in an object
        the value at level 0 --> DONE
 
-   Anything else is a mistake of the caller: it fails the buffer with HFSB_ARG,
-   so that all later calls do nothing. */
+   Anything else is the caller's mistake: it fails the buffer with HFSB_ARG, so
+   that all later calls do nothing. */
 #include "core_private.h"
 
 /* ---- pieces ---- */

@@ -3,8 +3,8 @@
    Reading a double tries three methods, each slower and rarer than the one
    before: Clinger's fast path (one exact multiplication or division); Eisel
    and Lemire (the product with a 128-bit power of ten, as an interval); and,
-   when that interval contains the border between two doubles, a comparison of
-   big integers.
+   when that interval contains the boundary between two doubles, a comparison
+   of big integers.
 
    Writing uses Giulietti's Schubfach: the shortest digits that read back as
    the same double and, of those, the nearest. Both share one table of powers

@@ -1,9 +1,9 @@
 /* path.c - classifying strings: scripts, paths and Space ids.
 
    Everything here looks at strings only, never at a file system. A script is
-   a URL, a path, source code or a command line, decided by its first line in
-   the way that a person would: `import x` is Python, `x=1 make` is a shell.
-   The rules for Space ids are those of the Hub. */
+   a URL, a path, source code or a command line, decided as a person would:
+   `import x` is Python, `x=1 make` is a shell command. The rules for Space ids
+   are those of the Hub. */
 #include "core_private.h"
 
 /* ---- what a script is ---- */

@@ -27,7 +27,7 @@ HFSB_API const char *hfsb_script_kind_name(hfsb_script_kind kind);
    and with "a/.." removed. A leading ".." is kept in a relative path, dropped
    in an absolute one; an empty result becomes ".". Symlinks are ignored, so
    use it for display and comparison, never to decide what a path may reach.
-   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_path_clean(hfsb_str path, hfsb_buf *out)
     HFSBI_CHECKED;
 
@@ -44,13 +44,13 @@ HFSB_API hfsb_str hfsb_path_suffix(hfsb_str path);
 /* Checks "owner/name" of a Space: owner 2 to 42 of [A-Za-z0-9-], no "--", no
    "-" at either end; name 1 to 96 of [A-Za-z0-9._-], no "--" or "..", not
    starting or ending with "-" or "."; not ending in ".git". HFSB_OK, or
-   HFSB_ARG with what is wrong. */
+   HFSB_ARG with the reason. */
 HFSB_API hfsb_status hfsb_space_check(hfsb_str id, hfsb_err *err);
 
 /* Appends the host name that the Hub gives to a Space: lower case, each run of
    characters outside [a-z0-9] replaced by one "-", then ".hf.space". The
    Hub's reply ("subdomain") is the authority. HFSB_OK; HFSB_ARG when the id is
    invalid or its label exceeds 63 characters; HFSB_NOMEM or HFSB_LIMIT. On
-   failure *out is as it was. */
+   failure *out is unchanged. */
 HFSB_API hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out,
                                      hfsb_err *err);

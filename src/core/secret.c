@@ -6,10 +6,10 @@
        by its shape    hf_..., sk-..., "Bearer ...", password=..., https://a:b@
                        hfsbi_redact_shapes()
 
-   Each secret becomes "***". Nothing that is hidden is shorter than that, so
-   both work in place, cannot fail and only shorten a text. Shapes are a guess
-   and may hide a harmless word; names as in max_tokens=512 or
-   tokenizer=... are left alone. */
+   Each secret becomes "***". Nothing shorter than that is hidden, so both work
+   in place, cannot fail and only shorten a text. Shapes are a guess and may
+   hide a harmless word; names such as max_tokens=512 or tokenizer=... are left
+   alone. */
 #include "core_private.h"
 
 enum {

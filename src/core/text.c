@@ -7,7 +7,7 @@
    - truncation keeps the head and the tail of a text. The window does the
      same for a text that arrives in pieces, in memory bounded by the limit.
 
-   The filter and the window change nothing when a call fails. */
+   A failed call changes neither the filter nor the window. */
 #include "core_private.h"
 
 /* ---- lines ---- */

@@ -19,20 +19,20 @@ HFSB_API size_t hfsb_text_line_number(hfsb_str text, size_t pos);
 /* Turns the output of a command into text for a model, piece by piece:
    - ill-formed UTF-8 becomes U+FFFD (one for each maximal subpart);
    - escape sequences of ECMA-48 are removed: CSI, OSC, DCS, APC, PM and SOS
-     ended by BEL or ST, two-character escapes, charset selection; a string
-     sequence without an end stops at the end of the line;
+     ended by BEL or ST, two-character escapes, charset selection; an
+     unterminated string sequence stops at the end of the line;
    - CRLF becomes LF; a line rewritten with carriage returns, backspaces or
      "erase in line" is shown as a terminal would leave it. An erase at the end
      of the line counts only if the line is rewritten after it.
-   The result does not depend on how the input was cut. Memory is bounded: of
-   a line longer than 16,384 characters the beginning is written early and can
+   The result does not depend on how the input was cut. Memory is bounded: the
+   beginning of a line longer than 16,384 characters is written early and can
    no longer be rewritten.
 
    8-bit control characters (U+0080 to U+009F) are kept: in UTF-8 output they
    are far more often damaged text than escapes. */
 typedef struct hfsb_text_filter hfsb_text_filter;
 
-/* A new filter, or NULL without memory. alloc may be NULL. */
+/* A new filter, or NULL when out of memory. alloc may be NULL. */
 HFSB_API hfsb_text_filter *hfsb_text_filter_open(const hfsb_alloc *alloc);
 HFSB_API void              hfsb_text_filter_close(hfsb_text_filter *filter);
 
@@ -52,8 +52,8 @@ HFSB_API hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter,
 HFSB_API hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
                                            hfsb_buf *out) HFSBI_CHECKED;
 
-/* The whole of it in one call: appends text as a filter would show it. HFSB_OK;
-   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+/* All of this in one call: appends text as a filter would show it. HFSB_OK;
+   HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_text_clean(hfsb_str text, hfsb_buf *out)
     HFSBI_CHECKED;
 
@@ -71,19 +71,19 @@ typedef struct hfsb_text_limit {
    spill_path (may be empty) adds a line with the path of the full text.
    *truncated (may be NULL): whether anything was omitted.
    HFSB_OK; HFSB_ARG when head is above chars; HFSB_NOMEM or HFSB_LIMIT. On
-   failure *out is as it was. */
+   failure *out is unchanged. */
 HFSB_API hfsb_status hfsb_text_truncate(hfsb_str               text,
                                         const hfsb_text_limit *limit,
                                         hfsb_str spill_path, hfsb_buf *out,
                                         bool *truncated, hfsb_err *err);
 
 /* The same for a text that arrives in pieces, in memory bounded by the limit
-   (four bytes per character). The pieces must be UTF-8 and may be cut anywhere;
-   for other bytes the bound holds, but the result is unspecified. */
+   (four bytes per character). The pieces must be UTF-8 and may be cut
+   anywhere; for other bytes the bound holds, but the result is unspecified. */
 typedef struct hfsb_text_window hfsb_text_window;
 
-/* A new window; NULL without memory, or when head is above chars. Both may be
-   NULL. */
+/* A new window; NULL when out of memory, or when head is above chars. Both
+   arguments may be NULL. */
 HFSB_API hfsb_text_window *hfsb_text_window_open(const hfsb_text_limit *limit,
                                                  const hfsb_alloc      *alloc);
 HFSB_API void              hfsb_text_window_close(hfsb_text_window *window);
@@ -92,12 +92,12 @@ HFSB_API void              hfsb_text_window_close(hfsb_text_window *window);
 HFSB_API hfsb_status hfsb_text_window_write(hfsb_text_window *window,
                                             hfsb_str piece) HFSBI_CHECKED;
 
-/* Characters seen so far, and whether they are more than the limit. */
+/* Characters seen so far, and whether they exceed the limit. */
 HFSB_API size_t hfsb_text_window_total(const hfsb_text_window *window);
 HFSB_API bool   hfsb_text_window_truncated(const hfsb_text_window *window);
 
 /* Appends what hfsb_text_truncate() would write for the text so far. HFSB_OK;
-   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+   HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                            hfsb_str spill_path, hfsb_buf *out)
     HFSBI_CHECKED;

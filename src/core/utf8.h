@@ -5,9 +5,9 @@
 #include "base.h"
 
 /* Decodes the character at byte pos of s (pos < s.len) into *code and returns
-   its length, 1 to 4. For an ill-formed sequence *code is 0xFFFD and the
-   length that of its maximal subpart, 1 to 3, as the Unicode standard
-   recommends for replacement; *valid (may be NULL) is then false. */
+   its length, 1 to 4. For an ill-formed sequence *code is 0xFFFD, *valid (may
+   be NULL) is false, and the length is that of its maximal subpart, 1 to 3, as
+   the Unicode standard recommends for replacement. */
 HFSB_API size_t hfsb_utf8_step(hfsb_str s, size_t pos, unsigned long *code,
                                bool *valid);
 
@@ -27,7 +27,7 @@ HFSB_API size_t hfsb_utf8_count(hfsb_str s);
 HFSB_API size_t hfsb_utf8_offset(hfsb_str s, size_t count);
 
 /* Appends s to *out with each maximal ill-formed subpart replaced by U+FFFD.
-   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out) HFSBI_CHECKED;
 
 /* Repairs a text that arrives in pieces; the result does not depend on how it
@@ -39,7 +39,7 @@ typedef struct hfsb_utf8_stream {
 
 /* Appends the repaired piece; up to three bytes are held back for the next
    call. `last` ends the text: bytes held back are then replaced by U+FFFD.
-   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *stream and *out as they were. */
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *stream and *out unchanged. */
 HFSB_API hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream,
                                             hfsb_str piece, bool last,
                                             hfsb_buf *out) HFSBI_CHECKED;
