@@ -14,9 +14,9 @@ typedef struct hfsb_span {
 } hfsb_span;
 
 typedef struct hfsb_diff_opts {
-    hfsb_str path;      /* for the head lines (empty: "file") */
+    hfsb_str path;      /* for the header lines (empty: "file") */
     hfsb_str old_path;  /* of the old text (empty: the same) */
-    size_t   context;   /* equal lines around a change (0: 3) */
+    size_t   context;   /* unchanged lines around a change (0: 3) */
     size_t   max_bytes; /* stop after about this many (0: 64 KiB) */
 } hfsb_diff_opts;
 

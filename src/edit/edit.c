@@ -3,14 +3,14 @@
    Each edit is screened, found in the original text and turned into places
    with their new text; then all places are spliced at once, or nothing is
    changed. An edit is found by climbing a ladder. Each rung is a set of folds,
-   differences that do not count there, and the first rung that matches
-   decides: exactly one place, or all places for replace_all, else the edit is
-   refused. A rung never widens the match beyond the folded text.
+   differences that it ignores, and the first rung that matches decides: it
+   must match exactly one place, or any number for replace_all, else the edit
+   is refused. A rung never widens the match beyond the folded text.
 
        rung                      folds                    new text is
-       1  exact                  line endings             put in as it is
+       1  exact                  line endings             inserted unchanged
        2  missing last newline   the LF at the file's end one LF shorter
-       3  listing                copied line numbers      freed of them too
+       3  listing                copied line numbers      stripped of them too
        4  trailing blanks        TRAIL                    unchanged lines keep
        5  look-alikes            LOOKS, then DASHES,      the file's bytes;
                                  then both with TRAIL     from 5 on also parts
@@ -20,7 +20,7 @@
        9  all blanks             INDENT TRAIL RUNS        around it
       10  blank lines inside     INDENT TRAIL LOOKS LINES the same, with the
                                                           file's blank lines
-      11  code fence             all of it again          freed of it too
+      11  code fence             all of the above         stripped of it too
 
    intent.c screens the texts and finds those not meant literally, match.c
    climbs the ladder, strip.c removes what was copied around the text,

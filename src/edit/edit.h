@@ -18,13 +18,13 @@ typedef struct hfsb_edit {
     hfsb_str       new_str;
     hfsb_edit_mode mode;
     bool           replace_all; /* change every match, not only a single one */
-    bool           exact;       /* match exactly but for line endings, and do
-                                   take new_str to the letter: no check for
-                                   omissions ("...") and diffs, nothing kept
+    bool           exact;       /* match exactly except for line endings, and
+                                   take new_str literally: do not check it for
+                                   omissions ("...") or diffs, and keep nothing
                                    that it lacks */
-    size_t         line;        /* picks among several exact matches the one
-                                   that starts on this 1-based line, or the
-                                   only one within 3 lines of it (0: none) */
+    size_t         line;        /* of several exact matches, take the one that
+                                   starts on this 1-based line, or the only
+                                   one within 3 lines of it (0: unset) */
 } hfsb_edit;
 
 /* Sets the mode by its name: "replace", "append_after", "prepend_before", or
@@ -36,14 +36,14 @@ HFSB_API hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
 /* Reads an edit from the arguments of a tool: old_str and new_str (required),
    mode, replace_all, exact, line; other keys are ignored. The mode
    "replace_all" overrides replace_all: false. An absent key leaves its field
-   unchanged, so set defaults first. The texts show the document's bytes.
-   HFSB_OK, or HFSB_ARG with *edit unchanged and a message that names the
-   key. */
+   unchanged, so set defaults first. The texts are views of the document's
+   bytes. HFSB_OK, or HFSB_ARG with *edit unchanged and a message that names
+   the key. */
 HFSB_API hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
                                          hfsb_edit *edit, hfsb_err *err);
 
 /* How messages name the arguments of an edit: as the keys of a tool, or as the
-   options of `hfsb edit`. hfsb_call_opts has it for other tools, too. */
+   options of `hfsb edit`. hfsb_call_opts sets it for other tools, too. */
 typedef enum hfsb_edit_names {
     HFSB_EDIT_NAMES_KEYS, /* old_str, replace_all=true, read with offset=3 */
     HFSB_EDIT_NAMES_FLAGS /* --old, --replace-all, hfsb read --offset 3 */
@@ -69,25 +69,26 @@ typedef struct hfsb_edit_result {
 } hfsb_edit_result;
 
 /* Applies `count` edits to content and appends the new content to *out. Each
-   old_str is searched in the original content, by a ladder of rungs from an
-   exact match to one that ignores indentation and blank lines. The first rung
-   that matches decides: it must match exactly one place unless replace_all is
-   set. Several edits must not change the same lines. All edits are made
-   or none.
+   old_str is searched for in the original content, by a ladder of rungs from
+   an exact match to one that ignores indentation and blank lines. The first
+   rung that matches decides: it must match exactly one place unless
+   replace_all is set. Two edits must not change the same lines. Either all
+   edits are made or none.
 
    Bytes outside result->spans do not change; new text takes the line endings
    of the lines it replaces. Where old_str is exact but replacing it literally
    would join lines, double the end of a line, or double or drop indentation,
-   new_str is put in as it was meant, and the note reports that.
+   new_str is inserted as it was meant, and the note reports that.
 
-   result may be NULL; otherwise it is filled on success, with memory of
+   result may be NULL; otherwise it is filled on success, with memory from
    out->alloc. Free it with hfsb_edit_result_free().
 
    HFSB_OK
    HFSB_NOT_FOUND  the message shows the closest lines and what differs
    HFSB_AMBIGUOUS  the message lists the places
-   HFSB_REFUSED    nothing to change, an empty old_str, an omission in new_str
-                   or a diff, an insertion made before, overlapping edits ...
+   HFSB_REFUSED    nothing to change, an empty old_str, an omission or a diff
+                   in new_str, an insertion that is already there, overlapping
+                   edits ...
    HFSB_ARG        no edits, or an unknown mode
    HFSB_NOMEM, HFSB_LIMIT
    On failure *out is unchanged and *result is empty. Messages are written for
@@ -97,5 +98,5 @@ HFSB_API hfsb_status hfsb_edit_apply(hfsb_str content, const hfsb_edit *edits,
                                      hfsb_buf *out, hfsb_edit_result *result,
                                      hfsb_err *err);
 
-/* Frees spans and diff; *result is all-zero then. */
+/* Frees spans and diff; *result is all-zero afterwards. */
 HFSB_API void hfsb_edit_result_free(hfsb_edit_result *result);

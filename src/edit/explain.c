@@ -1,9 +1,9 @@
 /* explain.c - reasons to refuse an edit, and the hints that go with them.
 
-   After a search that found nothing: where the text probably is, what differs
-   there, what to do; or, when it was found more than once, where. The reader is
-   the model that sent the edit: hints are short, concrete, and name the next
-   step. Nothing here is ever applied.
+   When a search finds nothing, the hint says where the text probably is, what
+   differs there and what to do; when it finds several places, it lists them.
+   The reader is the model that sent the edit: hints are short, concrete, and
+   name the next step. Nothing here is ever applied.
 
    Hints take time linear in the file; everything that is compared more
    closely has a fixed limit. */

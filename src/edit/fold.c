@@ -1,7 +1,7 @@
 /* fold.c - folds: texts compared without the differences that do not count.
 
-   A folder walks a text and turns each character into what it counts as: a
-   typographic quote into ', trailing blanks into nothing. A view is the whole
+   A folder walks a text and replaces each character by what it counts as: a
+   typographic quote by ', trailing blanks by nothing. A view is the whole
    text folded, with the list of places where it differs from the original, so
    that a match in the view can be cut out of the original byte for byte.
 

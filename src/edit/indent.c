@@ -1,16 +1,16 @@
 /* indent.c - how new lines are indented where old_str is indented differently
    from the file.
 
-   Each line of old_text is a line of the file. The pairs of their indentations
-   decide how the lines of new_text are indented. From the strictest to the
-   loosest reading of the pairs:
+   Each line of old_text matches a line of the file. The pairs of their
+   indentations decide how the lines of new_text are indented. From the
+   strictest to the loosest reading of the pairs:
 
        same      no pair differs: every indentation is absolute
-       prefix    one side has a prefix more everywhere
+       prefix    one side has an extra prefix everywhere
        units     levels of one unit (tab, 2, 3, 4, 8) are levels of another
-       mixed     all pairs are the same or tabs for spaces, but for one
+       mixed     all pairs but one are the same, or tabs for spaces
        table     each indentation became one other, deeper ones deeper ones
-       none      a new line can only take over the place of an old one
+       none      a new line can only take the place of an old one
 
    A new indentation that the pairs do not decide is refused, never guessed. */
 #include "edit_private.h"

@@ -8,11 +8,11 @@
        line end    old_str ends with its line, new_str lacks the line end, and
                    the next line would be joined to it
        last line   old_str stops inside its last line, new_str has all of it,
-                   and the rest would be there twice
+                   and the rest would appear twice
        indent      one of the texts begins after the indentation of the first
                    line, the other with it: it would be doubled or lost
-       re-indent   old_str is a line without all of its indentation, and the
-                   other lines of new_str lack the same blanks
+       re-indent   old_str is one line without some or all of its indentation,
+                   and the other lines of new_str lack the same blanks
 
    A reading is taken only if real edits that are meant literally cannot look
    like that. It is reported in the note, and exact=true turns it off. */

@@ -1,7 +1,7 @@
 /* match.c - the ladder: find the places of an old text in a file.
 
    Each rung is a set of folds: the old text and the file are folded in the
-   same way and the one is searched in the other; the first rung that matches
+   same way, and one is searched for in the other; the first rung that matches
    decides. A match must start and end between characters of the file.
 
    Requirements on lines are part of the searched pattern, because every line

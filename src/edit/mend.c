@@ -2,11 +2,11 @@
 
    Where blank lines do not count, old_text and the match have the same other
    lines, with more or fewer blank lines between them. Each such gap in
-   old_text is made that of the file. A gap in new_text is one of old_text's
-   if the same lines are around it; it is then mended in the same way, so that
-   what did not change stays as the file has it. Where a line was changed, put
-   in or taken out next to a gap that differs, it is not clear how many blank
-   lines are meant: the edit is refused. */
+   old_text is replaced by that of the file. A gap in new_text is one of
+   old_text's if the same lines surround it; it is then replaced in the same
+   way, so that what did not change stays as it is in the file. Where a line
+   next to a gap that differs was changed, added or removed, it is not clear
+   how many blank lines are meant: the edit is refused. */
 #include "edit_private.h"
 
 /* The lines of a text that are not blank. */

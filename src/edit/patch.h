@@ -39,8 +39,8 @@ typedef enum hfsb_patch_kind {
 /* One section of a patch and its result. */
 typedef struct hfsb_patch_change {
     hfsb_patch_kind kind;
-    hfsb_str        path;      /* shows the patch's bytes */
-    hfsb_str        new_path;  /* of a move, else empty; the patch's bytes. A
+    hfsb_str        path;      /* a view of the patch */
+    hfsb_str        new_path;  /* of a move, else empty; a view of the patch. A
                                  move onto itself is dropped */
     hfsb_buf        content;   /* of the new or updated file */
     hfsb_buf        diff;      /* unified, up to 64 KiB */
@@ -49,7 +49,7 @@ typedef struct hfsb_patch_change {
                                   hfsb_edit_result */
     bool            proven;    /* the old lines of each hunk, 8 visible
                                characters or more, or all lines of a deleted
-                               file, were found exactly and once: its author
+                               file, matched exactly and only once: the author
                                knows what the patch changes */
     hfsb_buf        from, to;  /* private: both clean paths */
 } hfsb_patch_change;
@@ -64,7 +64,7 @@ typedef struct hfsb_patch_result {
 } hfsb_patch_result;
 
 /* How the patch reads files. read() appends the content of path to *out and
-   returns HFSB_OK; HFSB_NOT_FOUND if the file does not exist; any other
+   returns HFSB_OK, HFSB_NOT_FOUND if the file does not exist, or any other
    status, with *err, if it cannot be read. */
 typedef struct hfsb_patch_files {
     hfsb_status (*read)(void *user, hfsb_str path, hfsb_buf *out,
@@ -74,7 +74,7 @@ typedef struct hfsb_patch_files {
 
 /* Computes all changes of a patch in memory; nothing is written. Later
    sections see the files as earlier ones leave them. The old lines of a hunk
-   are found as by hfsb_edit_apply(), in whole lines and after the hunk before;
+   are found as by hfsb_edit_apply(), as whole lines after the preceding hunk;
    context lines keep the file's bytes, added lines take its line endings and,
    where the hunk is indented differently, its indentation.
 
@@ -83,9 +83,9 @@ typedef struct hfsb_patch_files {
    HFSB_IO         a file to update or delete does not exist
    HFSB_NOT_FOUND  a hunk does not match its file
    HFSB_AMBIGUOUS  a hunk matches more than one place
-   HFSB_REFUSED    an empty patch; a hunk that changes nothing, was applied
-                   before, contains a placeholder for omitted code or cannot be
-                   indented; an Add or Move onto a file that exists
+   HFSB_REFUSED    an empty patch; a hunk that changes nothing, is already
+                   applied, contains a placeholder for omitted code or cannot
+                   be indented; an Add or Move onto a file that exists
    HFSB_NOMEM, HFSB_LIMIT, or the status of read()
    On failure *result is empty. `patch` must live as long as *result; free that
    with hfsb_patch_free(). */
@@ -94,5 +94,5 @@ HFSB_API hfsb_status hfsb_patch_apply(hfsb_str                patch,
                                       hfsb_patch_result      *result,
                                       hfsb_err               *err);
 
-/* Frees the changes; *result is empty then and keeps its alloc. */
+/* Frees the changes; *result is then empty and keeps its alloc. */
 HFSB_API void hfsb_patch_free(hfsb_patch_result *result);

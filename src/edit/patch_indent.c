@@ -1,10 +1,10 @@
 /* patch_indent.c - do the hunks of a file agree about its indentation?
 
    Each hunk is re-indented by itself, if its old lines need it. But a patch is
-   indented in one way: where one hunk had to be moved and another matched as
-   it is, the new lines of the other may be wrong, because nothing moved them,
-   or it was found in the wrong place. It is kept only if its own lines show
-   how they are indented. */
+   indented in one way: where one hunk had to be re-indented and another
+   matched as it is, the new lines of the other may be wrong, because nothing
+   re-indented them, or because it was found in the wrong place. That hunk is
+   kept only if its own lines show how they are indented. */
 #include "edit_private.h"
 
 static hfsb_str hfsbi_blanks_of(hfsb_str line) {

@@ -6,9 +6,9 @@
        --- a/f, +++ b/f, @@     unified diffs, git's too
        <<<<<<< SEARCH           SEARCH/REPLACE blocks
 
-   All become the same: sections of hunks, whose lines are marked. A patch is
-   parsed completely before any file is read. Markers may be padded with blanks
-   where they cannot be mistaken for context. */
+   All three become sections of hunks with marked lines. A patch is parsed
+   completely before any file is read. Markers may be padded with blanks where
+   they cannot be mistaken for context. */
 #include "edit_private.h"
 
 static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,

@@ -1,15 +1,15 @@
 /* patch_update.c - apply the hunks of a patch to one file.
 
-   The hunks of a file are gone through twice:
+   The hunks of a file are processed twice:
 
-       place    the old lines of each hunk are found by the ladder of edits, in
+       place    the old lines of each hunk are found by the ladder of edits, as
                 whole lines, after its @@ lines and the hunk before it
-       write    each place is rewritten as an edit is
+       write    each place is rewritten as by an edit
 
    A hunk with several places is not refused at once: the hunks after it may
-   leave room for the first place only. In no place, or with more than one way
-   to place all hunks, the whole patch is refused. Additions alone go after
-   their @@ line, else to the end of the file. */
+   leave room for the first place only. If a hunk has no place, or all hunks
+   can be placed in more than one way, the whole patch is refused. Additions
+   alone go after their @@ line, else to the end of the file. */
 #include "edit_private.h"
 
 /* Where a hunk goes. */

@@ -1,11 +1,10 @@
-/* reading.c - an old text as the text of the file read another way.
+/* reading.c - readings of an old text that would match the file.
 
    Models send escapes for characters and characters for escapes, entities,
-   other quotes, other line breaks. A reading undoes one such habit: it writes
-   a text as it would be without. If the old text, the text of the file, or
-   both agree after a reading, its sentence names the cause of the refusal.
-   Readings are only ever named, never applied: each of them is right in some
-   file. */
+   other quotes, other line breaks. A reading undoes one such habit in a text.
+   If the two texts agree after a reading of the old text, of the file's text,
+   or of both, its sentence names the cause of the refusal. Readings are only
+   ever named, never applied: each of them is right in some file. */
 #include "edit_private.h"
 
 /* ---- escapes and entities ---- */

@@ -1,13 +1,12 @@
 /* rewrite.c - make the text that replaces a match.
 
-   An exact match is replaced by new_text as it is, with the line ends of the
-   file. A match that needed folds is rewritten line by line: a line that is
-   the same in old_text and new_text keeps the bytes of the file, a changed
-   line takes over as much of them as the rung allows, and where indentation
-   was folded a new line is indented as the file is (indent.c). Where blank
-   lines were folded, both texts are first given those of the file. If the
-   file's indentation of a line, or the blank lines before it, is not clear,
-   the edit is refused. */
+   An exact match is replaced by new_text with the line endings of the file. A
+   match that needed folds is rewritten line by line: a line that is the same
+   in old_text and new_text keeps the bytes of the file, a changed line keeps
+   as many of them as the rung allows, and where indentation was folded a new
+   line is indented like the file (indent.c). Where blank lines were folded,
+   both texts are first given those of the file. If the file's indentation of a
+   line, or the blank lines before it, is not clear, the edit is refused. */
 #include "edit_private.h"
 
 /* The changed line before the current one. */

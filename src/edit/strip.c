@@ -1,8 +1,8 @@
 /* strip.c - what a model copied around the text: the line numbers of a
    listing, the code fence of a chat.
 
-   Both are signs of where a text was copied from, not part of the file. They
-   are looked at only when the text is not in the file together with them. */
+   Both show where a text was copied from, and are not part of the file. They
+   are stripped only when the file does not contain the text with them. */
 #include "edit_private.h"
 
 /* ---- line numbers ---- */
