@@ -1,8 +1,8 @@
 /* regex_class.c - sets of characters, and their automata over UTF-8.
 
    A set is a list of ranges of code points. It is built in any order, then
-   folded, sorted, perhaps complemented, and woven into an automaton that reads
-   the bytes of a character:
+   case-folded, sorted, perhaps complemented, and turned into an automaton that
+   reads the bytes of a character:
 
        [a-z] or U+0430..U+044F:   root --61..7A--> end
                                   root --D0------> node --B0..BF--> end
