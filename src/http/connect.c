@@ -8,7 +8,7 @@
 
    Flag 2 marks the last message of a server, which holds the error or {}.
    The reader passes messages on in pieces as they come, without memory of
-   its own, and refuses a head at the first byte that is wrong.
+   its own, and refuses a head at its first wrong byte.
 
        HEAD --> DATA --> HEAD      CLOSED: after flag 2, nothing may follow
                   +----> CLOSED    any --> OVER, REFUSED, for good

@@ -7,7 +7,7 @@
 /* Accepts only what RFC 9112 allows to be read in exactly one way: CRLF ends a
    line, one Content-Length or one "chunked" frames a body, sizes are digits
    that fit. Pure: bytes in, events out, no allocation.
-   Replies may deviate, as real servers do: lines of the head that end in LF
+   Replies may deviate, as those of real servers do: head lines that end in LF
    alone, folded values (the view includes the fold), the same Content-Length
    more than once, "chunked" together with a Content-Length (which is then
    ignored, and the connection is not kept). */
@@ -50,7 +50,7 @@ typedef struct hfsb_http_limits {
     size_t max_fields; /* (0: 100): 431; trailers have the same limit */
     /* bytes of the size and the extensions of a chunk (0: 256): 400 */
     size_t max_chunk_line;
-    bool   any_method; /* every method but CONNECT: else 501 */
+    bool   any_method; /* accept every method but CONNECT: else 501 */
 } hfsb_http_limits;
 
 /* The state of a parser; small, since each connection has one. Private. */
@@ -86,9 +86,9 @@ HFSB_API void hfsb_http_parser_begin_reply(hfsb_http_parser *parser,
                                            hfsb_str          method);
 
 /* Returns the next event in `in`, which starts where the last call stopped;
-   *used bytes of it are done with. A head must be given as a whole: while it
-   is incomplete *used is 0, and the next call gets the same bytes and more
-   (nothing is searched twice). The same holds for the line before a chunk and
+   the call consumes *used bytes of it. A head must be passed as a whole: while
+   it is incomplete *used is 0, and the next call gets the same bytes and more
+   (nothing is searched twice). The same goes for the line before a chunk and
    for each trailer, which are short. fields has room for `room` items; head is
    filled by HFSB_HTTP_HEAD, piece by HFSB_HTTP_BODY. Each message is HEAD, any
    number of BODY, END; an interim reply (1xx) is HEAD, END. err (may be NULL)
@@ -99,7 +99,7 @@ HFSB_API hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
                                         size_t *used, hfsb_err *err);
 
 /* True when the connection may end here: between messages, or in a body that
-   lasts until the end. False: the message is incomplete. */
+   lasts until the connection ends. False: the message is incomplete. */
 HFSB_API bool hfsb_http_parser_end(const hfsb_http_parser *parser);
 
 /* True between messages, before any byte of the next one was searched. */
@@ -110,12 +110,12 @@ HFSB_API bool hfsb_http_parser_idle(const hfsb_http_parser *parser);
    any_method is set) or 505. */
 HFSB_API int hfsb_http_parser_status(const hfsb_http_parser *parser);
 
-/* ---- finding fields; names are compared without regard to case ---- */
+/* ---- finding fields; names are compared ignoring case ---- */
 
 /* True when a and b differ at most in the case of ASCII letters. */
 HFSB_API bool hfsb_http_same(hfsb_str a, hfsb_str b);
 
-/* Value of the first field of that name; ptr is NULL without one. */
+/* Value of the first field of that name; ptr is NULL if there is none. */
 HFSB_API hfsb_str hfsb_http_field_find(const hfsb_http_head *head,
                                        const char           *name);
 /* Number of fields of that name. */
@@ -130,22 +130,23 @@ HFSB_API bool hfsb_http_field_lists(const hfsb_http_head *head,
 
 /* Appends s with each %XX decoded once ('+' is kept). HFSB_OK; HFSB_SYNTAX when
    a "%" is not followed by two hexadecimal digits, or for %00; HFSB_NOMEM or
-   HFSB_LIMIT. On failure the bytes of *out are as they were. */
+   HFSB_LIMIT. On failure the bytes of *out are unchanged. */
 HFSB_API hfsb_status hfsb_http_decode(hfsb_str s, hfsb_buf *out,
                                       hfsb_err *err);
-/* Appends s with everything but letters, digits and -._~ as %XX; keep_slash
-   keeps "/" too. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT. */
+/* Appends s with everything but letters, digits and -._~ encoded as %XX;
+   keep_slash keeps "/" too. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT. */
 HFSB_API hfsb_status hfsb_http_encode(hfsb_str s, bool keep_slash,
                                       hfsb_buf *out);
 /* Appends the decoded value of the first `key` in a query (a=b&c=d; '+' is a
-   blank). HFSB_OK; HFSB_NOT_FOUND without that key; otherwise as decode. */
+   blank). HFSB_OK; HFSB_NOT_FOUND if there is none; else as
+   hfsb_http_decode(). */
 HFSB_API hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
                                           hfsb_buf *out, hfsb_err *err);
 
 /* ---- writing ---- */
 
 /* Seconds since 1970 in the format of the Date field: "Sun, 06 Nov 1994
-   08:49:37 GMT". Times outside 1970..9999 become the nearest inside. */
+   08:49:37 GMT". Times outside 1970..9999 are clamped. */
 #define HFSB_HTTP_DATE 30 /* with the NUL */
 HFSB_API void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]);
 
@@ -155,7 +156,7 @@ HFSB_API const char *hfsb_http_reason(int status);
 /* The put functions append one part of a message, all of it or nothing, and
    fail as hfsb_buf_append() does.
    The first line. HFSB_ARG for a method that is not a token, a target with
-   blanks or control bytes, a status outside 100 to 999. */
+   blanks or control bytes, or a status outside 100 to 999. */
 HFSB_API hfsb_status hfsb_http_put_request(hfsb_buf *out, hfsb_str method,
                                            hfsb_str target);
 HFSB_API hfsb_status hfsb_http_put_reply(hfsb_buf *out, int status);
@@ -175,16 +176,16 @@ HFSB_API hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes);
 typedef struct hfsb_sse {
     hfsb_buf    event;  /* the name of the event that next() found, or "" */
     hfsb_buf    data;   /* its data, lines joined by LF */
-    hfsb_status status; /* HFSB_LIMIT: an event is beyond max; HFSB_NOMEM. The
-                           stream cannot be continued then: free it */
+    hfsb_status status; /* HFSB_LIMIT: an event exceeds max; HFSB_NOMEM. The
+                           stream cannot continue then: free it */
     size_t      max;    /* bytes of one event (0: 1 MiB) */
     hfsb_buf    line;   /* private, but for alloc */
     bool        after_cr, has_data, complete, started; /* private */
 } hfsb_sse;
 
 /* True when *piece, the next bytes of the stream, completes an event; *piece
-   is then what follows it, and the event stays in *sse until the next call.
-   Call it until it returns false: the piece is used up, or sse->status is not
-   HFSB_OK. Comments, ids and retry are ignored. */
+   is then cut to the bytes after it, and the event stays in *sse until the
+   next call. Call it until it returns false: the piece is used up, or
+   sse->status is not HFSB_OK. Comments, ids and retry are ignored. */
 HFSB_API bool hfsb_sse_next(hfsb_sse *sse, hfsb_str *piece);
 HFSB_API void hfsb_sse_free(hfsb_sse *sse);

@@ -20,9 +20,9 @@
                       +-"-"-> DASH --> CLOSED --> EPILOGUE --> OVER
        any --> REFUSED, for good
 
-   Strict: a line that starts with a delimiter is one, a body that two readers
-   could take for different parts is refused. Only the head of a part is kept,
-   in a buffer that never moves; names are decoded there. */
+   Strict: a line that starts with a delimiter is a delimiter, and a body that
+   two readers could divide differently is refused. Only the head of a part is
+   kept, in a buffer that never moves; names are decoded there. */
 #include "http_private.h"
 
 enum {                          /* hfsbi_multipart.state: what comes next */

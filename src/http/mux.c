@@ -11,12 +11,12 @@
 
        O  open     n 0        the client opens the stream
        D  data     n 1..      n bytes of the stream follow
-       C  credit   n 1..      so many bytes more may be sent on the stream
-       E  end      n 0        nothing more comes from the sender on the stream
-       B  bye      n 0        stream 0: the client needs the server no more
-       \n          this byte alone: nothing. Relays that wait for the end of a
-                   line before they pass bytes on get one after each burst;
-                   after a silence it is a sign of life
+       C  credit   n 1..      n more bytes may be sent on the stream
+       E  end      n 0        the sender sends nothing more on the stream
+       B  bye      n 0        stream 0: the client no longer needs the server
+       \n          this byte alone: ignored. It is sent after each burst, for
+                   relays that pass bytes on only at the end of a line, and
+                   after a silence, as a sign of life
 
    Each direction of a stream begins with a credit of HFSBI_MUX_WINDOW bytes,
    so a stream that nobody reads holds up no other, and memory is bounded. The

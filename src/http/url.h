@@ -18,8 +18,8 @@ typedef struct hfsb_url {
     bool     secure; /* https */
 } hfsb_url;
 
-/* HFSB_OK with views of text in *url; HFSB_ARG for another scheme, a missing or
-   invalid host or port, and blanks, control bytes or bytes beyond ASCII
+/* HFSB_OK with views of text in *url; HFSB_ARG for any other scheme, a missing
+   or invalid host or port, and for blanks, control bytes or bytes beyond ASCII
    anywhere: then *url is empty. */
 HFSB_API hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url,
                                     hfsb_err *err);
@@ -27,7 +27,7 @@ HFSB_API hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url,
 /* Appends `reference` (a Location) resolved against `base` by RFC 3986 section
    5.2, with dot segments removed and without a fragment. HFSB_OK; HFSB_ARG
    when either is invalid; HFSB_NOMEM or HFSB_LIMIT. On failure the bytes of
-   *out are as they were. */
+   *out are unchanged. */
 HFSB_API hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference,
                                       hfsb_buf *out, hfsb_err *err);
 
