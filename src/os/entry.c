@@ -2,7 +2,7 @@
 
    root.c resolves a path to a target: an open directory and a name in it.
    Everything here works on those two, so a path that is swapped meanwhile
-   leads nowhere else; lists are walks of walk.c.
+   cannot redirect it; lists are walks of walk.c.
 
    Names a caller may not use are refused before anything changes: a root is
    neither moved nor replaced, and a folder with entries on the deny list is

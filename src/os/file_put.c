@@ -10,7 +10,7 @@
 
    Nothing is reached outside the root: a path is resolved once, to an open
    directory and a name in it, and the name is never followed. Nor is a symlink
-   on the way: what it leads to are other files. */
+   on the way: it leads to other files. */
 #include "os_private.h"
 
 enum { HFSBI_PUT_HOW = HFSBI_RESOLVE_NO_FOLLOW | HFSBI_RESOLVE_DIRECT };

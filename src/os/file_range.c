@@ -1,15 +1,16 @@
 /* file_range.c - write a part of a file, in place and in pieces
 
    For uploads that arrive as ranges, in any order and several at once. The
-   whole-file writer of file_write.c replaces a file; here bytes of it change:
+   whole-file writer of file_write.c replaces a file; here only some of its
+   bytes change:
 
-       open:    resolve, open the file or make it
+       open:    resolve, open or create the file
        append:  lock shared, is it still the file? write, unlock
        commit:  the same for its size and mode
 
-   The locks are those of file_write.c, shared: writers of ranges do not wait
-   for each other, but none of their pieces comes between the check of a
-   whole-file writer's conditions and its change, nor into its rewriting. */
+   The locks are those of file_write.c, shared: range writers do not wait for
+   each other, but none of their pieces is written between a whole-file
+   writer's check of its conditions and its change, or while it rewrites. */
 #include "os_private.h"
 
 struct hfsbi_range_writer {

@@ -1,4 +1,4 @@
-/* loop.c - an event loop: descriptors, timers, and answers of threads.
+/* loop.c - an event loop: descriptors, timers, and results of threads.
 
    A loop is run turn by turn. A turn waits until something happens and then
    calls, in this order,
@@ -8,19 +8,19 @@
        timer    the fn of each timer that is due
 
    An io, timer or task is part of its owner's object: the loop links them and
-   allocates nothing for them. Each function that is called may change
-   anything, also remove and free others that were found ready in this turn:
-   these are not called any more. Timers and tasks that are set in a turn are
-   called in the next one, so a turn always ends.
+   allocates nothing for them. A called function may change anything, and even
+   remove and free others that were found ready in this turn: these are then
+   not called. Timers and tasks that are set in a turn are called in the next
+   one, so a turn always ends.
 
    The lock of the loop is held while it calls, and released while it waits. In
-   a server one thread turns the loop, and nobody else uses it but to post
-   tasks. The tools of a program that calls them in several threads have a loop
-   of their own: there any thread that holds the lock may use the loop, and one
-   of the threads that wait turns it for all:
+   a server one thread turns the loop, and other threads only post tasks. The
+   tools of a program that calls them in several threads have a loop of their
+   own: there any thread that holds the lock may use the loop, and one of the
+   threads that wait turns it for all:
 
        turn --+-- nobody waits: waits for events, calls, wakes the others
-              +-- a thread waits already: waits for the end of its turn
+              +-- a thread already waits: waits for the end of its turn
 
    Two parts follow: the poller, which is the kernel's set of descriptors
    (epoll, kqueue, or a list for poll()), and the loop itself. The threads are

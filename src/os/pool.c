@@ -1,4 +1,4 @@
-/* pool.c - threads that do what may block, and answer in a loop.
+/* pool.c - threads for work that may block, and its results in a loop.
 
    A task is given to the pool, run in one of its threads, and delivered to the
    loop, which calls its done:
@@ -6,17 +6,16 @@
        add() --> waiting or urgent --> run, in a thread --> done, in the loop
 
    Threads are started when all are busy, and stay. Tasks that wait for a slow
-   disk must not hold up all others: `max` tasks run that are younger than
-   HFSBI_POOL_SLOW_MS, and older ones in addition, as long as there are
+   disk must not hold up all others: only tasks younger than HFSBI_POOL_SLOW_MS
+   count towards `max`, and older ones run in addition, as long as there are
    threads. While tasks wait that no thread may take yet, a timer of the loop
-   looks at the pool from time to time. One more thread is kept for urgent
-   tasks, which wait for nobody.
+   checks the pool from time to time. One more thread is kept for urgent tasks,
+   which never wait for others.
 
    A thread inherits the wall of the one that starts it. So a thread that has
    entered a wall starts none: the loop does that for it.
 
-   Locks are taken in this order: that of the loop, that of the pool, that of
-   the loop's queue. */
+   Locks are taken in this order: the loop, the pool, the loop's queue. */
 #include "os_private.h"
 
 /* Threads of the pool stay far below this stack with all that the tools call,

@@ -11,15 +11,15 @@
 
    The directory part is resolved by the kernel (openat2 with RESOLVE_BENEATH)
    or, where the kernel cannot, by a walk that opens one component at a time.
-   That one also follows absolute symlinks to places beneath the root.
+   The walk also follows absolute symlinks to places beneath the root.
    The name itself is never followed by the kernel: its symlinks are read and
    resolved like any other path. So with a root nothing is ever opened except
    from root_fd downwards. EXDEV means "outside the root" throughout.
 
-   Of several roots, an absolute path belongs to the first that contains it;
-   from there on it is resolved as if there were only that one. The deny list
-   is matched with the path as given, and at each symlink with the real path of
-   the directory that was opened and the name in it, before anything is made
+   Of several roots, an absolute path belongs to the first that contains it,
+   and is resolved as if there were only that one. The deny list is matched
+   against the path as given, and at each symlink against the real path of the
+   directory that was opened and the name in it, before anything is created
    there.
 
    Functions that return int and no descriptor return 0, an errno, or

@@ -1,14 +1,15 @@
 /* temp.c - temporaries of file_write.c, and the sweep of stale ones
 
    A temporary is named .{name}.hfsb-{pid}-{n} and is locked while in use. A
-   process that dies leaves it; the next write in that directory removes it.
+   process that dies leaves it behind; the next write in that directory removes
+   it.
 
    Listing the directory for every write would make each edit O(directory), so
    a root remembers the directories it has found clean, as they were after its
    last write there. While such a directory has not changed, nobody has made a
    temporary in it.
 
-   Another process may make one between our sweep and the end of our write;
+   Another process may create one between our sweep and the end of our write;
    then the entry hides it. That is why an entry expires. */
 #include "os_private.h"
 

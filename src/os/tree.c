@@ -7,10 +7,10 @@
 
    Every folder is opened from the one above with O_NOFOLLOW and within the
    same mount, so whatever others swap meanwhile, nothing outside the tree is
-   reached. No names are held: a folder is read while its entries go away, and
-   once more if it is not empty after that. A folder too deep for our levels is
-   renamed into the top one, where it is met again: the tree gets wider and
-   flatter until it is gone.
+   reached. No names are stored: a folder is read while its entries are
+   removed, and again if it is not empty after that. A folder too deep for our
+   levels is renamed into the top one, where it is met again: the tree gets
+   wider and flatter until it is gone.
 
    Copying is a walk of walk.c; each entry is made by its path beneath the
    root, like any other. */

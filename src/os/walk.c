@@ -13,8 +13,8 @@
 
    What always holds: every folder is opened from its parent's descriptor with
    O_NOFOLLOW, so the walk never leaves the root and never follows a symlink.
-   Depth, bytes of names, bytes of rules and time have limits; reaching one
-   leaves out the rest and adds a note, it is not an error. */
+   Depth, bytes of names, bytes of rules and time have limits; reaching one is
+   not an error: the rest is left out, and a note says so. */
 #include "os_private.h"
 
 enum {

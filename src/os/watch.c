@@ -15,9 +15,9 @@
    nothing else. Descriptors are closed again at once: a folder that we held
    open could be removed without an event.
 
-   A scan sees a folder after its watch has begun, so an entry made in between
-   is both found and reported by the kernel: such names are kept until the
-   events that were due at that time have passed, and then reported once.
+   A scan reads a folder after its watch has begun, so an entry created in
+   between is both found and reported by the kernel: such names are kept until
+   the events pending at that time have passed, so each is reported once.
 
    Where events were lost, or contradict what a scan has found, all watches
    are set again, and the caller gets an OVERFLOW.
