@@ -15,8 +15,8 @@
    step is a few system calls on what was prepared; the later ones would refuse
    the earlier ones.
 
-   What a kernel lacks is left out and named in the text. Without Landlock
-   WRITE is refused unless `if_possible`, and STRICT always. */
+   Mechanisms that the kernel lacks are left out and named in the text. Without
+   Landlock WRITE is refused unless `if_possible`, and STRICT always. */
 #include "proc_private.h"
 
 /* ---- places ---- */

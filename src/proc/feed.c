@@ -10,13 +10,13 @@
    number is not stored: it follows from its place. The exit and the close are
    the last two events; they need no room, so they stay readable for ever.
 
-   What an attached reader has not taken is not dropped. When that is as much
-   as the feed keeps, the feed asks its owner to hold the process, and when
-   half of it was taken, to release it. Some more room is for what is on its
+   Events that an attached reader has not taken are not dropped. When they fill
+   the feed, it asks its owner to hold the process, and when half of them have
+   been taken, to release it. There is some more room for output that is on its
    way when the owner is asked. Without readers the oldest events are dropped.
 
-   Only an owner that does not hold the process, or a lack of memory, makes an
-   attached reader lose events; like one that attaches too late, it gets a GAP. */
+   An attached reader loses events only if its owner does not hold the process
+   or memory runs out; like one that attaches too late, it then gets a GAP. */
 #include "proc_private.h"
 
 enum {

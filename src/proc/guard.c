@@ -7,14 +7,14 @@
    few names before a command and after it; a file that has appeared or changed
    is renamed to NAME.refused, which nothing runs, and the reply says so.
 
-   A file that is replaced by rename() loses its mount; the guard looks at it
-   all the same, and the next command has the mount again.
+   A file that is replaced by rename() loses its mount; the guard still looks
+   at it, and the next command has the mount again.
 
    The file tools may write these files: the host that offers them can ask the
    person. A file that they have written is left alone.
 
-   This is a net, not a wall: a command that is still running, or a repository
-   deeper in the root, is not looked at. */
+   This is a net, not a wall: it does not look at a command that is still
+   running, or at a repository deeper in the root. */
 #include "proc_private.h"
 
 typedef struct hfsbi_guarded {

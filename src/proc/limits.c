@@ -13,24 +13,25 @@
 
    A command's own cgroup has no limits. It is there to be killed: no process
    can leave it by a new session, a clean environment or the loss of its
-   parent. For that alone it is made without limits too, where somebody has
-   marked the cgroup as ours to divide and starting commands costs no more.
+   parent. For that alone it is made even without limits, where the cgroup is
+   marked as ours to divide and starting commands costs no more.
 
    Making and removing a cgroup takes the kernel longer than all the rest of
-   confinement, so a few (slot-N) are kept and used again: a command holds a
-   lock on its slot, and a slot without a lock and without processes is free.
-   When none is, a command gets a cgroup of its own, which is removed at its
-   end, or when a later one is if it left something running. The host removes
-   all of them at the end. It holds a lock on one of the files of its cgroup; a
-   cgroup that nobody has locked belonged to a host that was killed, and the
-   next host removes it.
+   confinement, so a few (slot-N) are kept and reused: a command holds a lock
+   on its slot, and a slot without a lock and without processes is free. When
+   none is free, a command gets a cgroup of its own, which is removed when the
+   command ends or, if it left something running, together with a later one.
+   The host removes all of them at the end. It holds a lock on one of the files
+   of its cgroup; a cgroup that nobody has locked belonged to a host that was
+   killed, and the next host removes it.
 
-   RLIMIT_DATA limits memory, not RLIMIT_AS: programs such as node or java
-   reserve far more addresses than they use. RLIMIT_NPROC counts all processes
-   of the user, and never root's, so it is left alone where a cgroup counts.
+   Memory is limited by RLIMIT_DATA, not RLIMIT_AS: programs such as node or
+   java reserve far more addresses than they use. RLIMIT_NPROC counts all
+   processes of the user, and never root's, so it is left alone where a cgroup
+   counts.
 
-   Always, unasked: no core dumps, and commands are ended first when memory
-   runs out, not the host. */
+   Always, even without limits: no core dumps, and when memory runs out the
+   kernel kills commands first, not the host. */
 #include "proc_private.h"
 
 enum {

@@ -1,11 +1,11 @@
 /* namespaces.c - a view of the file system where little can be written.
 
-   Landlock cannot except a file beneath a folder that may be written, and does
-   not know chmod() and chown(). A mount namespace can: everything is mounted
-   read-only, the places to write are mounted again as they were, what lies
+   Landlock cannot exclude a file beneath a writable folder, and does not cover
+   chmod() and chown(). A mount namespace does both: everything is mounted
+   read-only, the places to write are mounted again as they were, whatever lies
    beneath these and must not change is mounted read-only on top, and empty
-   files and folders cover what must not be seen. A folder that must stay where
-   it is is mounted on itself: nobody can rename a mount point.
+   files and folders cover what must not be seen. A folder that must not be
+   moved is mounted on itself: nobody can rename a mount point.
 
    The namespaces are made once, by a helper process that then ends:
 
@@ -21,8 +21,8 @@
    capabilities there until its exec, which takes them from all but root; the
    bounding set leaves root only what Docker would.
 
-   Where the kernel refuses (a container, Ubuntu's AppArmor), confinement goes
-   without, and says so. */
+   Where the kernel refuses (a container, Ubuntu's AppArmor), confinement does
+   without namespaces, and says so. */
 #include "proc_private.h"
 
 HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces) {

@@ -1,8 +1,8 @@
-/* orphans.c - the processes that commands leave, in a program of ours.
+/* orphans.c - the processes that commands leave behind, in a program of ours.
 
    A process whose parent ends becomes a child of process 1, or of the nearest
    ancestor that adopts orphans. A program that runs commands adopts them, so
-   that it can end what its commands started, also a daemon that left their
+   that it can end what its commands started, even a daemon that left their
    sessions and cleared its environment:
 
        adopt    once, at the start
@@ -10,11 +10,11 @@
        kill     at the end: nothing outlives the program
 
    Only the library may reap its own children: the leaders of commands stay
-   zombies until their trees are gone. An orphan is known by its session: a
-   command leads one, or is in ours until it does. A daemon looks the same; it
+   zombies until their trees are gone. Orphans are told apart by session: a
+   command leads one, or is in ours until it does. A daemon leads one too; it
    is recognised because nobody reaps it for seconds.
 
-   This is process-wide, so nothing in the library does it by itself. */
+   This is process-wide, so the library never does it unasked. */
 #include "proc_private.h"
 
 enum {

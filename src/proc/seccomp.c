@@ -1,9 +1,9 @@
 /* seccomp.c - system calls that a command may not make.
 
-   A short list of what builds, tests and scripts do not need, and what reaches
-   past files: mounts and namespaces, kernel modules, BPF, performance events,
-   keys, io_uring (it opens files and sockets that no filter sees), setting the
-   clock, restarting. These fail with EPERM, as without privileges.
+   A short list of calls that builds, tests and scripts do not need and that
+   reach beyond files: mounts and namespaces, kernel modules, BPF, performance
+   events, keys, io_uring (it opens files and sockets that no filter sees),
+   setting the clock, rebooting. These fail with EPERM, as without privileges.
 
    The program is BPF, a list of instructions of 8 bytes. It is written once,
    as blocks that each jump over their own verdict:
@@ -14,8 +14,8 @@
        the number is N and an argument ........ EPERM      clone, ioctl, socket
        ........................................ allow
 
-   A call may be refused by argument only if it is passed in a register:
-   clone3() gets a struct, so it does not exist here, and libc uses clone(). */
+   A call can be refused by an argument only if that is passed in a register.
+   clone3() takes a struct, so it fails with ENOSYS, and libc uses clone(). */
 #include "proc_private.h"
 
 #if defined(HFSBI_LINUX) && defined(__x86_64__) && !defined(__ILP32__)

@@ -1,8 +1,8 @@
 /* uids.c - a uid of its own for each sandbox of a host.
 
    Where the host is root, the kernel keeps sandboxes apart as it keeps users
-   apart: the files of one cannot be read, nor its processes be signalled, by
-   another. A uid is taken, used, and given back:
+   apart: none can read another's files or signal its processes. A uid is
+   taken, used, and given back:
 
        take --> commands, files --> end: its processes are killed
                                       |
@@ -10,16 +10,16 @@
 
    A table says which uids are taken; all hosts of the machine share it, under
    a lock. A host that was killed leaves its uids taken until the machine
-   restarts: files and processes of theirs may be left. So does a sandbox that
-   could not be removed. The table is
+   restarts, since files and processes of theirs may be left. So does a sandbox
+   that could not be removed. The table is
 
        the uid to try next, 4 bytes | a byte for each uid: 0 or 1
 
    To end a sandbox, a helper becomes its user and signals every process that
-   it may: the kernel does that at one stroke, so nothing escapes by forking.
-   The helper makes sure first that it cannot signal its own parent.
+   it may: the kernel does that in one step, so nothing escapes by forking.
+   The helper first makes sure that it cannot signal its own parent.
 
-   uids of 16 bits are used, because containers map these. */
+   The uids have 16 bits, because containers map these. */
 #include "proc_private.h"
 
 #ifdef HFSBI_LINUX

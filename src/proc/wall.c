@@ -1,17 +1,17 @@
 /* wall.c - Landlock around the threads that run the file tools.
 
-   A root is first of all kept by the way its files are opened (root.c). Where
-   the kernel has Landlock, a server also runs the file tools in threads that
-   the kernel keeps inside: the roots and the few folders that the tools need
-   themselves. Should a path ever get past the first wall, the second one
+   A root is first of all enforced by the way its files are opened (root.c).
+   Where the kernel has Landlock, a server also runs the file tools in threads
+   that the kernel confines to the roots and the few folders that the tools
+   need themselves. Should a path ever get past the first wall, the second one
    holds.
 
-   A thread that has entered a wall cannot leave it, and neither can what it
+   A thread that has entered a wall cannot leave it, nor can anything it
    starts. So such threads have a pool of their own, and a check after a write,
-   which may run any program, is done outside, see hfsbi_loop_outside().
+   which may run any program, runs outside, see hfsbi_loop_outside().
 
-   In ABI 1 of Landlock no file can be moved from one folder to another: then
-   there is no wall. */
+   In ABI 1 of Landlock no file can be moved from one folder to another, so
+   there is no wall then. */
 #include "proc_private.h"
 
 enum { HFSBI_WALL_ABI = 2 };
