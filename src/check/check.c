@@ -10,8 +10,8 @@
                                                     +-----> remember
 
    A checker remembers the warnings of the last contents by their digest, since
-   programs are slow. Incomplete answers, of a program that was killed or
-   without memory, are shown but not remembered.
+   programs are slow. Incomplete answers, of a program that was killed or when
+   out of memory, are shown but not remembered.
 
    What always holds: a check never fails a write, and no check runs a program
    or module from the directory that the tools write to, the fence. The lock

@@ -7,7 +7,7 @@
           |                                              |
           +-- what others did meanwhile                  +-- what it did
 
-   so that the history tells both apart. A scan that finds nothing changed
+   so that the history tells the two apart. A scan that finds nothing changed
    makes no checkpoint. Calls that overlap, or follow each other at once, share
    one. Between changed() and after() a checkpoint is owed: whoever scans first
    takes it.
@@ -18,11 +18,11 @@
 
        1 <- 2 <- 3 <- 4        undo, undo: at 2; a change: 5, parent 2
 
-   A checkpoint knows its author too. What a person did is not a step that an
-   undo takes back, and stays when it takes back the steps around it.
+   A checkpoint knows its author too. An undo does not revert what a person
+   did, and keeps it when it reverts the steps around it.
 
    Several processes may use one store: its lock is held during a scan, and
-   whoever gets it reads first what the others have added.
+   whoever gets it first reads what the others have added.
 
    Limits never fail a call. Old checkpoints are dropped when the store is too
    large, except the first, the one where the session began, and `at`. If that

@@ -8,10 +8,10 @@
        3. remove folders that were not empty before
        4. set the modes of folders, which may forbid any change
 
-   Each path goes from the old state to the new one in one step (os room), so
-   whoever dies in between leaves a mixture of whole files, and the same plan
-   made again does the rest. A folder that forbids a change, and is ours, gets
-   the permission for it; step 4 takes that back.
+   Each path goes from the old state to the new one in one step (os room), so a
+   process that dies in between leaves a mixture of whole files, and the same
+   plan made again does the rest. A folder of ours that forbids a change gets
+   the permission for it; step 4 removes it again.
 
    Files that were one file with several names (hard links) become one again:
    the first name gets the content, the others are linked to it.
@@ -21,10 +21,10 @@
 
    `known` is the state that this program has left. A path that has another
    state now was changed by somebody else; so was a path in a step of the
-   history that no tool made. It is kept if nothing but such changes would be
-   taken back; otherwise it is a conflict, which the caller must settle before
+   history that no tool made. It is kept if only such changes would be
+   reverted; otherwise it is a conflict, which the caller must resolve before
    it runs the plan. After an interrupted restore a path that is gone, or a
-   folder with another mode, is not somebody else's. */
+   folder with another mode, is not somebody else's change. */
 #include "history_private.h"
 
 enum { HFSBI_RESTORE_NOTES = 20 }; /* lines */

@@ -12,17 +12,17 @@
    after the second change. So a file that had changed just before it was read
    is RACY, and the next scan reads it again.
 
-   Nearly all of the time goes to fstatat(), so a large root is scanned in parts
-   by several threads, each a range of paths that had as many items in the last
-   scan:
+   Nearly all of the time goes to fstatat(), so a large root is scanned in
+   parts by several threads, each a range of paths that had as many items in
+   the last scan:
 
        last scan  | a .. b/c | b/d .. e | f/g .. z |
                       part 0     part 1     part 2    --> one scan
 
    Scans are sorted by path, where "/" sorts before every other byte: so a
-   folder comes before what is in it, that comes before all else, and two scans
-   are compared in one pass. What one of two scans leaves out (ignored, or a
-   folder that cannot be read) is no difference between them.
+   folder is followed by its contents, these by all else, and two scans are
+   compared in one pass. A path that one of the scans leaves out (ignored, or
+   in a folder that cannot be read) does not count as a difference.
 
    In its file a checkpoint has all items of a scan, or those that differ from
    a base: one changed file in a tree of thousands takes a few hundred

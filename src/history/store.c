@@ -10,17 +10,17 @@
        new-1234-5            a file that is being written
 
    Every file is written under another name and renamed, and never changed
-   afterwards: who dies leaves the old state or the new one, and perhaps a
-   "new-" file, which the next sweep removes. Objects are clones where the file
-   system can (reflinks), else copies. They are never hard links to the files
-   of the root: a program that writes to its file in place would change the
-   object too. Nothing is synced to the disk: a checkpoint survives the end of
-   this process, not always a crash of the machine. An object that such a crash
-   has damaged is noticed by its digest before it is used.
+   afterwards: a process that dies leaves the old state or the new one, and
+   perhaps a "new-" file, which the next sweep removes. Objects are clones
+   where the file system can (reflinks), else copies. They are never hard links
+   to the files of the root: a program that writes to its file in place would
+   change the object too. Nothing is synced to the disk: a checkpoint survives
+   the end of this process, but not always a crash of the machine. An object
+   damaged by such a crash is detected by its digest before it is used.
 
-   Only its owner can read the store. Where it is in the root, the deny list
-   has it (history.c), and confined commands cannot write it where the kernel
-   can see to that. Functions that return int return 0 or an errno. */
+   Only its owner can read the store. If it lies in the root, the deny list
+   names it (history.c), and confined commands cannot write it where the kernel
+   can enforce that. Functions that return int return 0 or an errno. */
 #include "history_private.h"
 
 enum {
