@@ -10,7 +10,7 @@
 
    Reading is lenient where the meaning is plain (hfsb_json_arg_*): numbers and
    booleans may come as strings, arrays and objects as a string of JSON, null
-   means absent. It is strict about everything else, because a model can repair
+   means absent. It is strict about everything else, because a model can fix
    what an error names. */
 #include "tools_private.h"
 

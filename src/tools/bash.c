@@ -3,7 +3,7 @@
    bash turns its arguments into a spec and adds a job, or joins the job of an
    earlier call with the same id or key. In the foreground the call waits for
    the job and copies its result; in the background it returns the id at once.
-   The result belongs to the job: it is written when the command ends, also if
+   The result belongs to the job: it is written when the command ends, even if
    no call waits for it. */
 #include "tools_private.h"
 

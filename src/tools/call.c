@@ -3,7 +3,7 @@
    hfsb_call_open() prepares a call: it checks and reads the arguments, and
    joins an earlier call with the same key if there is one. Then it starts the
    tool. The file tools finish at once. Other calls set `wait` and finish in
-   hfsb_call_done(), once their event came; until then a listener follows
+   hfsb_call_done(), once their event has come; until then a listener follows
    their progress:
 
        prepare --> WAIT_START --> start --> WAIT_NOTHING --------> done
@@ -13,9 +13,9 @@
           +--> WAIT_ONCE: a repeat of a call that has the key ------+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
-   result for repeats, or for bash its job. Results are dropped by bytes, records
-   by age and number. A record without a result, and the key of a record that
-   was dropped before its time, still refuse a second run. Two
+   result for repeats, or for bash its job. Results are dropped by bytes,
+   records by age and number. A record without a result, and the key of a
+   record that was dropped before its time, still refuse a second run. Two
    calls are the same when tool and arguments have the same digest; a key that
    comes with another digest is refused.
 

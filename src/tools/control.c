@@ -1,9 +1,9 @@
 /* control.c - the tools for jobs: bash_output, bash_input, kill.
 
    bash_output reads the log of a job from an offset. It waits for more output,
-   for the end, or for a prompt: an unfinished line that was not shown yet and
-   has not changed for HFSBI_PROMPT_MS. An unfinished line that keeps changing
-   is a progress bar.
+   for the end, or for a prompt: an unfinished line that has not been shown yet
+   and has not changed for HFSBI_PROMPT_MS. An unfinished line that keeps
+   changing is a progress bar.
 
    A model pays for each answer, so it gets pages (hfsb_call_opts.page). Its
    wait ends only with
@@ -13,13 +13,13 @@
        a pause of HFSBI_PAUSE_MS after new output, if the caller named no time,
        and after input
 
-   and an answer without an offset goes on where the last one ended. Output
-   that is much longer than a page is shown by its head and its tail.
+   and an answer without an offset continues where the last one ended. Of
+   output that is much longer than a page only the head and the tail are shown.
 
    kill asks jobs to end and waits until they have; the grace between TERM and
-   KILL applies. What a finished job left running gets KILL at once when the job
-   is named: a confined command cannot end what another one left. bash_input
-   waits only for an answer by pages. */
+   KILL applies. Processes that a finished job left running get KILL at once
+   when the job is named: a confined command cannot end those of another one.
+   bash_input waits only when it answers by pages. */
 #include "tools_private.h"
 
 enum {

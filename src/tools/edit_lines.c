@@ -5,18 +5,18 @@
    kept it (seen.c), so the operations still find their lines when the file has
    changed elsewhere:
 
-       version read   1 2 3 4 5 6 7          place[]: which line of the file
-                      | | |  \ \ \           as it is each one has become
+       version read   1 2 3 4 5 6 7          place[]: which line of the
+                      | | |  \ \ \           current file each one has become
        file now       1 2 3 x 4 5 6 7
 
    An operation is carried out only if its lines, the line before them and the
-   line after them are still next to each other, and have the same places when
-   the lines are compared from the end. Otherwise lines that look alike, such
-   as closing braces, could be taken for one another.
+   line after them are still next to each other, and comparing the lines from
+   the end gives the same places. Otherwise lines that look alike, such as
+   closing braces, could be taken for one another.
 
    Lines keep their ends: new lines end like their neighbours, and a last line
-   without a newline stays without one. Without a session nothing was kept: the
-   tag must be that of the file as it is. */
+   without a newline stays without one. Without a session nothing is kept: the
+   tag must be that of the current file. */
 #include "tools_private.h"
 #include "../edit/edit_private.h"
 

@@ -1,10 +1,10 @@
 /* exit.c - exit codes that are answers, not failures.
 
    grep exits with 1 when nothing matches, diff when the files differ, test
-   when the condition is false. The result of bash is a failure all the same,
-   as any code but 0 is, but it has the field exit_meaning, and MCP does not
-   mark it as an error: hosts show errors in red, and models start to repair
-   what is not broken.
+   when the condition is false. The result of bash is still a failure, as for
+   any code but 0, but it has the field exit_meaning, and MCP does not mark it
+   as an error: hosts show errors in red, and models start to repair what is
+   not broken.
 
    The code of a command line is that of its last command, or of a command that
    && follows:
@@ -14,10 +14,10 @@
        may       any                  skipped  code  the name that is
        fail                                    123   looked up
 
-   So each of these is judged: it gives an answer, it does not fail (echo), it
-   would have complained on stderr if it had failed (cd), or it may be what
-   failed. `make && grep x log` may be the failure of make. Other rules, which
-   all report a failure too many rather than one too few:
+   So each command of the line is classified: it gives an answer, it does not
+   fail (echo), it would have complained on stderr if it had failed (cd), or it
+   may be what failed. In `make && grep x log` make may have failed. The other
+   rules all report a failure too many rather than one too few:
    - no command that changes how a line ends: set -e, pipefail, exit, eval;
    - nothing that needs more than words and quotes to be read: subshells,
      here-documents, substitutions within quotes;

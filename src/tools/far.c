@@ -2,8 +2,8 @@
 
    A tools object may have its files and commands elsewhere. Its file tools
    are the same: the root passes their work on (hfsbi_far). A command is a job
-   as any other, with the same arguments, record and result, but no process of
-   this machine belongs to it:
+   like any other, with the same arguments, record and result, but no process
+   of this machine belongs to it:
 
        bash --> job added, RUNNING --> far->run() in the caller's thread
                                           | output: hfsbi_far_output()
@@ -11,8 +11,8 @@
                                        job DONE, result written
 
    So a repeat with the same id or key joins it, as long as the object lives.
-   A command in the background is done, for this object, once it was started:
-   nobody here hears of its end. */
+   For this object a background command is done once it has started: its end is
+   not reported here. */
 #include "tools_private.h"
 
 HFSBI_FN void hfsbi_far_output(hfsbi_job *job, hfsb_proc_stream stream,

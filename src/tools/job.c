@@ -1,7 +1,7 @@
 /* job.c - jobs: the commands of a tools object.
 
-   A job is one command with an id, from the call of bash until nobody may ask
-   for it any more:
+   A job is one command with an id, from the call of bash until it can no
+   longer be asked for:
 
        add --> WAITING --> RUNNING --> DONE --> text dropped --> freed
                   |                      ^
@@ -9,14 +9,14 @@
 
    At most max_running commands of the objects that share a root run; the
    others wait in order, and their timeout counts from the moment they were
-   added. Programs may run as long as they like, so the next one does not wait
-   for their end: it gives up after HFSBI_PROGRAM_WAIT. No thread belongs to a
-   job: the loop of the tools steps its process, and a timer ends its wait.
+   added. Programs may run as long as they like, so a program that waits gives
+   up after HFSBI_PROGRAM_WAIT. No thread belongs to a job: the loop of the
+   tools steps its process, and a timer ends its wait.
 
    When a command ends, the result of bash is written once and kept for
    repeats. Finished jobs are freed by age and number, except while a call
    refers to them (users). A job with a caller's id or key must not run twice,
-   so its record outlives its text.
+   so its record is kept after its text is dropped.
 
    A command may end while processes that it started live on (survivors). Their
    pipes are drained here, so that they do not block; their sessions are

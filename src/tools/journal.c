@@ -7,8 +7,8 @@
                                           +-----> ring --> /api/events
 
    The ring keeps the newest events, limited in number and bytes; older ones
-   are lost to readers, who learn how many. A number is given to every event,
-   also to one that memory did not suffice for.
+   are lost to readers, who learn how many. Every event gets a number, even one
+   for which there was no memory.
 
    The file is only ever appended to. A line that was cut, by a full disk or
    the end of an earlier run, is ended by a line feed before the next one, so
@@ -18,7 +18,7 @@
    second.
 
    One lock protects everything. It is taken last: under the lock of a loop,
-   and nothing but a post to a loop happens under it. */
+   and only a post to a loop happens under it. */
 #include "tools_private.h"
 
 enum {

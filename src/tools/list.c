@@ -6,8 +6,8 @@
        now -> main.c     link - 2026-11-16T16:42Z now -> main.c
 
    Details triple the length of a listing, and a model rarely needs them. With
-   them the result has the same as data for programs, in the field `entries`:
-   the names as they are, which a line escapes and decorates:
+   them the result has the same as data for programs, in the field `entries`,
+   with the raw names, which a line escapes and decorates:
 
        {"name":"main.c","type":"file","size":1234,"time":1794847320}
        {"name":"now","type":"link","target":"main.c","time":1794847320}

@@ -14,8 +14,8 @@
    after the first commit is not undone; the error contains the number of
    changes carried out.
 
-   if_sha256 is an object: the versions, by path, of files as the caller knows
-   them. */
+   if_sha256 is an object: the versions of files, by path, that the caller
+   knows. */
 #include "tools_private.h"
 #include "../edit/edit_private.h"
 

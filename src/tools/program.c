@@ -9,12 +9,12 @@
                      on_start     on_start   feed: EXITED, CLOSED
 
    So it counts among the commands of the server, appears in its list of jobs,
-   in the journal and in checkpoints, is confined as they are, and the kill tool
+   in the journal and in checkpoints, is confined like them, and the kill tool
    ends it.
 
    A caller's id makes it run once: a second start with the same id joins the
    first, whose events can be read from the beginning as long as they are kept.
-   Whoever has started or found a program holds it until the release; a program
+   Whoever starts or finds a program holds it until it is released; a program
    that nobody holds stays readable for a while after its end. */
 #include "tools_private.h"
 

@@ -39,8 +39,8 @@
    bytes serve as the hash. The key of a free slot is all zero, which no digest
    is. The table stays at most half full.
 
-   Without memory a file is not added, and must be read again: the set errs on
-   the safe side. */
+   When out of memory a file is not added, and must be read again: the set errs
+   on the safe side. */
 #include "tools_private.h"
 #include "../edit/edit_private.h"
 

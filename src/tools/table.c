@@ -1,12 +1,12 @@
 /* table.c - the list of tools, and their definitions for a model.
 
-   Each tool describes itself in a row (hfsbi_tool) in its own file. Another
-   tool needs its name in HFSBI_TOOL_LIST of tools_private.h. The functions of
-   the tools are in a table of their own, in call.c, so that a remote client
-   does not link them. Definitions are written from the rows in the shape of
-   the caller's API. Their words are paid for in every request of a model: all
-   definitions together stay under 8,000 bytes in any format (tested). Tools on
-   request are left out of the list. */
+   Each tool describes itself in a row (hfsbi_tool) in its own file. A new tool
+   needs its name in HFSBI_TOOL_LIST of tools_private.h. The functions of the
+   tools are in a table of their own, in call.c, so that a remote client does
+   not link them. Definitions are written from the rows in the shape of the
+   caller's API. Every request to a model pays for their words: all definitions
+   together stay under 8,000 bytes in any format (tested). Tools on request are
+   left out of the list. */
 #include "tools_private.h"
 
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);

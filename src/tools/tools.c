@@ -9,7 +9,7 @@
 
    While a thread in a call waits, it does the work of the host too. So each of
    its turns writes to the pipe `host`, which only hfsb_tools_step() empties;
-   between a step of the host and its next watch() it is only noted.
+   between a step of the host and its next watch() the turn is only recorded.
 
    Whatever may complete a call stirs the object: the loop then starts waiting
    jobs and calls the listeners of the calls that have news. */

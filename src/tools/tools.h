@@ -25,8 +25,8 @@
    threads (a checkpoint of a large root starts some and waits for them):
    command output is read only while some thread is in a call or in
    hfsb_tools_poll(). A host with background commands and no calls should call
-   hfsb_tools_poll(tools, 0) now and then. Until then a pipe holds 64 kB to
-   1 MB, and a command blocks when its pipe is full. */
+   hfsb_tools_poll(tools, 0) from time to time. In between, a pipe holds 64 kB
+   to 1 MB, and a command blocks when its pipe is full. */
 typedef struct hfsb_tools hfsb_tools;
 
 typedef struct hfsb_tools_opts {
@@ -34,9 +34,9 @@ typedef struct hfsb_tools_opts {
                           root, or the current directory) */
     hfsb_str root;     /* confines the file tools (empty: no limit); commands
                           only as `confine` says */
-    const char *const *more_roots; /* as in hfsb_root_opts; so are `deny` and
-                          its patterns, which do not hold for commands either.
-                          glob, grep and list leave out what is denied */
+    const char *const *more_roots; /* as in hfsb_root_opts; so is `deny`, whose
+                          patterns do not apply to commands either. glob, grep
+                          and list leave out denied paths */
     size_t             more_root_count;
     const char *const *deny;
     size_t             deny_count;
@@ -54,7 +54,7 @@ typedef struct hfsb_tools_opts {
                                beneath the roots and work_dir: `dirs` and
                                `alloc` are set by open. STRICT also hides
                                variables of this process's environment that
-                               may hold secrets */
+                               may contain secrets */
     const char        *shell;   /* (NULL: bash in /bin or /usr/bin, else
                                     /bin/sh) */
     double             timeout; /* seconds, for calls without one (0: 240);
@@ -63,39 +63,39 @@ typedef struct hfsb_tools_opts {
     long long   grace_ms;     /* between TERM and KILL (0: 2000; negative: KILL
                                at once) */
     size_t      max_running;  /* commands that run at once (0: 64) */
-    size_t      max_waiting;  /* commands that wait for a place (0: 256) */
+    size_t      max_waiting;  /* commands that wait their turn (0: 256) */
     size_t      max_finished; /* finished commands kept for bash_output, each
                                for an hour (0: 256) */
     const char *spill_dir;    /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
     bool        no_spill;     /* long output is not saved */
     size_t      max_spill;    /* bytes of one spill file (0: 64 MiB) */
-    size_t      max_spills;   /* spill files kept (0: 32), with the bytes of
-                               eight of full size in all; of processes that
-                               have ended as many, for an hour */
-    size_t      spill_over;   /* bytes of output: more of it is saved even if a
-                               reply shows all (0: only what a reply cuts) */
+    size_t      max_spills;   /* spill files kept (0: 32), in all no more bytes
+                               than eight of full size; as many of processes
+                               that have ended, for an hour */
+    size_t      spill_over;   /* bytes: longer output is saved even if a reply
+                               shows all of it (0: only if a reply cuts it) */
     bool        drop_spills;  /* close() removes the spill files */
     size_t      max_page; /* bytes of output of read, glob, grep and list, in
-                               a tenth as many lines; more comes in pages (0:
-                               8 MiB of read, 40,000 bytes of the others; at
-                               least 1,000) */
+                               a tenth as many lines; the rest comes in pages
+                               (0: 8 MiB for read, 40,000 bytes for the others;
+                               at least 1,000) */
     const hfsb_tools_check *checks; /* tried before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* check nothing after a write */
-    bool no_imports; /* Python files are checked for syntax only. Other checks
-                        import modules, which runs code: set it where bash is
-                        not offered */
+    bool no_imports; /* check Python files for syntax only. Other checks import
+                        modules, which runs code: set it where bash is not
+                        offered */
     bool no_keeper;  /* see hfsb_tools_close() */
     hfsb_journal *journal; /* receives an event for each call; must outlive the
                               tools (NULL: none) */
-    const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
-                              "c") */
+    const char   *who;     /* name of the caller, for the journal; at most 79
+                              bytes (NULL: "c") */
     hfsb_checkpoint_opts
                checkpoints; /* of the root, which this needs (all-zero:
                               none), before and after changes by tools and
                               commands; for the tools checkpoint, checkpoints,
-                              undo and changes. Of several roots the first has
-                              them */
+                              undo and changes. Only the first of several roots
+                              has them */
     hfsb_alloc alloc;       /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
@@ -110,15 +110,15 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 /* How commands are confined; lives as long as the tools. */
 HFSB_API const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools);
 
-/* The folder of checkpoints if commands can delete it: it is in a root, or
-   where they may write, and they are not confined or the kernel gives them no
-   mounts of their own. NULL otherwise. A program should warn the person, who
-   can choose another folder. Lives as long as the tools. */
+/* The folder of checkpoints if commands can delete it: when it is in a root,
+   or where they may write, and they are not confined or the kernel gives them
+   no mounts of their own. Otherwise NULL. A program should warn the person,
+   who can choose another folder. Lives as long as the tools. */
 HFSB_API const char *hfsb_tools_exposed(const hfsb_tools *tools);
 
 /* Kills running commands with their process trees, and frees the tools. NULL
    is allowed. All calls must be closed, and no other thread may be in a call.
-   Survivors of finished commands live on: a small forked process keeps reading
+   Survivors of finished commands keep running: a small forked process reads
    their pipes, or with no_keeper the pipes are closed. Spill files stay unless
    drop_spills is set. */
 HFSB_API void hfsb_tools_close(hfsb_tools *tools);
@@ -132,7 +132,7 @@ typedef struct hfsb_tool_result {
                              a command that ran and failed */
     char          key[HFSB_KEY_SIZE]; /* the invalid argument, or "" */
     hfsb_buf      output;
-    hfsb_buf      error;  /* the reason of a failure; empty only without
+    hfsb_buf      error;  /* the reason for a failure; empty only when out of
                              memory */
     hfsb_json_doc fields; /* fields.root: an object with more fields, such as
                              exit_code; NULL when there are none */
@@ -174,28 +174,28 @@ typedef struct hfsb_call_opts {
     hfsb_str id;     /* replaces the argument `id` (ptr NULL: it does not) */
     bool     images; /* read returns a PNG, JPEG, GIF or WebP file in the
                         fields mime_type and data (base64), not an error */
-    /* For a model, which pays for each answer: bash_output answers once there
-       are `page` bytes of new output, the job asks something or has ended, or
-       wait_ms have passed (without wait_ms: output pauses, or 5 s). Without
-       an offset it goes on where the last page ended, and shows longer output
-       by its head and its tail. bash_input answers with the output that
-       follows. From 1,000 to 100,000 (0: bash_output answers with the first
-       new line, from offset 0 on if none is given; bash_input does not
+    /* For a model, which pays for each answer: bash_output returns once there
+       are `page` bytes of new output, the job asks a question or has ended, or
+       wait_ms have passed (without wait_ms: output pauses, or 5 s pass).
+       Without an offset it continues where the last page ended, and shows only
+       the head and the tail of longer output. bash_input returns the output
+       that follows. From 1,000 to 100,000 (0: bash_output returns with the
+       first new line, from offset 0 on if none is given; bash_input does not
        wait) */
     size_t             page;
     hfsb_edit_names    names;   /* of arguments, in messages for the caller:
                                    of values out of range, and of edit, undo,
                                    changes, glob, grep, list */
     hfsb_tools_text_fn on_text; /* of bash: whole lines (NULL: none) */
-    /* With on_text: the unfinished line of bash each time it has changed, as a
+    /* With on_text: the unfinished line of bash each time it changes, as a
        terminal shows it, at most 500 characters. It is not part of the text:
-       the next on_text replaces it, "" takes it away. For progress bars
+       the next on_text replaces it, "" clears it. For progress bars
        (NULL: none) */
     hfsb_tools_text_fn on_line;
     void              *user; /* of on_text, on_line */
     /* Ends long work (glob, grep, list, read, checks after a write) early,
        with the results so far; and the wait of hfsb_tools_call(), see there.
-       (NULL: nothing does) */
+       (NULL: none) */
     const hfsb_cancel *cancel;
 } hfsb_call_opts;
 
@@ -204,13 +204,13 @@ typedef struct hfsb_call_opts {
    HFSB_OK         the tool ran; see result->success
    HFSB_ARG        invalid arguments
    HFSB_NOT_FOUND  there is no such tool; output lists the tools
-   HFSB_LIMIT      too many commands wait already
+   HFSB_LIMIT      too many commands already wait
    HFSB_REFUSED    the key belongs to another call, or its result is no longer
                    held
    HFSB_CANCELLED  opts->cancel was set before the call, and nothing was done;
                    or while bash waited, which kills its command and keeps the
                    output so far; or while another tool waited for a command,
-                   which goes on
+                   which keeps running
    HFSB_NOMEM      out of memory; the command may have run */
 HFSB_API hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
                                      const hfsb_json_value *arguments,
@@ -228,7 +228,7 @@ HFSB_API hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
    Closing a call early does not end its command. */
 typedef struct hfsb_call hfsb_call;
 
-/* Starts a call; arguments need not exist afterwards. HFSB_OK, also when the
+/* Starts a call; arguments need not exist afterwards. HFSB_OK, even if the
    tool failed or does not exist, which take() reports; or HFSB_NOMEM with *out
    NULL. The texts in opts must exist until open returns, `user` and `cancel`
    until close. Setting cancel ends neither the call nor its command. */
@@ -259,7 +259,7 @@ HFSB_API size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
                                  size_t max);
 /* Returns when to step without an event, on hfsb_clock_ms(); -1: never. */
 HFSB_API long long hfsb_tools_deadline(hfsb_tools *tools);
-/* Does all work that needs no waiting. */
+/* Does all work that it can without waiting. */
 HFSB_API void hfsb_tools_step(hfsb_tools *tools);
 /* Waits up to wait_ms (negative: up to a minute) for work, and does it. */
 HFSB_API void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
@@ -276,7 +276,7 @@ HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
    exit_code, signal, signal_name, timed_out, killed, output_bytes, and once it
    has ended cpu_ms and peak_bytes where they are known. id empty: an array of
    all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM or
-   HFSB_LIMIT with *out as it was. */
+   HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
                                      hfsb_buf *out, hfsb_err *err);
 
@@ -290,15 +290,15 @@ typedef enum hfsb_tools_format {
                              annotations, _meta}; without env of bash, which
                              some hosts cannot convert */
     HFSB_TOOLS_OPENAI_STRICT /* as OPENAI, with strict:true: every parameter is
-                                required, null where it need not be given.
-                                Without parameters that are objects */
+                                required, and optional ones may be null;
+                                without parameters that are objects */
 } hfsb_tools_format;
 
 /* Finds the format named "flat", "openai", "anthropic", "mcp" or
-   "openai-strict". False for any other name, with *out as it was. */
+   "openai-strict". False for any other name, with *out unchanged. */
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
-/* Appends the definitions of all tools, but for edit_lines and those of
+/* Appends the definitions of all tools, except edit_lines and those of
    checkpoints, as a JSON array.
    HFSB_OK, or the failure of the buffer with *err. */
 HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
@@ -306,7 +306,7 @@ HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
 
 /* Appends the definition of one tool, a JSON object: the item that
    hfsb_tools_define() writes for it. HFSB_OK; HFSB_NOT_FOUND when there is no
-   such tool; or the failure of the buffer. On failure *out is as it was. */
+   such tool; or the failure of the buffer. On failure *out is unchanged. */
 HFSB_API hfsb_status hfsb_tools_define_one(hfsb_str          name,
                                            hfsb_tools_format format,
                                            hfsb_buf *out, hfsb_err *err);
