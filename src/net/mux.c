@@ -17,9 +17,9 @@
          +---END comes---> REMOTE_END: what has come is still written, -+
                            then the socket is closed and END is sent
 
-   A server that is busy may leave a stream NEW for long: it waits, like any
-   connection to such a server, and the others go on. An END of either side
-   frees it, and drops what has come.
+   A busy server may leave a stream NEW for long: it waits, like any connection
+   to such a server, and the others go on. An END from either side frees it,
+   and drops what has come.
 
    Bounds: a stream holds at most HFSBI_MUX_WINDOW bytes that its socket does
    not take, and credit is given back only for bytes that it took. Sockets are
@@ -29,9 +29,9 @@
 
    A pipe can die without an end: a machine that slept, a NAT that forgot. So
    each side sends at least a newline every beat_ms, and one that hears nothing
-   for lost_ms is over. No answer is asked for, since it would wait after all
-   that is on its way on a slow line. The client gives up sooner, because it
-   can start again; the server is patient with a client that was suspended.
+   for lost_ms is over. No answer is required: on a slow line it would wait for
+   everything already on its way. The client gives up sooner, because it can
+   start again; the server is patient with a client that was suspended.
 
    All of it happens in the loop, or under its lock. */
 #include "net_private.h"

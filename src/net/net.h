@@ -30,10 +30,10 @@ typedef struct hfsb_http_call {
                     size_t field_count);
     bool (*on_body)(void *user, hfsb_str piece);
     void     *user;
-    long long connect_ms; /* timeout of connecting, with TLS (0: 30,000) */
+    long long connect_ms; /* timeout for connecting, with TLS (0: 30,000) */
     long long idle_ms;    /* timeout without a byte in either direction
                              (0: no limit) */
-    long long total_ms;   /* timeout of the whole call (0: no limit) */
+    long long total_ms;   /* timeout for the whole call (0: no limit) */
     const hfsb_cancel *cancel; /* (NULL: cannot be cancelled) */
 } hfsb_http_call;
 
@@ -41,9 +41,9 @@ typedef struct hfsb_http_call {
    One thread uses it at a time. */
 typedef struct hfsb_stream {
     int fd; /* to be polled when nothing can be sent or received */
-    /* Send, or receive, as much as is possible without waiting, and set *n;
-       0: nothing now. Only then fd is to be waited for. HFSB_OK; HFSB_LOST:
-       the connection has ended; HFSB_IO. */
+    /* Send, or receive, as much as possible without waiting, and set *n; 0:
+       nothing now. Wait for fd only then. HFSB_OK; HFSB_LOST: the connection
+       has ended; HFSB_IO. */
     hfsb_status (*send)(void *user, hfsb_str bytes, size_t *n, hfsb_err *err);
     hfsb_status (*receive)(void *user, char *ptr, size_t room, size_t *n,
                            hfsb_err *err);
@@ -57,9 +57,9 @@ HFSB_API void hfsb_stream_close(hfsb_stream *stream);
 /* A way to send requests. hfsb_net_open() gives one for http,
    hfsb_http_curl.h one for https. To plug in another HTTP client, implement
    perform(): it sends one request and waits for its reply. It follows no
-   redirect, and several threads may call it at once. It sends no request twice
-   that may have reached the peer, except a GET or HEAD on a kept connection
-   that turned out to be closed before the first byte of a reply.
+   redirect, and several threads may call it at once. It never resends a
+   request that may have reached the peer, except a GET or HEAD on a kept
+   connection that turned out to be closed before the first byte of a reply.
 
    HFSB_OK         a complete reply came, whatever its status
    HFSB_ARG        invalid URL or field
@@ -78,10 +78,10 @@ typedef struct hfsb_transport {
                            hfsb_err *err);
     void (*close)(void *user); /* (NULL: nothing to close) */
     void *user;
-    /* Opens a connection to the host of the call's URL, for https with TLS,
-       through the proxy if there is one: a tunnel. Of the call only url,
-       connect_ms and cancel count. Nothing of HTTP is sent to the host.
-       Returns as perform(). (NULL: WebSockets are not possible) */
+    /* Opens a connection to the host of the call's URL, with TLS for https,
+       and through a tunnel if there is a proxy. Only url, connect_ms and
+       cancel of the call are used. No HTTP is sent to the host. Returns as
+       perform(). (NULL: WebSockets are not possible) */
     hfsb_status (*connect)(void *user, const hfsb_http_call *call,
                            hfsb_stream *out, hfsb_err *err);
 } hfsb_transport;
@@ -105,10 +105,10 @@ typedef struct hfsb_net_opts {
        over TCP to the host of the URL) */
     const char *unix_path;
     /* Or makes each connection: sets *fd to the descriptor of a connected
-       stream socket, which the transport makes non-blocking and closes; calls
-       may come from any thread. Returns HFSB_OK, or HFSB_CONNECT, HFSB_TIMEOUT,
-       HFSB_CANCELLED, HFSB_BUSY, HFSB_NOMEM with *err. With either there is no
-       proxy. (NULL: none) */
+       stream socket, which the transport makes non-blocking and closes; any
+       thread may call it. Returns HFSB_OK, or HFSB_CONNECT, HFSB_TIMEOUT,
+       HFSB_CANCELLED, HFSB_BUSY, HFSB_NOMEM with *err. No proxy is used with
+       unix_path or dial. (NULL: none) */
     hfsb_status (*dial)(void *user, const hfsb_dial *to, int *fd,
                         hfsb_err *err);
     void      *user;
@@ -121,16 +121,17 @@ typedef struct hfsb_net_opts {
 } hfsb_net_opts;
 
 /* Opens a transport for http. opts may be NULL. Reads http_proxy, no_proxy and
-   all_proxy (the last two also in upper case) before it returns. https is
-   HFSB_REFUSED with advice. Starts no thread: the C library looks up names, so
-   connect_ms and cancel cannot interrupt a lookup. HFSB_OK; HFSB_NOMEM. */
+   all_proxy (the last two also in upper case) before it returns. A call to an
+   https URL returns HFSB_REFUSED with advice. Starts no thread: the C library
+   looks up names, so connect_ms and cancel cannot interrupt a lookup. HFSB_OK;
+   HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_net_open(const hfsb_net_opts *opts,
                                    hfsb_transport *out, hfsb_err *err);
 
 /* ---- a pipe: a server at the other end of any command ---- */
 
 /* A command (ssh, docker exec, kubectl exec, srun ...) whose standard input
-   and output lead to another machine or container, and hfsb-server there:
+   and output lead to hfsb-server on another machine or in a container:
 
        hfsb_pipe_open(&opts, &pipe, &err)
        net.dial = hfsb_pipe_dial, net.user = pipe
@@ -138,43 +139,44 @@ HFSB_API hfsb_status hfsb_net_open(const hfsb_net_opts *opts,
        sandbox.transport = &transport, sandbox.api_token = hfsb_pipe_token(pipe)
        hfsb_sandbox_connect_url(HFSB_LIT("http://localhost"), &sandbox, ...)
 
-   Nothing listens on a port, and nobody needs to know a token: whoever may run
-   the command may use the sandbox. When the pipe breaks, the next connection
-   starts the command again; the server over there outlives that (linger_ms),
-   so a repeated call joins the first one, and runs once. */
+   Nothing listens on a port, and there is no token to manage: anyone who can
+   run the command can use the sandbox. When the pipe breaks, the next
+   connection starts the command again; the remote server keeps running
+   meanwhile (linger_ms), so a repeated call joins the first one and runs
+   once. */
 typedef struct hfsb_pipe hfsb_pipe;
 
 typedef struct hfsb_pipe_opts {
-    /* The command, NULL-terminated; copied. Over there it is a POSIX shell
+    /* The command, NULL-terminated; copied. The remote end is a POSIX shell
        that reads commands from its input (`ssh HOST sh`), or `hfsb-server
        --stdio` itself. */
     const char *const *argv;
-    /* Or its name, which is copied, without argv: ssh:HOST, docker:CONTAINER,
+    /* Or, instead of argv, its name; copied: ssh:HOST, docker:CONTAINER,
        podman:CONTAINER, kubectl:POD, kubectl:NAMESPACE/POD,
        kubectl:NAMESPACE/POD/CONTAINER, slurm:OPTIONS (of srun), exec:COMMAND;
-       the last two are lines for the shell here. */
+       the last two are passed to the local shell. */
     const char *name;
-    /* Appends the bytes of a static hfsb-server for a machine as uname -s and
-       uname -m name it ("Linux", "x86_64"); the other side may lie, but only
-       with letters, digits and "._-?". Sent through the pipe where a shell
-       answers that does not have it yet in $XDG_DATA_HOME/hfsb
-       (~/.local/share/hfsb, or $TMPDIR/hfsb-UID, /tmp without TMPDIR); checked
-       there by its SHA-256.
+    /* Appends the bytes of a static hfsb-server for the machine that uname -s
+       and uname -m report ("Linux", "x86_64"); the remote end may lie, but
+       only with letters, digits and "._-?". The bytes are sent through the
+       pipe when a shell answers that does not have them yet in
+       $XDG_DATA_HOME/hfsb (~/.local/share/hfsb, or $TMPDIR/hfsb-UID, /tmp
+       without TMPDIR), and checked there by their SHA-256.
        (NULL: only `hfsb-server --stdio` is understood) */
     hfsb_status (*server)(void *user, const char *system, const char *machine,
                           hfsb_buf *out, hfsb_err *err);
     void              *user;
-    long long          start_ms;  /* to connect, the sending included
+    long long          start_ms;  /* to connect, sending the server included
                                      (0: 60,000) */
     long long          linger_ms; /* how long the server waits for another pipe
-                                     after this one broke; as long as that,
-                                     and as the deadline of a dial allows, the
+                                     after this one breaks; for that long, and
+                                     while the deadline of a dial allows, the
                                      command is started again (0: 60,000) */
-    long long          again_ms;  /* for each of these starts, then it is
-                                     given up for the next one (0: a third of
+    long long          again_ms;  /* for each of these starts, which is then
+                                     abandoned for the next one (0: a third of
                                      linger_ms, from 2,000 to 30,000) */
-    long long          close_ms;  /* how long hfsb_pipe_close() waits for its
-                                     end (0: 12,000) */
+    long long          close_ms;  /* how long hfsb_pipe_close() waits for the
+                                     pipe to end (0: 12,000) */
     const hfsb_cancel *cancel;    /* of hfsb_pipe_open() (NULL: none) */
     hfsb_alloc         alloc;     /* used by a thread of the pipe, too */
 } hfsb_pipe_opts;
@@ -182,50 +184,51 @@ typedef struct hfsb_pipe_opts {
 /* True for the start of a name as in hfsb_pipe_opts: "ssh:" ... */
 HFSB_API bool hfsb_pipe_is_name(hfsb_str name);
 
-/* Starts the command, and the server over there. Starts one thread. HFSB_OK;
-   HFSB_ARG: the name is not one; HFSB_CONNECT, with what the command printed on stderr; HFSB_TIMEOUT,
-   HFSB_CANCELLED, HFSB_NOT_FOUND: no such program here; HFSB_REFUSED or what
-   `server` returned: there is none for that machine; HFSB_NOMEM, HFSB_BUSY. */
+/* Starts the command, the remote server and one thread. HFSB_OK; HFSB_ARG:
+   invalid name; HFSB_CONNECT, with what the command printed on stderr;
+   HFSB_TIMEOUT, HFSB_CANCELLED; HFSB_NOT_FOUND: no such program on this
+   machine; HFSB_REFUSED, or the status of `server`: no server for the remote
+   machine; HFSB_NOMEM, HFSB_BUSY. */
 HFSB_API hfsb_status hfsb_pipe_open(const hfsb_pipe_opts *opts,
                                     hfsb_pipe **out, hfsb_err *err);
-/* The token of the server over there, which the pipe has chosen: for
+/* The token of the remote server, chosen by the pipe: for
    hfsb_sandbox_opts.api_token. Valid until close. */
 HFSB_API hfsb_str hfsb_pipe_token(const hfsb_pipe *pipe);
 /* For hfsb_net_opts.dial; user is the pipe. Any thread. */
 HFSB_API hfsb_status hfsb_pipe_dial(void *user, const hfsb_dial *to, int *fd,
                                     hfsb_err *err);
-/* Ends the server over there with all that its commands left running, then the
-   command. Close the transport before. NULL is allowed. */
+/* Ends the remote server with everything its commands left running, then the
+   command. Close the transport first. NULL is allowed. */
 HFSB_API void hfsb_pipe_close(hfsb_pipe *pipe);
-/* Runs the command once, to remove the server from the cache over there.
-   HFSB_OK also where there is none; HFSB_REFUSED: hfsb-server itself answers,
-   not a shell; else as hfsb_pipe_open(). */
+/* Runs the command once, to remove the server from the remote cache. HFSB_OK
+   even if it is not there; HFSB_REFUSED: hfsb-server itself answers, not a
+   shell; else as hfsb_pipe_open(). */
 HFSB_API hfsb_status hfsb_pipe_forget(const hfsb_pipe_opts *opts,
                                       hfsb_err             *err);
 
 /* The other side of a pipe. */
 typedef struct hfsb_pipe_serve_opts {
     /* Connects to the server, once for each connection of the client: as
-       hfsb_net_opts.dial, but only the deadline of `to` is set, which is soon:
-       all connections wait for this one. HFSB_CONNECT means that the server
-       has gone, and ends the pipe; any other failure ends only that
+       hfsb_net_opts.dial, but only the deadline of `to` is set, and it is
+       short: all connections wait for this one. HFSB_CONNECT means that the
+       server is gone, and ends the pipe; any other failure ends only that
        connection. */
     hfsb_status (*dial)(void *user, const hfsb_dial *to, int *fd,
                         hfsb_err *err);
-    /* Tests that a new connection leads to the server, before a byte of the
-       client is sent there: called at once, and whenever there is something to
+    /* Checks that a new connection leads to the server before any byte of the
+       client is sent on it: called at once, and whenever there is something to
        read, until it returns HFSB_OK. `room` has proof_room bytes for this
        connection, which are zero at first. The socket does not block.
-       HFSB_BUSY: not known yet; else as dial. (NULL: no test) */
+       HFSB_BUSY: not known yet; else as dial. (NULL: no check) */
     hfsb_status (*prove)(void *user, int fd, void *room);
     size_t proof_room;
     void  *user;
-    int    server; /* a socket that is connected to the server; what comes is
-                     dropped, its end ends the pipe; not closed (0: none) */
+    int    server; /* a socket connected to the server, whose end ends the
+                     pipe; bytes from it are dropped; not closed (0: none) */
 } hfsb_pipe_serve_opts;
 
 /* Passes the connections of a client on to a server, until the pipe or the
-   server ends. *bye becomes true when the client needs the server no more.
+   server ends. *bye becomes true when the client no longer needs the server.
    Takes over in and out. HFSB_OK; HFSB_IO, HFSB_NOMEM, HFSB_BUSY. */
 HFSB_API hfsb_status hfsb_pipe_serve(int in, int out,
                                      const hfsb_pipe_serve_opts *opts,
@@ -246,10 +249,10 @@ typedef struct hfsb_http_reply {
    answered with 301 or 302, continue as a GET without body; others repeat the
    request. When scheme, host or port changes, Authorization,
    X-Sandbox-Authorization, X-Sandbox-Token, Proxy-Authorization, Cookie and
-   Idempotency-Key are dropped from there on. https never leads to http (HFSB_REFUSED).
-   on_head receives the last reply, on_body its body when the status is 2xx.
-   Any other body is kept in reply->body, up to reply->body.max bytes
-   (0: 64 MiB), else HFSB_LIMIT.
+   Idempotency-Key are dropped from then on. A redirect from https to http is
+   HFSB_REFUSED. on_head receives the last reply, on_body its body when the
+   status is 2xx. Any other body is kept in reply->body, up to reply->body.max
+   bytes (0: 64 MiB), else HFSB_LIMIT.
    *reply is all zero, or was used before. Free it with hfsb_http_reply_free()
    in any case. Returns as hfsb_transport, and HFSB_REMOTE for endless or
    invalid redirects. total_ms applies to all redirects together. */
@@ -257,8 +260,8 @@ HFSB_API hfsb_status hfsb_http_send(const hfsb_transport *transport,
                                     const hfsb_http_call *call,
                                     hfsb_http_reply *reply, hfsb_err *err);
 
-/* The value of the n-th field (from 0) of that name, which is compared without
-   case; ptr NULL when there is none. Valid until the reply is freed. */
+/* The value of the n-th field (from 0) of that name, ignoring case; ptr NULL
+   when there is none. Valid until the reply is freed. */
 HFSB_API hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply,
                                         const char *name, size_t n);
 HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);

@@ -1,10 +1,10 @@
 /* pipe.c - a server at the other end of a command: ssh, docker exec, srun ...
 
    The command's standard input and output become a mux (mux.c); each
-   connection of the HTTP client is a stream of it. What is over there when the
-   command starts is either hfsb-server itself or a POSIX shell that reads
-   commands from its input. Both understand the line that is sent first: the
-   shell runs it, hfsb-server takes only the key from it.
+   connection of the HTTP client is a stream of it. The command leads either to
+   hfsb-server itself or to a POSIX shell that reads commands from its input.
+   Both understand the line that is sent first: the shell runs it, hfsb-server
+   takes only the key from it.
 
        { hfsb_key=...; a script } -->
                                   <--  hfsb-pipe shell Linux x86_64
@@ -22,16 +22,16 @@
        DOWN --start--> UP --the pipe breaks--> DOWN --dial--> UP ...
 
    The first start fails soon: a wrong name stays wrong. After a break the
-   server over there waits for linger_ms, and as long as that the command is
-   started again and again, whatever it reports: a network comes back.
+   remote server waits for linger_ms, and for that long the command is started
+   again and again, whatever it reports: a network comes back.
 
-   The key is the name of the server over there, 16 digits, and its token. The
+   The key is the name of the remote server, 16 digits, and its token. The
    server outlives its pipe for a while: a new pipe with the same key leads to
    the same server. The token keeps other programs of that user, such as
-   confined commands, from its socket; it never is an argument of a program,
+   confined commands, from its socket; it is never an argument of a program,
    and hfsb-server sends it only to the server itself. One thread turns the
-   loop of the mux; whoever dials while the pipe is down starts the command
-   again, and the others wait for that. */
+   loop of the mux; the first thread that dials while the pipe is down starts
+   the command again, and the others wait for that. */
 #include "../proc/proc_private.h"
 #include "net_private.h"
 

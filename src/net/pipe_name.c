@@ -1,7 +1,7 @@
 /* pipe_name.c - commands that lead to another machine, by name.
 
-   What opens a shell on a machine is known for the usual ways to reach one, so
-   a name is enough:
+   The command that opens a shell is known for the usual ways to reach a
+   machine, so a name is enough:
 
        ssh:HOST                ssh HOST exec sh
        docker:CONTAINER        docker exec -i CONTAINER sh
@@ -12,7 +12,7 @@
        exec:COMMAND            COMMAND, which is a shell or hfsb-server --stdio
 
    Names of machines stay one word each and cannot be options; OPTIONS and
-   COMMAND are a line for the shell here, as the user has quoted it. */
+   COMMAND go to the local shell, as the user has quoted them. */
 #include "net_private.h"
 
 typedef enum hfsbi_pipe_kind {

@@ -4,7 +4,7 @@
    http_proxy (else all_proxy, ALL_PROXY) names the proxy, no_proxy (NO_PROXY)
    the exceptions. They are read once, when the transport is opened. A proxy
    that cannot be used is remembered: calls that need it are refused, because
-   going around it could send them where they must not go. */
+   bypassing it could send them where they must not go. */
 #include "net_private.h"
 
 /* The value of a variable; NULL when it is unset or empty. */

@@ -1,11 +1,10 @@
 /* socket.c - sockets of the built-in transport: looking up a name, connecting,
    sending; and streams.
 
-   A stream is a connection on which a protocol other than HTTP is spoken. It
-   begins with one request all the same: CONNECT to a proxy, the upgrade to
-   WebSocket. hfsbi_stream_ask() sends it on any stream and reads the head of
-   its reply, and not one byte too few or too many counts as the head: bytes
-   that follow it are left for the protocol that comes. */
+   A stream is a connection for a protocol other than HTTP. It still begins
+   with one request: CONNECT to a proxy, the upgrade to WebSocket.
+   hfsbi_stream_ask() sends it on any stream and reads exactly the head of its
+   reply: bytes after the head are left for the protocol that follows. */
 #include "net_private.h"
 
 /* ---- errors ---- */

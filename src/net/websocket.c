@@ -4,8 +4,8 @@
                                    |               is awaited by the owner
                                    +--lost, refused, peer's close--> over
 
-   Opening waits, with a deadline; all else never does. What is sent goes
-   through one frame at a time:
+   Opening waits, with a deadline; nothing else does. Output goes through one
+   frame at a time:
 
        pong, ping ----+
        close ---------+--> out, masked --> stream
@@ -13,7 +13,7 @@
        into fragments
 
    so a ping is answered in the middle of a long message, and memory is bounded
-   by the room of two frames. Each frame has a key of its own. */
+   by the size of two frames. Each frame has a key of its own. */
 #include "net_private.h"
 
 enum {
