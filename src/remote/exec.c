@@ -7,13 +7,13 @@
        descriptor --read--> message --> WebSocket --> program
        on_output  <-------- message <-- WebSocket <-- program
 
-   Nothing is read from the descriptor while a message has not left, and nothing
-   from the WebSocket while on_output runs: so a slow side holds the other one,
-   through the network, and memory is bounded. A turn takes only so much of the
-   output, so that a flood of it holds up neither input nor cancel. While the
-   server does not read, its pings show that it is there. A connection that is
-   lost ends the program there, and is not made again: bytes of a pipe cannot
-   be repeated. */
+   Nothing is read from the descriptor while a message has not left, and
+   nothing from the WebSocket while on_output runs: so a slow side holds the
+   other one, through the network, and memory is bounded. A turn takes a
+   limited amount of output, so that a flood of it holds up neither input nor
+   cancel. While the server does not read, its pings show that it is there. A
+   lost connection ends the remote program, and is not made again: bytes of a
+   pipe cannot be repeated. */
 #include "remote_private.h"
 
 enum {

@@ -9,7 +9,7 @@
    hfsb-server names its instance in X-Hfsb, so that a client can tell the
    server that received a call from one that was started later.
 
-   A server is waited for by asking for its health:
+   To wait for a server, its health is requested:
 
        ask --200--> answers                      (after a restart: and it is
         |  \--token refused--> HFSB_AUTH          another instance)

@@ -11,12 +11,12 @@ typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
 /* A sandbox: a machine that runs hfsb-server (or the Python server of
    ml-intern, called the reference here, or with `protocol` another) at any
-   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one
-   handle; delete and close must come last. */
+   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use
+   one handle; delete and close must come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
 
-/* What a server at a URL speaks, if not /api. A program links only the protocols
-   that it names. */
+/* The protocol of a server at a URL, if not /api. A program links only the
+   protocols that it names. */
 typedef struct hfsb_protocol hfsb_protocol;
 
 /* HF's /v1, protocol 1 to 3 (HF's sbx-server). bash, kill, read, write, edit,
@@ -24,17 +24,17 @@ typedef struct hfsb_protocol hfsb_protocol;
    this links the local tools. See docs/remote.md for what is guaranteed. */
 HFSB_API const hfsb_protocol *hfsb_protocol_v1(void);
 
-/* Waits, all in milliseconds; 0 is the default in parentheses. Programs
-   rarely need to set one, tests do. */
+/* Times, all in milliseconds; 0 is the default in parentheses. Programs rarely
+   need to set them; tests do. */
 typedef struct hfsb_sandbox_times {
     long long delay_ms; /* before try n + 1 of a call: n times this (3,000) */
     long long connect_ms;  /* for a connection (30,000) */
     long long margin_ms;   /* a call may take this much longer than its command
                               (30,000) */
     long long wait_ms;     /* for a new Space to start (600,000) */
-    long long poll_ms;     /* between two looks at its stage (5,000) */
+    long long poll_ms;     /* between two checks of its stage (5,000) */
     long long api_wait_ms; /* for the server to answer (180,000; in connect
-                              60,000; in connect_url 3,000 as long as nothing
+                              60,000; in connect_url 3,000 while nothing
                               accepts a connection there, unless it is a URL
                               of the Hub, where a Space may wake up) */
     long long api_poll_ms; /* between two health checks (3,000) */
@@ -47,9 +47,9 @@ typedef struct hfsb_sandbox_opts {
     const hfsb_transport *transport; /* to the sandbox; required for a URL (a
                            Space: that of hub if NULL) */
     hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
-                           private one (empty: not sent). Its server gets the
-                           token: give it only for a Space that you trust
-                           with it; a public one does not need it */
+                           private one (empty: not sent). The Space's server
+                           sees the token: set it only for a Space that you
+                           trust with it; a public one does not need it */
     hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization, or
                            with /v1 as X-Sandbox-Token (empty: not sent; create
                            generates one) */
@@ -58,8 +58,8 @@ typedef struct hfsb_sandbox_opts {
     hfsb_str space_url; /* used instead of https://{...}.hf.space (empty:
                            HFSB_SPACE_URL if set) */
     hfsb_str work_dir;  /* of commands; relative paths of files begin in the
-                           folder of the server (empty: there, too; "/app" in
-                           a Space with another server than hfsb-server) */
+                           folder of the server (empty: commands too; "/app"
+                           in a Space whose server is not hfsb-server) */
     double   timeout;   /* seconds a command may take (0: 240) */
     bool     session;   /* a file must be read before it is changed, and again
                            if others have changed it */
@@ -75,8 +75,8 @@ typedef struct hfsb_sandbox_opts {
     hfsb_alloc         alloc;   /* must be usable from all calling threads */
 } hfsb_sandbox_opts;
 
-/* A server at any URL: "http://127.0.0.1:7860", with or without "/api"; with
-   hfsb_protocol_v1() "https://host", with or without "/v1" or
+/* Connects to a server at any URL: "http://127.0.0.1:7860", with or without
+   "/api"; with hfsb_protocol_v1() "https://host", with or without "/v1" or
    "/v1/sandboxes/{id}". Waits until it answers, up to times.api_wait_ms: set
    it for a server that you have just started. Then HFSB_TIMEOUT "Sandbox API
    at {url} not responding after {n}s. ..."; at once HFSB_AUTH when the server
@@ -108,13 +108,13 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
 /* ---- calls ---- */
 
 /* hfsb_tools_call() on the sandbox, with the same results. Arguments are sent
-   as they are, with the defaults of the reference's client (bash: work_dir,
-   timeout; read: limit). If opts->key is empty a key is generated, so that a
-   lost reply costs nothing: the call is sent again and runs once. To a server
-   that is not hfsb-server only calls that cannot have run are sent again.
-   opts->id replaces the argument `id`, as in hfsb_tools_call().
+   unchanged, with the defaults of the reference's client added (bash:
+   work_dir, timeout; read: limit). If opts->key is empty a key is generated,
+   so that a lost reply costs nothing: the call is sent again and runs once. To
+   a server that is not hfsb-server only calls that cannot have run are sent
+   again. opts->id replaces the argument `id`, as in hfsb_tools_call().
    opts->on_text receives output as it is printed if the server can stream,
-   else at the end. opts->cancel NULL: that of the handle counts.
+   else at the end. opts->cancel NULL: the handle's cancel is used.
    In addition to the results of hfsb_tools_call(), with the text in
    result->error: HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED (the
    command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH, HFSB_BUSY (no try left
@@ -128,8 +128,8 @@ HFSB_API hfsb_status hfsb_sandbox_call_text(hfsb_sandbox *sandbox,
                                             hfsb_str name, hfsb_str arguments,
                                             const hfsb_call_opts *opts,
                                             hfsb_tool_result     *result);
-/* Kills every command that runs there. Ignores the handle's cancel: it is
-   what one calls after setting it. */
+/* Kills every command that runs there. Ignores the handle's cancel, so that it
+   can be called after setting that. */
 HFSB_API hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
                                            hfsb_tool_result *result);
 
@@ -144,19 +144,19 @@ HFSB_API hfsb_status hfsb_sandbox_ask(hfsb_sandbox *sandbox, hfsb_str path,
 
 typedef struct hfsb_exec_opts {
     const char *const *argv;    /* NULL-terminated (NULL: `command`) */
-    hfsb_str           command; /* for the shell there (empty, and no argv: the
-                                   shell itself) */
+    hfsb_str           command; /* for the remote shell (empty, and no argv:
+                                   the shell itself) */
     hfsb_str           work_dir;
     const char *const *env;     /* "NAME=value", or "NAME" to unset it;
                                NULL-terminated (NULL: none) */
     double             timeout; /* seconds (0: none) */
     bool               merge_stderr;
-    int                in; /* descriptor of this machine, read to its end for
-                              standard input; below 0: there is none */
-    /* Gets output as it comes; false ends the program. */
+    int                in; /* local descriptor, read to its end for standard
+                              input; below 0: none */
+    /* Receives output as it arrives; return false to end the program. */
     bool (*on_output)(void *user, hfsb_proc_stream stream, hfsb_str bytes);
-    /* Writes the size of the window, for a program that runs in a terminal;
-       asked again every half a second and after a signal (NULL: it runs in no
+    /* Sets the size of the window, for a program that runs in a terminal;
+       called again every half second and after a signal (NULL: no
        terminal). */
     void (*size)(void *user, unsigned *cols, unsigned *rows);
     void *user; /* of both */
@@ -170,12 +170,12 @@ typedef struct hfsb_exec_result {
     bool timed_out;
 } hfsb_exec_result;
 
-/* Runs a program on the sandbox and waits for its end, with input and output
-   as they are, of any length. It ends when the connection is lost, and nothing
-   is sent again. HFSB_OK however it ended; HFSB_NOT_FOUND, HFSB_DENIED: no such
+/* Runs a program on the sandbox and waits for its end, with raw input and
+   output of any length. It ends when the connection is lost, and nothing is
+   sent again. HFSB_OK however it ended; HFSB_NOT_FOUND, HFSB_DENIED: no such
    program, or it may not be run; HFSB_ARG: no such work_dir; HFSB_REFUSED: the
-   server is not hfsb-server, or an older one; HFSB_IO: on_output was false;
-   HFSB_LOST, and as hfsb_sandbox_call(). */
+   server is not hfsb-server, or an older one; HFSB_IO: on_output returned
+   false; HFSB_LOST, and as hfsb_sandbox_call(). */
 HFSB_API hfsb_status hfsb_sandbox_exec(hfsb_sandbox         *sandbox,
                                        const hfsb_exec_opts *opts,
                                        hfsb_exec_result     *result,
@@ -190,8 +190,8 @@ typedef struct hfsb_copy_opts {
     const hfsb_cancel *cancel; /* (NULL: that of the handle) */
 } hfsb_copy_opts;
 
-/* Copies a file of this machine (place may be NULL) to a path there, with its
-   mode; completely or not at all. Retried like a call. */
+/* Copies a local file (place may be NULL) to a path on the sandbox, with its
+   mode, whole or not at all. Retried like a call. */
 HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox    *sandbox,
                                          const hfsb_root *place,
                                          hfsb_str local, hfsb_str remote,
@@ -202,7 +202,7 @@ HFSB_API hfsb_status hfsb_sandbox_download(
     hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_root *place,
     hfsb_str local, const hfsb_copy_opts *opts, hfsb_err *err);
 /* Appends the content of a file of at most max bytes (0: 64 MiB), else
-   HFSB_LIMIT; a failure leaves *out as it was. A server that is not
+   HFSB_LIMIT; a failure leaves *out unchanged. A server that is not
    hfsb-server is read in base64 pieces through bash. */
 HFSB_API hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
                                       size_t max, const hfsb_cancel *cancel,

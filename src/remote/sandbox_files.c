@@ -6,9 +6,9 @@
    ETag says that it is the same file. A downloaded file appears under its
    name only when it is complete.
 
-   Another server has no /api/files. There a file is read in base64 pieces
-   through bash; size, inode and time of each piece must agree. That of HF's
-   /v1 has file routes of its own, see v1.c. */
+   Other servers have no /api/files. There a file is read in base64 pieces
+   through bash; size, inode and time of each piece must agree. A server of
+   HF's /v1 has file routes of its own, see v1.c. */
 #include "remote_private.h"
 
 enum {

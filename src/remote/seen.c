@@ -7,18 +7,17 @@
    the file exists. Only successful calls count.
 
    hfsb-server also returns the SHA-256 of what it has read or edited, the
-   version of the file. A change is sent with the version that is known, as
-   if_sha256, and the server applies the rule of a local session (tools/seen.c)
-   to a file that is no longer the same:
+   version of the file. A change is sent with the known version, as if_sha256,
+   and the server applies the rule of a local session (tools/seen.c) to a file
+   that is no longer the same:
 
        write                refused; the file must be read again
        edit, multi_edit,    made if it matches exactly and in one place, else
-       apply_patch          refused; the version known stays as it is
+       apply_patch          refused; the known version stays the same
        edit_lines           has its tag instead
 
-   Like those of a local session, the calls that change files take turns:
-   otherwise one would take the work of another for a change by somebody
-   else. */
+   As in a local session, the calls that change files take turns: otherwise one
+   would take the work of another for a change by somebody else. */
 #include "remote_private.h"
 #include "../edit/edit_private.h"
 

@@ -2,7 +2,7 @@
 
    That server runs commands and stores bytes; it has no tools. So the tools
    run here, in a tools object whose files and commands are elsewhere
-   (tools/far.c), and what they print is what they print for local files:
+   (tools/far.c), and their output is the same as for local files:
 
        call --> tools --> read, write, edit ... --> /v1/files (v1_files.c)
                      \--> bash, kill -------------> POST /v1/exec
@@ -17,7 +17,7 @@
                                             run
 
    A command is sent once. Each has a variable in its environment by which kill
-   finds its processes, also those that left their process group. */
+   finds its processes, even those that left their process group. */
 #include "remote_private.h"
 #include "../http/url.h"
 

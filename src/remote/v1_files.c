@@ -9,12 +9,12 @@
        GET --> edit engine --> GET --same bytes--> PUT
                                  \--others--> HFSB_STALE: nothing is written
 
-   Nobody is locked out between the last two, and the server writes in place.
-   So a change by others in the time of one request may be lost, and a file
-   whose PUT breaks off may be incomplete: the error says so.
+   There is no lock between the last two, and the server writes in place. So a
+   change by others during that request may be lost, and a file whose PUT
+   breaks off may be incomplete: the error says so.
 
-   A GET is repeated when its connection is lost. Nothing else is, unless
-   nothing of it was sent. */
+   A GET is retried when its connection is lost. Other requests are retried
+   only if nothing of them was sent. */
 #include "remote_private.h"
 
 enum {
