@@ -1,18 +1,18 @@
-/* idle.c - the stop of a server that nobody uses.
+/* idle.c - stops a server that nobody uses.
 
    A server with a limit (max_idle_ms) is in use while
 
        a request is being answered      that carried the token, for a route
                                         that needs one: no health check, and
-                                        not a page that only looks on, but
-                                        for a file while it is sent
+                                        no GET of the page, except for a file
+                                        while it is sent
        a command waits or runs          of any of its tools
        a part needs it                  a host with sandboxes in it
 
-   and stops, as by hfsb_server_stop(), once it has not been in use for so
-   long. The timer looks when that could be the case at the earliest; while
-   something goes on it looks every few seconds, and takes the next look for
-   the end, so that the server never stops too early. */
+   and stops, as by hfsb_server_stop(), once it has not been in use for that
+   long. The timer fires when that can be the case at the earliest. While the
+   server is in use it fires every few seconds, and counts the time up to its
+   next turn as used, so that the server never stops too early. */
 #include "server_private.h"
 
 enum { HFSBI_IDLE_LOOK_MS = 5000 };

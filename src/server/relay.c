@@ -5,16 +5,15 @@
       |  +-EAGAIN  |         |  +--> TUNNEL ---> a side ended, freed
       +---------> 503       502
 
-   The head of the request is written again (relay_head.c); its body follows as
-   it comes. The reply is parsed and written again, too, so the connection to
-   the client stays one of this server: every request on it is checked and
-   routed. After a change of the protocol (WebSocket) bytes pass as they are,
-   both ways.
+   The head of the request is rewritten (relay_head.c); its body follows as it
+   comes. The reply is parsed and rewritten, too, so the connection to the
+   client stays one of this server: every request on it is checked and routed.
+   After a change of the protocol (WebSocket) bytes pass unchanged, both ways.
 
    A port is one of 127.0.0.1, or of ::1 when nobody listens there.
 
    A server whose queue of connections is full gets head_ms to take another
-   one. A socket of TCP waits for that in the kernel; a Unix socket refuses at
+   one. A TCP socket waits for that in the kernel; a Unix socket refuses at
    once, and is tried again.
 
    A tunnel has no deadline while both sides are open: the kernel finds out
@@ -22,13 +21,13 @@
    mean that it is gone, the inner server may go on for as long as it sends
    something every idle_ms.
 
-   A reply begins when the request is complete. What comes from the inner
-   server before that is held, up to a limit. An inner server that takes no
-   more of a body has its reason, which its reply gives: the rest of the body
-   is dropped. That server closes with bytes unread, so the kernel resets the
-   connection. A small body is sent whole in any case, into the buffers of the
-   kernel. So a reset is a failure, which means that what came is not all, only
-   after a request without a body.
+   A reply begins when the request is complete. Bytes that the inner server
+   sends before that are held, up to a limit. If the inner server stops taking
+   a body, its reply gives the reason, and the rest of the body is dropped.
+   That server closes with bytes unread, so the kernel resets the connection. A
+   small body is sent whole in any case, into the buffers of the kernel. So a
+   reset means an incomplete reply, and is a failure, only after a request
+   without a body.
 
    Either side waits for the other: reading stops while much is unsent. */
 #include "server_private.h"

@@ -1,7 +1,7 @@
 /* relay_head.c - the heads of a relayed request and of its reply.
 
-   A head is not passed on as it is but written again, without fields that
-   concern one connection and without those that may hold a token:
+   A head is not passed on but rewritten, without fields that concern one
+   connection and without those that may hold a token:
 
      client                       this server                  inner server
      GET /open/KEY/a?b   ----->   GET /a?b               ----->
@@ -16,8 +16,8 @@
      Cookie: a=1             <->  Cookie: hfsb-a=1
 
    So a cookie of an inner server reaches that server alone. Cookies without
-   the mark are of other servers of the same host, since a cookie is for all
-   of its ports, and are not passed on. */
+   the prefix belong to other servers of the same host, since a cookie applies
+   to all of its ports, and are not passed on. */
 #include "server_private.h"
 
 #define HFSBI_RELAY_MARK "hfsb-"

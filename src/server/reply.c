@@ -13,7 +13,8 @@
 
    The functions here are called by handlers at any time. They send, record the
    state and touch the connection, which then acts when the handler has
-   returned (see conn.c). Without memory for a reply the connection breaks. */
+   returned (see conn.c). If there is no memory for a reply, the connection
+   breaks. */
 #include "server_private.h"
 #include "../core/core_private.h"
 

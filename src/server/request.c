@@ -7,9 +7,9 @@
      end  --> the handler: in the loop, or in a pool thread
 
    hfsbi_request_check() is the only place that decides who may do what. A
-   check that fails replies; then no handler is called. The token's value is
-   wiped from the head before anything else happens: only a digest of the token
-   is kept, so neither can be read from the server's memory later.
+   failed check replies, and no handler is called. The token's value is wiped
+   from the head before anything else happens, and only a digest of the token
+   is kept, so it cannot be read from the server's memory later.
 
    A request lives until its reply is sent or its connection closes, and as
    long as work runs for it in a pool thread. */

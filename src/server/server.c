@@ -10,8 +10,8 @@
                           +-------------------+-------------+-second stop---+
 
    DRAIN: all goes on, but health says that the server is not ready.
-   FINISH: listeners are closed, requests may finish. Connections that are idle
-   may ask, get 503 and are closed.
+   FINISH: listeners are closed, requests may finish. A new request on an idle
+   connection gets 503, and the connection is closed.
    END: the parts end their work, and its replies still go out.
    hfsb_server_close() works in any state: it closes connections at once, and
    waits only for work in pool threads. */

@@ -36,12 +36,13 @@ typedef struct hfsb_server_opts {
     bool     no_auth;     /* no token is needed; the server then listens on
                          loopback only */
     bool     open_to_all; /* a server with no_auth may listen on any address */
-    /* A second way to be trusted: asked about a request for a route that needs
-       a token and whose token is absent or wrong. True lets it in; otherwise
-       it gets 401. Runs in the thread that serves, as soon as the head is
-       complete; must not block, nor reply. Where it is set Authorization and
-       X-Sandbox-Authorization stay in the head unless they hold the token.
-       Compare secrets with hfsb_secret_equal(). (NULL: only the token) */
+    /* A second way to authorize a request: called when a route needs a token
+       and the request's token is absent or wrong. Return true to accept the
+       request; otherwise it gets 401. Runs in the thread that serves, as soon
+       as the head is complete; must not block, nor reply. If it is set,
+       Authorization and X-Sandbox-Authorization stay in the head unless they
+       hold the token. Compare secrets with hfsb_secret_equal(). (NULL: only
+       the token) */
     bool (*authorize)(void *user, const hfsb_request *request);
     const char *const *allow_hosts; /* names that Host and Origin may have, in
                          addition to loopback names and the bound address;
@@ -74,16 +75,15 @@ typedef struct hfsb_server_opts {
                            count (0: 1,024) */
     long long idle_ms;     /* between requests (0: 60,000) */
     long long stop_ms;     /* upper limit for a stop (0: 10,000) */
-    long long drain_ms;    /* of a stop before that: everything is served as
-                          before, but those that ask for readiness get 503, so
-                          that a load balancer looks elsewhere (0: none) */
-    long long max_idle_ms; /* stops the server once there was, for so long, no
-                          request with the token (health checks need none; a
-                          GET with "X-Hfsb-Who: page" only looks on,
-                          unless a file is being sent) and no command that
-                          waits or runs, a background job included; what a
-                          command has left running does not count (0: never)
-                        */
+    long long drain_ms;    /* first part of a stop: everything is served as
+                          before, but readiness checks get 503, so that a load
+                          balancer looks elsewhere (0: none) */
+    long long max_idle_ms; /* stop after this long without a request that has
+                          the token and without a command that waits or runs,
+                          background jobs included (0: never). Health checks
+                          have no token; a GET with "X-Hfsb-Who: page" counts
+                          only while it sends a file; what a command has left
+                          running does not count */
     size_t    max_threads; /* for work that takes less than a second; up to
                             eight times as many for work that takes longer
                             (0: 8) */
@@ -131,8 +131,8 @@ HFSB_API hfsb_status hfsb_server_run(hfsb_server *server, hfsb_err *err);
 
 /* Stops the server: after drain_ms no new connections, up to 2 s for requests
    to finish, then commands are ended and their replies sent; at most stop_ms
-   in all. Connections that are open get 503 meanwhile. A second call stops it
-   at once. From any thread or signal handler. */
+   in all. Meanwhile new requests on open connections get 503. A second call
+   stops it at once. From any thread or signal handler. */
 HFSB_API void hfsb_server_stop(hfsb_server *server);
 
 /* Instead of run, from the host's own loop: waits up to wait_ms (0: not at
@@ -148,16 +148,16 @@ HFSB_API size_t    hfsb_server_watch(hfsb_server *server, hfsb_watch *list,
                                      size_t max);
 HFSB_API long long hfsb_server_deadline(hfsb_server *server);
 
-/* Calls fn(user) soon in the thread that serves: so the host's own threads can
-   reply. From any thread. HFSB_OK or HFSB_NOMEM. Calls still pending when the
-   server closes are made by close. */
+/* Calls fn(user) soon in the thread that serves, so that the host's own
+   threads can reply. From any thread. HFSB_OK or HFSB_NOMEM. Calls still
+   pending when the server closes are made by close. */
 HFSB_API hfsb_status hfsb_server_post(hfsb_server *server,
                                       void (*fn)(void *user), void *user);
 
 /* ---- timers; only in the thread that serves, or before it runs ---- */
 
-/* Calls fn(user) in the thread that serves once the time that hfsb_timer_set()
-   gave is over. */
+/* Calls fn(user) in the thread that serves when the time set by
+   hfsb_timer_set() has passed. */
 typedef struct hfsb_timer hfsb_timer;
 
 /* Opens a timer in *out, not set. HFSB_OK; HFSB_NOMEM with *out NULL.
@@ -166,8 +166,8 @@ typedef struct hfsb_timer hfsb_timer;
 HFSB_API hfsb_status hfsb_timer_open(hfsb_server *server,
                                      void (*fn)(void *user), void *user,
                                      hfsb_timer **out, hfsb_err *err);
-/* Calls fn once in ms milliseconds, instead of the time set before; ms below 0:
-   not at all. fn may set or close its own timer. */
+/* Calls fn once in ms milliseconds, instead of the time set before; ms below
+   0: not at all. fn may set or close its own timer. */
 HFSB_API void hfsb_timer_set(hfsb_timer *timer, long long ms);
 /* NULL is allowed. */
 HFSB_API void hfsb_timer_close(hfsb_timer *timer);
@@ -178,7 +178,7 @@ typedef void (*hfsb_route_fn)(void *user, hfsb_request *request);
 
 typedef struct hfsb_route {
     const char   *method; /* "GET" (which answers HEAD too), "POST" ...; "*":
-                           any, also one that HTTP does not know */
+                           any, even one that HTTP does not define */
     const char   *path;   /* "/hello"; a "*" matches one part, not empty:
                            "/things/" "*" "/parts"; "**" at the end matches the
                            rest, which may be empty */
@@ -198,14 +198,14 @@ typedef struct hfsb_route {
     /* For bodies of any size, in pieces as they arrive: begin is called when
        the head is complete, body for each piece. With neither set the body is
        kept in memory. Both may reply, or begin a reply: then nothing more is
-       called, and the rest of the body is read and thrown away. A route cannot
+       called, and the rest of the body is read and discarded. A route cannot
        send its reply while it reads: it begins the reply in fn. */
     hfsb_route_fn begin;
     void (*body)(void *user, hfsb_request *request, hfsb_str piece);
     const char *accept; /* only for requests whose Accept lists this type, as
                            those of browsers list "text/html" (NULL: for all).
-                           Of several routes that fit, the first one that was
-                           added is taken */
+                           Of several routes that match, the first one added
+                           is used */
 } hfsb_route;
 
 /* Adds a route, before the server runs or in its thread. Texts are copied.
@@ -229,7 +229,7 @@ HFSB_API hfsb_status hfsb_request_query(const hfsb_request *request,
 /* The body so far; "" for a route that takes it in pieces. */
 HFSB_API hfsb_str     hfsb_request_body(const hfsb_request *request);
 HFSB_API hfsb_server *hfsb_request_server(const hfsb_request *request);
-/* Stores and returns a pointer of the handler's own. */
+/* Store and return a pointer of the handler's own. */
 HFSB_API void  hfsb_request_set(hfsb_request *request, void *own);
 HFSB_API void *hfsb_request_get(const hfsb_request *request);
 /* Calls gone(user, request) once if the peer goes away or the server ends
@@ -256,8 +256,8 @@ HFSB_API void hfsb_reply(hfsb_request *request, int status, const char *type,
 /* {"detail":...,"error":...}, both the same text; format as in printf. */
 HFSB_API void hfsb_reply_error(hfsb_request *request, int status,
                                const char *format, ...) HFSBI_PRINTF(3, 4);
-/* JSON in the format of hfsb_json_printf(). Without memory, or for an invalid
-   format, the connection is closed. */
+/* JSON in the format of hfsb_json_printf(). When out of memory, or for an
+   invalid format, the connection is closed. */
 HFSB_API void hfsb_reply_json(hfsb_request *request, int status,
                               const char *format, ...) HFSBI_PRINTF(3, 4);
 /* length bytes of a file, starting at offset; takes over fd. */
@@ -290,7 +290,7 @@ typedef struct hfsb_server_sandbox_opts {
                           no proxy gives up (0: 10,000); half the command's
                           timeout if that is less */
     bool      no_page; /* there is no page at "/", and raw output of commands
-                          is not kept for those who watch */
+                          is not kept for people who watch */
 } hfsb_server_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other

@@ -4,7 +4,7 @@
    is an object, in a list of its server so that closing the server frees those
    that are left:
 
-       open --> off --set--> on --time over--> off, then fn(user)
+       open --> off --set--> on --time up---> off, then fn(user)
                  ^------ set(-1) ------+
 
    It is off before fn is called, so fn may set it again or close it. */

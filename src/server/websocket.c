@@ -10,10 +10,10 @@
    messages as they come, and whole control frames are answered here. A peer
    that has been silent for a while is sent a ping, and is lost when nothing
    comes after that for as long again. While the owner pauses nothing is read:
-   then pings only show the peer that somebody is here, and no answer is
-   expected. While bytes wait to be sent there are none: a ping would wait
-   after them. A peer that does not read is lost after body_ms, as with any
-   reply; the owner looks at hfsbi_websocket_waiting() before it sends much.
+   then pings only show the peer that this side is alive, and no answer is
+   expected. While bytes wait to be sent there are no pings: they would wait
+   after those bytes. A peer that does not read is lost after body_ms, as with
+   any reply; the owner checks hfsbi_websocket_waiting() before it sends much.
 
    The owner must not use the object after its `closed` was called. */
 #include "server_private.h"
