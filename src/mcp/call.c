@@ -3,10 +3,10 @@
    A session has tools of its own, opened at its first call: commands and the
    set of files read belong to it. They live in the server's loop. Sessions
    are kept in a list of bounded length; when it is full, one that no request
-   uses makes room: one that holds nothing, else one without commands, else
-   the least recently used. Most clients just go away, so a session whose
-   commands run must not keep new clients out for ever: they are ended with
-   it, in the loop, and its memory is freed when they are gone.
+   uses is dropped: one that holds nothing, else one without commands, else the
+   least recently used. Most clients just go away, so a session whose commands
+   run must not keep new clients out for ever: its commands are ended with it,
+   in the loop, and its memory is freed when they are gone.
 
    A call lives from its message to its answer:
 
@@ -17,11 +17,11 @@
                                                                               |
                                 freed <-- answered, or nobody listens <-------+
 
-   While it runs it beats: it sends progress, if the client asked for it. At
-   its deadline it is answered with what there is: a command goes on as a job,
-   a thread is asked to return early. A call that is cancelled, or whose
-   channel is gone, is not answered. A call in a thread is freed only when the
-   thread is done with it.
+   While it runs it sends progress at intervals (beats), if the client asked
+   for it. At its deadline it is answered with the output so far: a command
+   goes on as a job, a thread is asked to return early. A call that is
+   cancelled, or whose channel is gone, is not answered. A call in a thread is
+   freed only when the thread is done with it.
 
    Sending an answer may bring the next message, and that may end other calls:
    a loop over calls starts again after each answer. */

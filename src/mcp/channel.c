@@ -1,15 +1,15 @@
 /* channel.c - serves one message of a client: its method and its answer.
 
-   A channel hands over a text and is owed as many answers as it contains
-   requests: they come at once, or later from the calls that were started.
+   A channel passes in a text and is owed an answer for each request in it:
+   answers come at once, or later from the calls that were started.
 
        text -> parsed document -> message -> method -> answer
                     |                         tools/call -> call ... -> answer
                     +-> batch: each message in turn
 
    Batches exist only in revisions before 2025-06-18, and no known client sends
-   them. They are answered message by message, as single messages would be; a
-   channel may join the answers. */
+   them. They are answered message by message, like single messages; a channel
+   may join the answers. */
 #include "mcp_private.h"
 
 enum {

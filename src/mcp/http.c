@@ -16,8 +16,8 @@
    The answers to a batch are sent as they come, in any order: none is kept
    until the others are there.
 
-   A client may disconnect in every state, which is CLOSED too: then its calls
-   go on unanswered, or are cancelled since 2026-07-28.
+   A client may disconnect in any state, which leads to CLOSED too: its calls
+   then go on unanswered, or, since 2026-07-28, are cancelled.
 
    Which session a request belongs to:
 
@@ -29,8 +29,8 @@
 
    Clients with the same name, and those without any id, share a session and
    cannot be distinguished: a host opens several connections and closes them at
-   will. So kill without an id ends only what came over the same connection
-   (channel.owner), and names the rest. */
+   will. So kill without an id ends only the jobs that came over the same
+   connection (channel.owner), and names the others. */
 #include "mcp_private.h"
 
 enum {

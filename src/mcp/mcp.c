@@ -1,8 +1,8 @@
 /* mcp.c - MCP on a server: options, start and shutdown.
 
    The object is a part of its server and lives as long. At the start it opens
-   the local tools once, to report errors early; sessions open theirs like
-   these. Then it may get tools of the program, a session, stdio.
+   the local tools once, to report errors early; sessions open theirs with the
+   same options. Then it may get tools of the program, a session, stdio.
 
    Shutdown: a stop of the server ends stdio at once, while requests over HTTP
    have time to finish; then calls in threads are cancelled and commands asked

@@ -20,17 +20,17 @@ typedef struct hfsb_mcp_opts {
                                  Each client session has its own tools; in it
                                  a file must be read before it is changed.
                                  no_imports is set when bash is not offered;
-                                 `who` becomes "mcp:NAME" when the client says
-                                 its name. The journal gets also the calls of
+                                 `who` becomes "mcp:NAME" when the client gives
+                                 its name. The journal also gets the calls of
                                  added tools and those in a sandbox */
     bool                   no_tools;  /* offer only tools that are added */
     bool                   read_only; /* offer only tools that change nothing:
                                  of the added ones those whose annotations have
                                  readOnlyHint true */
-    hfsb_str    only; /* names of the built-in tools to offer, commas between
-                      (empty: all but exists and edit_lines), or of a set of
-                      them: claude, gpt, small; an unknown one is HFSB_ARG.
-                      Added tools are always offered */
+    hfsb_str    only; /* names of the built-in tools to offer, separated by
+                      commas (empty: all but exists and edit_lines), or the
+                      name of a set: claude, gpt, small; an unknown name is
+                      HFSB_ARG. Added tools are always offered */
     const char *path; /* of the route (NULL: "/mcp"; "": no route) */
     long long   answer_ms;   /* a call that takes longer is answered with its
                             output so far and a job to ask later (0: 50,000);
@@ -39,22 +39,23 @@ typedef struct hfsb_mcp_opts {
     long long   grace_ms;    /* between SIGTERM and SIGKILL at the end of stdio
                             (0: 500) */
     size_t      max_message; /* bytes of one message (0: 32 MiB) */
-    size_t      max_result;  /* bytes of the text of a result of a built-in
-                            tool, in a tenth as many lines (0: 20,000; at least
-                            4,000): hosts cut longer ones, and with them what
-                            the model needs next */
+    size_t      max_result;  /* bytes of text in a built-in tool's result, in a
+                            tenth as many lines (0: 20,000; at least 4,000):
+                            hosts cut longer results, and with them what the
+                            model needs next */
     bool        logging;     /* clients may ask for lines of hfsb_mcp_log() */
 } hfsb_mcp_opts;
 
 /* Adds MCP to a server, before it serves. opts may be NULL; its texts and
    lists are copied as by hfsb_tools_open(). HFSB_OK; HFSB_ARG; otherwise as
    hfsb_tools_open() and hfsb_server_add(). On failure *out is NULL and the
-   server is as it was, but after HFSB_NOMEM it can only be closed. */
+   server is unchanged, but after HFSB_NOMEM it can only be closed. */
 HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
                                          const hfsb_mcp_opts *opts,
                                          hfsb_mcp **out, hfsb_err *err);
 
-/* The local tools that sessions have theirs like; NULL with no_tools. */
+/* The local tools; those of sessions have the same options. NULL with
+   no_tools. */
 HFSB_API const hfsb_tools *hfsb_mcp_tools(const hfsb_mcp *mcp);
 
 #ifdef HFSB_HUB
@@ -67,7 +68,7 @@ HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), one
    message per line. Both stay the caller's, and their O_NONBLOCK is not
-   changed. May be called once; HFSB_ARG then, or HFSB_NOMEM, HFSB_IO.
+   changed. HFSB_OK; HFSB_ARG on a second call; HFSB_NOMEM, HFSB_IO.
 
    At the end of input the server stops: calls have 200 ms to finish, then they
    are cancelled, and commands and all processes they left are killed. Slow
@@ -91,9 +92,9 @@ typedef struct hfsb_mcp_tool {
                                 the like help */
     const char *annotations; /* a JSON object such as {"readOnlyHint":true}
                                 (NULL: the tool may change anything) */
-    /* Does the work and reports its result with the functions below; without
-       any the result is "(no output)". Runs in a thread of the server, may
-       block, and may run several times at once: max_threads of
+    /* Does the work and reports its result with the functions below; if it
+       calls none, the result is "(no output)". Runs in a thread of the server,
+       may block, and may run several times at once: max_threads of
        hfsb_server_opts limits it, together with the file tools. Many hosts
        give up after a minute. arguments is an object that lives until fn
        returns. */
@@ -102,8 +103,8 @@ typedef struct hfsb_mcp_tool {
     void *user;
 } hfsb_mcp_tool;
 
-/* Adds a tool, before the server serves. Texts are copied. HFSB_OK, also for
-   a tool that read_only leaves out; HFSB_ARG for a bad or taken name and for a
+/* Adds a tool, before the server serves. Texts are copied. HFSB_OK, even for a
+   tool that read_only leaves out; HFSB_ARG for a bad or taken name and for a
    schema that is not an object; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_mcp_add_tool(hfsb_mcp            *mcp,
                                        const hfsb_mcp_tool *tool,
@@ -124,13 +125,13 @@ HFSB_API void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
 HFSB_API void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 /* Sends progress if the client asked for it. Numbers that do not grow are
-   dropped; total 0 is unknown; message may be "". */
+   dropped; total 0: unknown; message may be "". */
 HFSB_API void hfsb_mcp_progress(hfsb_mcp_call *call, double progress,
                                 double total, const char *message);
 /* Sends a log line if the client asked for its level: "debug", "info",
    "notice", "warning", "error", "critical", "alert", "emergency". */
 HFSB_API void hfsb_mcp_log(hfsb_mcp_call *call, const char *level,
                            hfsb_str text);
-/* Is set when the result is not wanted any more and when the server stops: a
-   slow function should check it now and then. Lives until fn returns. */
+/* Is set when the result is no longer wanted and when the server stops: a slow
+   function should check it from time to time. Lives until fn returns. */
 HFSB_API const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call);

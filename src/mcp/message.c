@@ -1,8 +1,8 @@
 /* message.c - messages of MCP, read and written.
 
    Reading turns a parsed JSON value and the HTTP fields that came with it into
-   a hfsbi_mcp_message: what is asked, or what is wrong and how to answer. The
-   checks run in the order that clients and the conformance suite expect:
+   a hfsbi_mcp_message: the request, or the error and its answer. The checks
+   run in the order that clients and the conformance suite expect:
 
        shape (JSON-RPC) -> era -> headers -> method -> params of the method
 

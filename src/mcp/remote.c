@@ -1,7 +1,7 @@
 /* remote.c - tools of a session, which run in its remote sandbox.
 
    A remote call blocks, so it runs in a thread. A command is a job whose id is
-   chosen here, so that waiting for it can end at any time:
+   chosen here, so that the wait for it can end at any time:
 
        the deadline passes   the command goes on; the answer is its output so
                              far, and the id to ask for the rest

@@ -8,10 +8,10 @@
        2\tsecond line
        [lines 1-2 of 9; read on with offset=3]
 
-   Hosts cut long results without a word, at 8,000 to 50,000 characters, some
-   by lines. So a result stays below the option max_result, and a cut is ours:
-   lines of a file, entries of a folder and the log of a job end at a line's
-   end, with the offset to go on with. The output of a command loses its
+   Hosts silently cut long results, at 8,000 to 50,000 characters, some by
+   lines. So a result stays below the option max_result, and is cut here: lines
+   of a file, entries of a folder and the log of a job are cut at the end of a
+   line, with the offset to continue with. The output of a command loses its
    middle, because its end matters most, whether it failed or not:
 
        HEAD
@@ -22,8 +22,8 @@
        ERROR: Exit code 1
        [full output saved to /tmp/bash_output_1.txt]
 
-   The last line names the file again, for hosts that cut the result all the
-   same, and keep its end. */
+   The last line names the file again, for hosts that still cut the result and
+   keep its end. */
 #include "mcp_private.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* stdio.c - a channel over a pair of descriptors, one message per line.
 
-   wire.c reads and writes the lines; here is what becomes of them, and the
-   end:
+   wire.c reads and writes the lines; this file handles them, and the end of
+   the channel:
 
            SERVING
               | end of input, or the server stops, or nobody reads
