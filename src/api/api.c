@@ -18,10 +18,10 @@
      POST   /api/open, any /proxy, /open see open.c
 
    The tools live in the server's loop. They oversee those of MCP sessions: the
-   routes for jobs, kill and the figures cover all commands of the server. The
-   object is a part of the server:
-   end() cancels calls and kills commands, free() closes the tools. Once a
-   route refers to the object, only free() may free it. */
+   routes for jobs, kill and the metrics cover all commands of the server. The
+   object is a part of the server: end() cancels calls and kills commands,
+   free() closes the tools. Once a route refers to the object, only free() may
+   free it. */
 #include "api_private.h"
 
 /* Adds a route with the default options. */

@@ -9,18 +9,18 @@
        server, last      {"exit_code":0,"signal":0,"timed_out":false}, or
                          {"error":"...","code":"not_found"}; then it closes
 
-   Without argv and `command` the program is the shell of the commands, and with
-   cols and rows it has a terminal: `hfsb shell` and the page open one. It is a program as those of the dialects
-   (program.c): one of the jobs, confined like all of them, with its place in
-   the journal.
+   Without argv and `command` the program is the shell of the commands, and
+   with cols and rows it has a terminal: `hfsb shell` and the page open one. It
+   is a program like those of the dialects (program.c): one of the jobs,
+   confined like all of them, and recorded in the journal.
 
      open --> SPEC --first message--> STARTING --on_start--> RUNNING --+
                 |                         |                     |      | exit
                 +---- the client goes: the program is killed ---+--> ENDED
 
    Neither side buffers without limit. A client that reads slowly holds the
-   program, since its feed has a limit; while the program does not read, what
-   the client has sent waits here, and no more is read from it. */
+   program, since its feed has a limit; while the program does not read, the
+   client's input waits here, and no more is read from the client. */
 #include "api_private.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* files.c - /api/files: files of any size as bytes, by GET, PUT and DELETE.
 
-   A GET is a fetch (fetch.c), a PUT an upload (upload.c); here are their
+   A GET is a fetch (fetch.c), a PUT an upload (upload.c); this file has their
    options and the JSON of their replies. A DELETE checks its conditions and
    removes the file in a pool thread. */
 #include "api_private.h"

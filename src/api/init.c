@@ -1,4 +1,4 @@
-/* init.c - POST /init: what a server learns after its start.
+/* init.c - POST /init: configures a server after its start.
 
    A pool of warm servers starts before anyone knows who will use them. Such a
    server has no token, and all its other endpoints refuse:
@@ -6,17 +6,17 @@
        started --POST /init {"token","env","work_dir"}--> in use
                  the first caller wins            later ones need the token
 
-   The variables are for all commands from then on, the working directory for
-   all relative paths. All of it is set, or nothing. A caller that lost the
-   reply may repeat the request: who knows the token may do it again.
+   From then on the variables apply to all commands, the working directory to
+   all relative paths. Everything is set, or nothing. A caller that lost the
+   reply may repeat the request: anyone who knows the token may.
 
-   A web page must not be the first caller. Where the server listens for
-   everyone it cannot know its own names, so here every request that a browser
-   makes for a page is refused (hfsbi_request_is_direct()), and so is a body
-   that is not declared as JSON, which a page could send without asking.
+   A web page must not be the first caller. A server that listens for everyone
+   cannot know its own names, so this route refuses every request that a
+   browser makes for a page (hfsbi_request_is_direct()), and a body that is not
+   declared as JSON, which a page could send without asking.
 
-   The token is in the body alone: the buffer of that is as long as it may get
-   from the start, the JSON is parsed in place, and all of it is wiped. */
+   Only the body contains the token: its buffer has its full length from the
+   start, the JSON is parsed in place, and all of it is wiped. */
 #include "api_private.h"
 
 /* The body of a request. */

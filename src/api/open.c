@@ -5,23 +5,24 @@
      ANY  /open/KEY/PATH     without: a browser cannot send a field when it
                              opens a link
 
-   All are relayed to 127.0.0.1:PORT. A key is random and means one port. It is
-   valid until the server stops or is reset, or has a new token, or nobody has
-   used it for 12 hours; of 64 keys the one that was unused for longest gives
-   way. Only digests are kept: a command may be able to read our memory.
+   All are relayed to 127.0.0.1:PORT. A key is random and stands for one port.
+   It is valid until the server stops, is reset or gets a new token, or nobody
+   has used the key for 12 hours; there are at most 64 keys, and a new one
+   replaces the one unused for longest. Only digests are kept: a command may be
+   able to read our memory.
 
    The pages of an inner server are not trusted, yet they come from the origin
    of our own page, which has the token in its storage. Therefore every reply
    has a Content-Security-Policy that makes the browser treat it as a page of
    an origin of its own: it sees neither our storage nor our replies. Its
-   requests to its own server are then such of a foreign page, without Origin
-   or with "null". For /open they are allowed: whoever knows the key may read
-   all replies. That page must not see more than these, so fields by which a
-   reply changes the whole origin are dropped, and no service worker is given
-   out.
+   requests to its own server then look like those of a foreign page, without
+   Origin or with "null". For /open they are allowed: anyone who knows the key
+   may read all replies. Such a page must not see more than that, so fields by
+   which a reply changes the whole origin are dropped, and no service worker is
+   served.
 
-   Where commands have no network, or certain ports only, the same holds here:
-   a client that may run commands does not reach more than they do. */
+   Where commands have no network, or certain ports only, the same applies
+   here: a client that may run commands reaches no more than they do. */
 #include "api_private.h"
 
 /* ---- keys ---- */

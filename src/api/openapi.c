@@ -1,16 +1,16 @@
 /* openapi.c - GET /api/openapi.json: the HTTP API as OpenAPI 3.1.
 
-   The document is written for each request from what the server has: its own
-   routes in the order they were added, and for /api/TOOL the row of the tool.
-   So it lists what answers here, routes of a host program too, and none of the
+   The document is written for each request from the server's own routes, in
+   the order they were added, and for /api/TOOL from the row of the tool. So it
+   lists what answers here, routes of a host program too, but none of the
    dialects, whose protocols are described elsewhere.
 
        route "GET /api/jobs/" "*"  -->  "/api/jobs/{id}": {"get": {...}}
 
    A table below adds words, parameters and replies to the routes that are not
-   tools; a route without a row is listed with its method and path only. A route
-   for any method, such as /proxy, is left out: OpenAPI cannot say that. The
-   shapes that several of them share are components. */
+   tools; a route without a row is listed with its method and path only. A
+   route for any method, such as /proxy, is left out: OpenAPI cannot express
+   it. Schemas that several routes share are components. */
 #include "api_private.h"
 
 /* ---- the table ---- */

@@ -9,10 +9,10 @@
    server, and no markup made from text (Trusted Types).
 
    Browsers ask for text/html, clients of the API do not: for them there is
-   nothing at "/", as before, or what another protocol has there.
+   nothing at "/", or what another protocol has there.
 
-   With HFSB_PAGE_GZIP, the name of a header that the build has made with gzip,
-   the page is sent compressed to those who take that. */
+   With HFSB_PAGE_GZIP, the name of a header that the build made with gzip, the
+   page is sent compressed to clients that accept that. */
 #include "api_private.h"
 
 #ifdef HFSB_PAGE_GZIP

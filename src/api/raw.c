@@ -5,10 +5,10 @@
                  |                    |
                  +-- the client goes, or the job is forgotten --> freed
 
-   A command never waits for those who watch it. What a slow client has no room
-   for is skipped but for its last lines, and a line in brackets before these
-   says how much: a watcher always sees the end. Other clients read the same
-   command in other ways: see /api/jobs/ID/output. */
+   A command never waits for those who watch it. Output that a slow client has
+   no room for is skipped except its last lines, and a line in brackets before
+   these says how much: a watcher always sees the end. Other clients read the
+   same command in other ways: see /api/jobs/ID/output. */
 #include "api_private.h"
 
 enum {

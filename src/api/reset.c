@@ -1,7 +1,7 @@
-/* reset.c - POST /reset: a server is made ready for its next user.
+/* reset.c - POST /reset: makes a server ready for its next user.
 
      KILLING    the kill tool asks every command to end, with its grace
-     SWEEPING   what commands left running is killed, until none is found
+     SWEEPING   processes left running are killed, until none is found
      RESTORING  in a pool thread: the first checkpoint, or empty roots
      the reply
 
@@ -10,8 +10,8 @@
    forgotten; the journal stays.
 
    A client that goes away changes nothing: half a reset would leave the next
-   user with files of the last one. Only a server that ends gives it up, before
-   RESTORING. */
+   user with files of the last one. Only the end of the server aborts it,
+   before RESTORING. */
 #include "api_private.h"
 
 enum {

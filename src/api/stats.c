@@ -4,15 +4,15 @@
      {"cpus":4,"cpu_ms":81250,"memory":N,"memory_max":N,"disk":N,"disk_max":N,
       "ports":[{"port":8000,"pid":4711,"command":"python3 -m http.server"}]}
 
-   cpu_ms is time that processors were busy, since some moment in the past: the
-   difference of two calls is what happened between them. Members that the
+   cpu_ms is the time that processors were busy, since some moment in the past:
+   the difference of two calls is the busy time between them. Members that the
    system does not report are 0. In a container with a cgroup of its own the
    figures are the container's.
 
-   A port is listed when a process listens on it that has the marker of a
-   command, HFSB_JOB, in its environment: those of other services are not
-   ours. The sockets of commands are found first, since a busy machine may have
-   any number of others. All of it is read from files, in a pool thread. */
+   A port is listed when the process that listens on it has the marker of a
+   command, HFSB_JOB, in its environment: those of other services are left out.
+   The sockets of commands are found first, since a busy machine may have any
+   number of others. All of it is read from files, in a pool thread. */
 #include "api_private.h"
 
 enum {

@@ -2,8 +2,8 @@
 
    The body goes to the disk in blocks: the loop fills one while a pool thread
    writes the other. The thread opens the writer, writes and commits; the loop
-   only collects bytes, and calls `done` in the end. While both blocks are full,
-   reading the body is paused.
+   only collects bytes, and calls `done` at the end. Reading the body pauses
+   while both blocks are full.
 
    A body of multipart/form-data is taken apart in the thread as well, which
    opens and commits a file for each part that `part` gives a path to. A file
