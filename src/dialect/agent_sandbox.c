@@ -7,11 +7,11 @@
      sandboxd        /v1/files/PATH, /v1/health, /v1/metadata; errors are
                      {"code":...,"message":...}
 
-   All paths are taken from the root on, with or without a slash before them,
-   and stay beneath it. Commands are in agent_sandbox_exec.c. A router stands
-   between the clients and the server and removes their tokens, so a dialect on
-   a loopback port of its own needs none. Work on files is an operation
-   (hfsbi_kube_op), which runs in a pool thread and replies in the loop. */
+   All paths begin at the root, with or without a leading slash, and stay
+   beneath it. Commands are in agent_sandbox_exec.c. A router between the
+   clients and the server removes their tokens, so a dialect on a loopback port
+   of its own needs none. Work on files is an operation (hfsbi_kube_op), which
+   runs in a pool thread and replies in the loop. */
 #include "dialect_private.h"
 
 enum { HFSBI_KUBE_LIST = 8 << 20 }; /* bytes of a list; clients take no more */

@@ -1,14 +1,14 @@
 /* agent_sandbox_exec.c - POST /execute of Kubernetes' agent-sandbox, and what
    its clients may know of the environment of commands.
 
-   A command line is split into words as a shell would, without a shell, and run
+   A command line is split into words as by a shell, but without one, and run
    as a program (program.c); the reply has all its output:
 
        words --> program --> feed --> head and tail of stdout and stderr
                     |                          |
                X-Request-ID                the reply, 200
 
-   Its clients repeat a POST after a 5xx or a lost connection. So nothing that
+   Its clients retry a POST after a 5xx or a lost connection. So nothing that
    happens after the start leads to a 5xx, and a repeat with the same
    X-Request-ID joins the program that runs or has run. */
 #include "dialect_private.h"

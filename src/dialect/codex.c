@@ -9,10 +9,10 @@
                      |----> work() in a thread -----------> answer
        process --> feed --> process/output, exited, closed, as notifications
 
-   The output of a process is sent as fast as the client reads; then the
-   process is held, and not our memory filled. While the session is detached
-   nothing is sent. A start that is repeated after the session was resumed joins
-   the process of the first one: its answer may have been lost.
+   The output of a process is sent as fast as the client reads; beyond that the
+   process is held, so that our memory does not fill. While the session is
+   detached nothing is sent. A start that is repeated after the session was
+   resumed joins the process of the first one: its answer may have been lost.
 
    Over descriptors there is one client: the server stops at the end of its
    input, and its processes end at once. */

@@ -2,26 +2,26 @@
    pass between a pair of descriptors here and the WebSocket /codex of a
    sandbox.
 
-       Codex --line--> queue --frames--> WebSocket --> codex.c over there
+       Codex --line--> queue --frames--> WebSocket --> codex.c, remote
        Codex <--wire-- message <--frames-- WebSocket
 
-   A connection that is lost is made again, and its session resumed; Codex does
-   not notice:
+   After a lost connection the bridge reconnects and resumes the session; Codex
+   does not notice:
 
        OPEN --lost--> DIALING --connected--> RESUMING --answered--> OPEN
          |               |       (without a session: OPEN)
          |               +--no time left, refused--> DONE
          +--end of input--> ENDING --closed, late--> DONE
 
-   A call stays in the queue until it is answered. Those that were sent when
+   A call stays in the queue until it is answered. Calls that were sent when
    the connection broke are sent again if that is safe; the others are answered
-   with an error. The start of each process that runs is kept: after a resume
-   it is repeated, the server joins it with the process and sends all events
-   again, and those that Codex has got are dropped. So an event passes only if
-   it has the number that is next.
+   with an error. The start of each running process is kept: after a resume it
+   is repeated, the server joins it with the process and sends all events
+   again, and those that Codex already has are dropped. So an event passes only
+   if it has the next number.
 
    Memory is bounded: input is read only while little waits to be sent or
-   answered, and the WebSocket only while Codex reads. Pings are sent even then,
+   answered, and the WebSocket only while Codex reads. Pings are always sent,
    so that the server does not take a busy Codex for a dead one. */
 #include "../remote/remote_private.h"
 #include "dialect_private.h"

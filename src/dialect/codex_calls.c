@@ -1,10 +1,10 @@
 /* codex_calls.c - what codex_bridge.c remembers while a connection may break:
-   the calls that are not answered, and the processes that run over there.
+   the calls that are not answered, and the remote processes that run.
 
-   A call stays in the queue until it is answered. One that must not be carried
-   out twice keeps only its id once it was sent; of a process the start is kept,
-   since it is repeated after a resume. The events of a process are numbered,
-   and each passes once: the one that is next. */
+   A call stays in the queue until it is answered. A call that must not be
+   carried out twice keeps only its id once it is sent; the start of a process
+   is kept, since it is repeated after a resume. The events of a process are
+   numbered, and each passes once: only the next number passes. */
 #include "dialect_private.h"
 
 /* ---- kinds ---- */

@@ -9,8 +9,8 @@
               answers the start                    finds it while it is kept
 
    Numbers are those of the feed. A client needs every number: where events are
-   lost, because there was no memory for them, it gets a note with the first of
-   their numbers and nothing with the others.
+   lost for lack of memory, it gets a note with the first of their numbers, and
+   empty events with the others.
 
    process/read is for a client that was away: it has a reader of its own, from
    the number that the client names. */

@@ -1,4 +1,4 @@
-/* codex_session.c - sessions of codex.c: what a client has while its
+/* codex_session.c - sessions of codex.c: what a client keeps while its
    connection is lost.
 
    A session has the processes and the open files of one client:

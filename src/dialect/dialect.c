@@ -1,8 +1,9 @@
 /* dialect.c - opens the protocols of others on a server.
 
-   A dialect is a part of the server with a tools object of its own, opened like
-   that of /api: the same root, environment, confinement, limits and journal,
-   another `who`. Its commands end when the server stops, as all others do. */
+   A dialect is a part of the server with a tools object of its own, opened
+   like that of /api: the same root, environment, confinement, limits and
+   journal, another `who`. Like all others, its commands end when the server
+   stops. */
 #include "dialect_private.h"
 
 /* ---- the list ---- */

@@ -1,6 +1,6 @@
 /* e2b.c - E2B's envd: sandboxes, users, tokens, errors, messages.
 
-   A client of E2B speaks to a control plane, which makes sandboxes, and to the
+   An E2B client talks to a control plane, which makes sandboxes, and to the
    envd of a sandbox. Here both are one server:
 
        POST /v2/sandboxes ...      control plane    e2b_control.c
@@ -10,12 +10,12 @@
                                                     e2b_transfer.c
 
    E2b-Sandbox-Id names the sandbox. As long as the control plane has made
-   none, every name is that of the server's own sandbox: so a client with
+   none, every name stands for the server's own sandbox: so a client with
    E2B_DEBUG=true, or with a control plane of its own, finds it.
 
-   The user in Authorization is no secret, and there is one user: its own name,
+   The user in Authorization is no secret, and there is only one: its own name,
    "user" and "root" all mean it. The secret is X-Access-Token, or for /files
-   a signature made with it; therefore it is kept in plain. */
+   a signature made with it; therefore the token is kept in plain text. */
 #include "dialect_private.h"
 
 /* ---- errors ---- */

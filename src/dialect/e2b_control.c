@@ -1,13 +1,13 @@
 /* e2b_control.c - E2B's control plane: makes, lists and ends sandboxes.
 
-   A sandbox is a guest of host.c: a directory beneath the work directory of the
-   server, which is its root, and a tools object with variables, a token and
-   jobs of its own. Its commands are confined as those of the server are. As
-   root each has a uid of its own; else they run as the same user, and
-   sandboxes keep their files apart, not hostile users.
+   A sandbox is a guest of host.c: a directory beneath the work directory of
+   the server, which is its root, and a tools object with variables, a token
+   and jobs of its own. Its commands are confined like those of the server. If
+   the server is root, each sandbox has a uid of its own; else all run as the
+   same user, and sandboxes keep their files apart, not hostile users.
 
    It ends when its timeout has passed, when it is killed, and with the server.
-   Pausing would need a copy of its processes: it is refused. */
+   Pausing is refused: it would need a copy of its processes. */
 #include "dialect_private.h"
 
 enum {

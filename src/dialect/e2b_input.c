@@ -1,8 +1,8 @@
 /* e2b_input.c - E2B's process.Process: input of programs.
 
-   Input that a program does not read yet is kept in the request, and offered
-   again when the program has read some: so the client waits for its reply, or
-   its stream is paused, and one request keeps one message at most. */
+   Input that a program has not read yet is kept in the request, and offered
+   again when the program has read some. Until then the client waits for its
+   reply, or its stream is paused, so one request keeps one message at most. */
 #include "dialect_private.h"
 
 enum {

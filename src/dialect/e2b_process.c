@@ -8,8 +8,8 @@
 
    A stream takes the output at the pace of its client: while 256 KiB wait to
    be sent it takes nothing, and the program is held when its buffer is full.
-   A client that goes away leaves the program running; the exit stays known, so
-   that a later Connect gets it.
+   A client that goes away leaves the program running; the exit is kept for a
+   later Connect.
 
    e2b_input.c has the other direction. */
 #include "dialect_private.h"

@@ -3,9 +3,9 @@
        GET  /health          204 while the sandbox lives
        GET  /metrics, /envs  figures of the machine; variables of the sandbox
        POST /init            sets token, variables, work directory and the name
-                             of the user, late: the first caller sets the
-                             token, later ones need it; of two that were
-                             delayed the one with the newer timestamp counts
+                             of the user after the start: the first caller
+                             sets the token, later ones need it; if two arrive
+                             out of order, the newer timestamp counts
 
    The calls of files are in e2b_transfer.c. */
 #include "dialect_private.h"

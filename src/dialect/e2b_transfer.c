@@ -4,7 +4,7 @@
        POST /files           a body, or the parts of one, by upload.c
        POST /files/compose   joins files, in a pool thread
 
-   Bodies are sent and taken as they are, without a content coding. */
+   Bodies are sent and received without a content coding. */
 #include "dialect_private.h"
 
 enum { HFSBI_E2B_NAMES = 20 }; /* of written files in an error */

@@ -7,9 +7,9 @@
                               \__ ended: by the client, the sandbox or the end
                                   of the directory; after the thread
 
-   Changes are turned into messages in a thread, since an event may contain the
-   entry that has changed. A stream takes no changes while its client does not
-   read: the watcher keeps some, and reports when it had to drop others. */
+   Changes become messages in a thread, since an event may contain the entry
+   that has changed. A stream takes no changes while its client does not read:
+   the watcher keeps some, and reports when it had to drop others. */
 #include "dialect_private.h"
 
 enum {

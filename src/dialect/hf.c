@@ -1,8 +1,8 @@
 /* hf.c - the sandbox API of Hugging Face (/v1), protocol 3.
 
-   What huggingface_hub.Sandbox and its kin call. The routes of commands are in
-   hf_exec.c, those of files in hf_files.c; here are the tokens, the errors,
-   the arguments of commands, and the proxy to a port.
+   The API that huggingface_hub.Sandbox and its kin call. The routes of
+   commands are in hf_exec.c, those of files in hf_files.c; here are the
+   tokens, the errors, the arguments of commands, and the proxy to a port.
 
    A request works in a place: the tools of the dialect, or in host mode those
    of one sandbox (hf_host.c), for which the same routes exist beneath its id.

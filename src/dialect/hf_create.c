@@ -2,7 +2,8 @@
 
      POST --> an order of host.c: homes (thread) --> tools --> reply
 
-   A request makes all that it asks for and there is room for, or none. */
+   A request is granted as many sandboxes as it asks for and there is room for;
+   all of these are made, or none. */
 #include "dialect_private.h"
 
 enum { /* of a sandbox with a uid of its own, unless a request has others */

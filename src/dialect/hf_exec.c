@@ -1,7 +1,7 @@
 /* hf_exec.c - commands of the sandbox API of Hugging Face.
 
    A command is a program (program.c) whose output is sent as lines of JSON
-   while it runs, or one in the background, whose output nobody asks for:
+   while it runs, or a background program, whose output is dropped:
 
      POST /v1/exec -------> WAITING --> stream: start, stdout ..., exit
      POST /v1/processes --> WAITING --> reply --> in the list until DELETE,
@@ -10,8 +10,8 @@
 
    Each has one reader of its feed. The reader of a stream stops while its
    client has much to read, which holds the process; that of a background
-   process drops what comes. A client that goes away ends its command, and the
-   object lives on until the command has ended.
+   process drops the output. A client that goes away ends its command, and the
+   object lives until the command has ended.
 
    Output is text: no event ends inside a character, and characters at which
    clients split lines are escaped. A ping says that a silent command runs. */

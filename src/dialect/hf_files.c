@@ -7,12 +7,12 @@
      POST   /files/mkdir   with all folders above it
      DELETE /files/delete  an entry, or a tree
 
-   The last four are done in a pool thread, which writes the reply. Clients
-   build an object from an entry: it has six keys and no other.
+   The last four run in a pool thread, which writes the reply. Clients build an
+   object from an entry: it has exactly six keys.
 
    A path is resolved beneath the root of its place, from the working directory
    of its commands. In host mode every path begins at the home of the sandbox,
-   "/a" and "../a" too. */
+   even "/a" and "../a". */
 #include "dialect_private.h"
 
 enum { HFSBI_HF_PAGE = 10000, HFSBI_HF_PAGE_MAX = 50000 };

@@ -1,16 +1,17 @@
 /* hf_host.c - host mode of the sandbox API of Hugging Face: many sandboxes in
    one server.
 
-   A sandbox is a guest of host.c, with an environment of its own; its directory
-   is its home. A DELETE is answered when the home is removed, which it is also
-   when nobody has used the sandbox for as long as its creator allows.
+   A sandbox is a guest of host.c, with an environment of its own; its
+   directory is its home. A DELETE is answered when the home is removed; it is
+   also removed when nobody has used the sandbox for as long as its creator
+   allows.
 
    The token of the server makes, lists and removes all sandboxes and recovers
-   their tokens; whatever works in one sandbox needs the token of that sandbox
-   (protocol 3). What keeps their commands apart is their confinement
-   (Landlock), without which the mode is refused unless it is asked for, and as
-   root a uid for each sandbox (uids.c); else all run as the user of the server.
-   A port of a sandbox is a Unix socket in its home. */
+   their tokens; requests to one sandbox need the token of that sandbox
+   (protocol 3). Their commands are kept apart by confinement (Landlock),
+   without which the mode is refused unless it is asked for, and as root by a
+   uid for each sandbox (uids.c); else all run as the user of the server. A
+   port of a sandbox is a Unix socket in its home. */
 #include "dialect_private.h"
 
 enum { HFSBI_HF_CAPACITY = 64 };

@@ -16,10 +16,10 @@
    host from the beginning of MAKING to the end of REMOVING: until then it has
    processes, files and a uid.
 
-   Whoever answers later, or works in a thread, holds the guest. It can be found
-   by its id while it is LIVE; a guest that is ENDING waits for its last holder
-   and its last command, both of which are events of the loop. The uid is for
-   others once no process and no file is left. */
+   A request that is answered later, or works in a thread, holds the guest. A
+   guest can be found by its id while it is LIVE; one that is ENDING waits for
+   its last holder and its last command, both of which are events of the loop.
+   The uid is reused once no process and no file is left. */
 #include "dialect_private.h"
 
 /* ---- the list ---- */
