@@ -4,9 +4,9 @@
                                                 ^            | reply lost
                                                 +--- look ---+
 
-   preupload lists the files, and the Hub answers which of them
-   it has, ignores, or wants in LFS. Only the others are sent. When the reply to
-   the commit is lost, another preupload shows whether the head has moved and
+   preupload lists the files, and the Hub answers which of them it has,
+   ignores, or wants in LFS. Only the others are sent. When the reply to the
+   commit is lost, another preupload shows whether the head has moved and
    contains the files. If the head has not moved, the commit is sent again on
    top of exactly that head, so that it cannot be made twice. */
 #include "hub_private.h"

@@ -12,10 +12,10 @@
         |---reply lost, Hub shows no Space---> DOUBTFUL
         \---cancelled before anyone looked---> UNKNOWN
 
-   Everything but NONE is deleted on failure. "Not found" then means: gone, of
-   a Space that was SEEN and that the Hub no longer shows; never there, if it
-   is DOUBTFUL; not visible yet, if it is MADE or UNKNOWN. A Space that could
-   not be deleted is named in the message. */
+   Everything but NONE is deleted on failure. "Not found" then means: gone, if
+   the Space was SEEN and the Hub no longer shows it; never there, if it is
+   DOUBTFUL; not visible yet, if it is MADE or UNKNOWN. A Space that could not
+   be deleted is named in the message. */
 #include "hub_private.h"
 
 typedef enum hfsbi_made_state {

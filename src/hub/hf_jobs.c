@@ -5,9 +5,8 @@
    far, inspect and cancel take a job_id. scheduled_... do the same for
    scheduled jobs.
 
-   Anything that the Hub or a job printed is shown without the session's
-   secrets. Text is masked before it is cut, so that no part of a secret
-   remains. */
+   Text that the Hub or a job printed is shown without the session's secrets.
+   It is masked before it is cut, so that no part of a secret remains. */
 #include "hub_private.h"
 
 enum {

@@ -1,9 +1,9 @@
 /* hf_jobs_run.c - hf_jobs: the job that its operation run starts.
 
-   A hfsbi_wanted is made of the arguments, and owns all that the job's spec
+   A hfsbi_wanted is made from the arguments, and owns all that the job's spec
    points to: one document with the lists as texts, and one array of views of
    them. A script may be source text, a URL, or a file of the sandbox, whose
-   content is sent. The model names secrets, and the session, which knows their
+   content is sent. The model names secrets; the session, which knows their
    values, fills them in. */
 #include "hub_private.h"
 

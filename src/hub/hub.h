@@ -8,9 +8,10 @@
 /* ---- the environment ---- */
 
 /* HF_ENDPOINT (or HUGGINGFACE_CO_STAGING); the token: HF_TOKEN,
-   HUGGING_FACE_HUB_TOKEN, else the file HF_TOKEN_PATH (default $HF_HOME/token),
-   trimmed, empty counts as unset, ignored with HF_HUB_DISABLE_IMPLICIT_TOKEN;
-   HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE. */
+   HUGGING_FACE_HUB_TOKEN, else the file HF_TOKEN_PATH (default
+   $HF_HOME/token), trimmed; an empty token counts as unset, and no token is
+   read with HF_HUB_DISABLE_IMPLICIT_TOKEN; HF_HUB_OFFLINE or
+   TRANSFORMERS_OFFLINE. */
 typedef struct hfsb_hub_env {
     hfsb_buf endpoint; /* "": use the default */
     hfsb_buf token;    /* "": there is none */
@@ -18,7 +19,7 @@ typedef struct hfsb_hub_env {
     bool     offline;
 } hfsb_hub_env;
 
-/* Reads the environment into *env, which is all zero. HFSB_OK, also when
+/* Reads the environment into *env, which must be all zero. HFSB_OK, even if
    nothing is set; HFSB_NOMEM; HFSB_IO when the token file exists but cannot be
    read. A failure leaves *env all zero. */
 HFSB_API hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err);
@@ -60,7 +61,7 @@ HFSB_API void        hfsb_hub_close(hfsb_hub *hub);
 HFSB_API hfsb_str hfsb_hub_endpoint(const hfsb_hub *hub);
 HFSB_API bool     hfsb_hub_has_token(const hfsb_hub *hub);
 
-/* Every call below returns HFSB_OK or, apart from what its own comment says:
+/* Every call below returns HFSB_OK or, besides what its own comment says:
    HFSB_AUTH       401: no token, or a bad one
    HFSB_PAYMENT    402: needs a plan, a payment method or credits
    HFSB_DENIED     403
@@ -76,13 +77,13 @@ HFSB_API bool     hfsb_hub_has_token(const hfsb_hub *hub);
    The message says what was tried, "HTTP {status}", what the Hub answered
    (X-Error-Message and body; never HTML) and what to do about it.
 
-   Repeated, with growing waits, are: GET, secrets and variables, pause,
-   restart, preupload, and delete ("not found" at a repeat is HFSB_OK). Not
-   repeated, because it would happen twice: duplicate and running a job. After
-   a lost answer a duplicate looks whether the Space exists, and a commit
-   whether it was made; the commit is repeated only on top of the head it was
+   Retried, with growing waits, are: GET, secrets and variables, pause,
+   restart, preupload, and delete ("not found" on a retry is HFSB_OK). Not
+   retried, because they would happen twice: duplicate and running a job. After
+   a lost answer a duplicate checks whether the Space exists, and a commit
+   whether it was made; the commit is retried only on top of the head it was
    meant for. Any request that was not sent, or was refused with 429, is
-   repeated.
+   retried.
 
    cancel (may be NULL) ends waits and requests with HFSB_CANCELLED. Ids are
    "owner/name". The caller frees a document in `out`. */
@@ -244,10 +245,10 @@ HFSB_API hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id,
 
 /* ---- jobs ---- */
 
-/* A repository or bucket that a job finds as a folder. */
+/* A repository or bucket, mounted as a folder in a job. */
 typedef struct hfsb_job_volume {
     hfsb_str type;     /* "model", "dataset", "space" or "bucket" */
-    hfsb_str source;   /* "owner/name"; the Hub decides what there is */
+    hfsb_str source;   /* "owner/name"; checked only by the Hub */
     hfsb_str revision; /* (empty: not sent) */
     hfsb_str mount;    /* absolute path in the job */
     bool     read_only;
@@ -275,13 +276,13 @@ typedef struct hfsb_job_spec {
     hfsb_str               name; /* the label "name" (empty: not sent) */
     const hfsb_job_volume *volumes;
     size_t                 volume_count;
-    const unsigned        *ports; /* that get a URL, in status.exposeUrls of
-                                  the job; calls need the owner's token */
+    const unsigned        *ports; /* to get a URL, in status.exposeUrls of the
+                                  job; calls need the owner's token */
     size_t                 port_count;
     hfsb_str timeout;  /* "30m", "2h", "90" seconds (empty: not sent) */
-    hfsb_str schedule; /* a scheduled job, which is run again and again, is
-                          made instead: "@daily", "@hourly" ... or the 5 to 7
-                          fields of cron (empty: run it now, once) */
+    hfsb_str schedule; /* make a scheduled job instead, which runs again and
+                          again: "@daily", "@hourly" ... or the 5 to 7 fields
+                          of cron (empty: run it now, once) */
     bool     suspend;  /* a scheduled job does not run until it is resumed */
     /* for hfsb_hub_job_script() */
     hfsb_str        script;    /* a URL, a command or source text */
@@ -335,8 +336,8 @@ HFSB_API hfsb_status hfsb_hub_job_wait(hfsb_hub *hub, hfsb_str space,
                                        hfsb_str id, long long poll_ms,
                                        const hfsb_cancel *cancel,
                                        hfsb_json_doc *out, hfsb_err *err);
-/* Reads the log of a job. When followed it ends with the job, also when the
-   job is still waiting to be scheduled at first. */
+/* Reads the log of a job. When followed it ends with the job, even if the job
+   still waits to be scheduled at first. */
 HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
                                        hfsb_str id, const hfsb_log_opts *opts,
                                        hfsb_log_line_fn fn, void *user,
@@ -352,8 +353,9 @@ typedef enum hfsb_scheduled {
     HFSB_SCHEDULED_RUN /* now: *out receives the job */
 } hfsb_scheduled;
 
-/* Does something with a scheduled job. *out receives it, except after DELETE
-   and RUN; after SUSPEND and RESUME as far as the Hub says. */
+/* Does `what` with a scheduled job. *out receives the scheduled job after GET,
+   the job after RUN, nothing after DELETE; after SUSPEND and RESUME whatever
+   the Hub returns. */
 HFSB_API hfsb_status hfsb_hub_scheduled(hfsb_hub *hub, hfsb_scheduled what,
                                         hfsb_str space, hfsb_str id,
                                         const hfsb_cancel *cancel,

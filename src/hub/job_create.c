@@ -1,18 +1,18 @@
-/* job_create.c - how a sandbox that is a job is created.
+/* job_create.c - creates a sandbox that is a job.
 
    A job runs any image that has /bin/sh. Its command is a boot script that
    decodes a static hfsb-server, checks it, and becomes it. The server is
-   committed once, as base64 text, since the Hub wants other bytes in LFS, to
-   the private model OWNER/hfsb-server, one file for each version and sha256:
+   committed once to the private model OWNER/hfsb-server, one file for each
+   version and sha256, as base64 text, since the Hub wants binary files in LFS:
 
        commit (once) --> run the job --> its URL --> its server answers
                              |  volume: the model, read-only
                              |  secret: SANDBOX_API_TOKEN
                              |  labels: hfsb-sandbox=1, hf-sandbox-nonce=N
 
-   Whatever fails after the job was sent cancels it. When the reply to that
-   request is lost, the nonce finds the job; one that cannot be cancelled is
-   named in the message. */
+   Any failure after the job was sent cancels it. When the reply to that
+   request is lost, the job is found by its nonce; a job that cannot be
+   cancelled is named in the message. */
 #include "hub_private.h"
 
 enum {

@@ -3,8 +3,8 @@
    A job exposes the port of its server, and the Hub gives that port a URL. The
    token of the server is HMAC-SHA-256(token of the Hub, "hf-sandbox:" N), as
    huggingface_hub derives it, where N is a label of the job. So the job itself
-   says all that another machine with the same token of the Hub needs to
-   connect, and nothing must be kept. job_create.c makes such a job.
+   has all that another machine with the same token of the Hub needs to
+   connect, and nothing must be stored. job_create.c makes such a job.
 
    The id of such a sandbox is "jobs/OWNER/ID". It cannot be paused; cancelling
    the job deletes it. */

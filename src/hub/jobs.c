@@ -1,4 +1,4 @@
-/* jobs.c - logs of Spaces and jobs, and jobs: run, look at, list, cancel.
+/* jobs.c - logs of Spaces and jobs, and jobs: run, inspect, list, cancel.
 
    A log is a stream of server-sent events without ids. When it breaks while it
    is followed, it is opened again and starts from the beginning, so the reader
@@ -11,7 +11,7 @@
           ^                     | broken            | no
           +------- wait <-------+-------------------+
 
-   A job is never started twice: after a lost answer the caller must look. */
+   A job is never started twice: after a lost answer the caller must check. */
 #include "hub_private.h"
 
 /* A log, across its connections. */

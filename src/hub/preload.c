@@ -16,7 +16,7 @@
    failure is kept and reported to every call, because another creation takes
    minutes and is for the model to decide.
 
-   In the remote runtime the maker connects to a sandbox of the caller's, and a
+   In the remote runtime the maker connects to a sandbox of the caller, and a
    call after a failure tries again. Nothing is deleted: close kills the
    commands that the session left running there, in another thread, because
    the sandbox may not answer. */

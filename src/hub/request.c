@@ -8,11 +8,11 @@
                               +-- wait <------ again, and tries are left
 
    begin checks the names and fills in the row. once sends the request and
-   classifies the reply; it never decides about repeats, but notes whether
+   classifies the reply; it never decides about retries, but records whether
    another try may help (again) and whether this one may have taken effect
-   although nobody confirmed it (unclear). send repeats within the retry
-   policy. Tokens and secrets are redacted from everything a reply adds to a
-   message, and an HTML page never becomes part of one. */
+   without confirmation (unclear). send retries within the retry policy. Tokens
+   and secrets are redacted from everything a reply adds to a message, and an
+   HTML page never becomes part of one. */
 #include "hub_private.h"
 #include "../http/http_private.h"
 

@@ -1,11 +1,11 @@
-/* sandbox.c - sandboxes that are Spaces: their address, their life; and of
-   Spaces and jobs (job_home.c) an owner's list, and those that programs left
-   behind.
+/* sandbox.c - sandboxes that are Spaces: their address, their life; and the
+   list of an owner's Spaces and jobs (job_home.c), and of those that programs
+   left behind.
 
    A handle of a Space is a handle of a server (room remote) whose home is the
    Hub. Its address follows from its name by the Hub's rule; where the rule is
-   not sure, the Hub is asked once. While its server does not answer, the Hub
-   says whether it is worth waiting for:
+   not certain, the Hub is asked once. While its server does not answer, the
+   Hub says whether to wait for it:
 
        starting, running, asleep, unknown    wait
        paused                                HFSB_CONNECT; after a restart wait

@@ -1,10 +1,10 @@
 /* session.c - what an agent holds: tools here or in a sandbox, and a plan.
 
    The runtime decides where the tools work: on this machine, in a sandbox that
-   preload.c creates in the background, or in one of the caller's, to which it
-   connects there. The session adds tools of its own: plan_tool always,
+   preload.c creates in the background, or in one of the caller's, to which
+   preload.c connects. The session adds tools of its own: plan_tool always,
    sandbox_create and hf_jobs with a sandbox of its own. A call looks for its
-   tool there first, then goes to the runtime.
+   tool among these first, then goes to the runtime.
 
    The options, the spec and all secrets are copied at open, into one buffer
    that is overwritten at close. */

@@ -38,7 +38,7 @@ typedef struct hfsb_session_opts {
     bool                   model_local; /* it is local whatever its id */
     const hfsb_tools_opts *tools; /* of the local runtime (NULL: defaults); the
                                  session sets `session` */
-    hfsb_hub              *hub; /* must stay open until close; required where a
+    hfsb_hub              *hub;   /* must stay open until close; required if a
                                  token is (else HFSB_AUTH with advice) */
     hfsb_str hub_token; /* given to the sandbox as its secret HF_TOKEN, and to
                                  the edge of its Space; copied */
@@ -53,16 +53,16 @@ typedef struct hfsb_session_opts {
                                  sandboxes are jobs, which end after 45
                                  minutes without use unless idle_timeout is
                                  given */
-    /* Opens the sandbox of the remote runtime, for which it is required: in a
-       thread of the session, and again for the first call after it has failed.
-       The session closes the sandbox, and never deletes it. cancel ends it
+    /* Opens the sandbox of the remote runtime, which requires it. Called in a
+       thread of the session, and again for the first call after a failure. The
+       session closes the sandbox, and never deletes it. cancel ends connect
        early, and exists until the sandbox is closed. Set
-       hfsb_sandbox_opts.session, as the session does for its own. */
+       hfsb_sandbox_opts.session, as the session does for its own sandboxes. */
     hfsb_status (*connect)(void *user, const hfsb_cancel *cancel,
                            hfsb_sandbox **out, hfsb_err *err);
     bool        no_preload; /* the first tool call creates the sandbox, or
                                connects to it */
-    long long   close_ms;   /* limit of close (0: 30,000) */
+    long long   close_ms;   /* time limit of close (0: 30,000) */
     hfsb_log_fn log;        /* also called from the maker thread */
     void       *user;       /* of connect and log */
     hfsb_alloc  alloc;      /* must be usable from all of these threads */
@@ -71,7 +71,7 @@ typedef struct hfsb_session_opts {
 /* In the sandbox runtime a thread starts to create a private cpu-basic Space,
    or a job if the spec has an image; in the remote runtime it connects.
    HFSB_OK; HFSB_AUTH when a token is needed and missing; HFSB_ARG when connect
-   is; as hfsb_tools_open(). */
+   is; else as hfsb_tools_open(). */
 HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
                                        hfsb_session **out, hfsb_err *err);
 
@@ -97,19 +97,18 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 
 /* Executes one tool call of a model: a tool of the runtime, plan_tool or, in
    the sandbox runtime, sandbox_create and hf_jobs. Results as
-   hfsb_tools_call() and hfsb_sandbox_call(). Waits first for a sandbox that is
-   being created. opts->cancel ends the wait, a sandbox_create
-   (whose Space is deleted) and a command: on this machine its processes are
-   killed and its output so far is in the result, in a sandbox it goes on.
+   hfsb_tools_call() and hfsb_sandbox_call(). First waits for a sandbox that is
+   being created. opts->cancel ends the wait, a sandbox_create (whose Space is
+   deleted) and a command: on this machine its processes are killed and its
+   output so far is in the result, in a sandbox it goes on.
 
    sandbox_create replaces the preloaded sandbox by one with other hardware or
    with trackio's values. If that fails, the old one stays in use; otherwise
-   it is deleted after the last call that uses it. A sandbox that
-   sandbox_create made is not replaced again, unless it is a job that has
-   ended.
+   it is deleted after the last call that uses it. A sandbox made by
+   sandbox_create is not replaced again, unless it is a job that has ended.
 
    hf_jobs runs jobs on the Hub and inspects them; they outlive the session.
-   The model names secrets, the session knows their values (HF_TOKEN and those
+   The model names secrets; the session knows their values (HF_TOKEN and those
    of spec), and removes them from the output that it shows. */
 HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                                        const hfsb_json_value *arguments,
@@ -132,9 +131,9 @@ HFSB_API hfsb_status hfsb_session_define(const hfsb_session *session,
 
 /* ---- scripts for jobs ---- */
 
-/* Appends what a job is given for `script`: for a path the content of that
-   file in the sandbox (in the local runtime on this machine), else the script
-   itself. *kind is how it was classified; a path that was read becomes
+/* Appends the script that a job gets for `script`: for a path the content of
+   that file in the sandbox (in the local runtime on this machine), else the
+   script itself. *kind is its classification; a path that was read becomes
    HFSB_SCRIPT_INLINE. A file that cannot be read is an error, never a command;
    text over 90 kB is HFSB_LIMIT with advice. */
 HFSB_API hfsb_status hfsb_session_script(hfsb_session      *session,
@@ -152,6 +151,6 @@ HFSB_API hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
 /* Call this after each turn of the model. If the turn called no tools and the
    plan has open items, appends a reminder to *out, to be sent as the next user
    message (after the model's own text), and returns true; at most twice in a
-   row. False also without memory. */
+   row. Also false when out of memory. */
 HFSB_API bool hfsb_session_remind(hfsb_session *session, bool called_tools,
                                   hfsb_buf *out);

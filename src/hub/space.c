@@ -1,5 +1,5 @@
-/* space.c - Spaces: duplicate, delete, set a secret, pause, restart, look
-   at, list.
+/* space.c - Spaces: duplicate, delete, set a secret, pause, restart, inspect,
+   list.
 
    Each call is a row of the table of endpoints (hub_private.h), a body
    where it has one, and the reading of its reply. Two calls need more care,

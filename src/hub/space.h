@@ -17,8 +17,8 @@ typedef struct hfsb_sandbox_spec {
     size_t                  secret_count;
     const hfsb_commit_file *files; /* the server: hfsb_space_files of
                              hfsb_space.h. One commit, which also removes
-                             sandbox_server.py. NULL: the Space stays as it was
-                             duplicated */
+                             sandbox_server.py. NULL: the duplicated Space is
+                             not changed */
     size_t                  file_count;
     /* A sandbox that is a job, when image is not empty. It starts in seconds,
        runs any image that has /bin/sh, and is gone when it ends. from,
@@ -37,11 +37,12 @@ typedef struct hfsb_sandbox_spec {
                               huggingface_hub.Sandbox finds it (empty: none) */
     const hfsb_job_volume *volumes;
     size_t                 volume_count;
-    /* Called with each look at its stage, while it starts (NULL: none). */
+    /* Called at each check of the stage, while the sandbox starts (NULL:
+       none). */
     void (*on_stage)(void *user, hfsb_str id, const char *stage);
     /* Called when creation has failed, before the Space is deleted or the job
-       cancelled, so that its log can be read; not after a cancel. True: it is
-       kept (NULL: it is not). */
+       cancelled, so that its log can be read; not after a cancel. Return true
+       to keep it (NULL: it is not kept). */
     bool (*on_failure)(void *user, hfsb_str id);
     void *user; /* of both */
 } hfsb_sandbox_spec;
@@ -53,7 +54,7 @@ typedef struct hfsb_sandbox_spec {
    Space that is left. HFSB_CANCELLED "Sandbox creation cancelled: {id}";
    HFSB_REMOTE "Space failed to start: {stage}. Check {url}" with the end of
    the build log; HFSB_TIMEOUT "Space did not start within {n}s. Check {url}";
-   else as the HUB. Each message ends with what became of the Space.
+   else as the calls of HUB. Each message ends with what became of the Space.
 
    With spec->image it runs a job instead, waits until its server answers, and
    on any failure or cancel cancels the job; a job whose server stays silent
@@ -65,9 +66,9 @@ HFSB_API hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
                                          const hfsb_sandbox_opts *opts,
                                          hfsb_sandbox **out, hfsb_err *err);
 
-/* A handle of the Space "OWNER/NAME" or the job "jobs/OWNER/ID"; sends
-   nothing. owned: the handle may delete it, as if it had created it. Calls of
-   a job's tools need connect, which finds its address. HFSB_OK, HFSB_ARG,
+/* Opens a handle of the Space "OWNER/NAME" or the job "jobs/OWNER/ID"; sends
+   nothing. owned: the handle may delete it, as if it had created it. To call
+   a job's tools, use connect, which finds its address. HFSB_OK, HFSB_ARG,
    HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
                                        const hfsb_sandbox_opts *opts,
@@ -92,7 +93,7 @@ HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
 HFSB_API hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err);
 /* Pause and restart: HFSB_ARG for a job. */
 HFSB_API hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err);
-/* Restarts the Space (factory: rebuilds it first), also a paused one, and
+/* Restarts the Space (factory: rebuilds it first), even a paused one, and
    waits up to times.api_wait_ms until the new server answers. HFSB_REMOTE at
    once when the Hub reports that the Space failed. */
 HFSB_API hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
@@ -105,11 +106,11 @@ HFSB_API hfsb_status hfsb_sandbox_status(hfsb_sandbox       *sandbox,
 /* ---- an owner's sandboxes ---- */
 
 /* Calls each for every Space of owner (empty: the token's owner) that create
-   made: called sandbox-[0-9a-f]{8}, or {name}-[0-9a-f]{8} with the variable
+   made: named sandbox-[0-9a-f]{8}, or {name}-[0-9a-f]{8} with the variable
    HFSB_CREATED (which costs one request for each such name); then for every
    job that create made and that has not ended, with the date of its start.
-   id and modified ("" if unknown) are valid during the call; false ends the
-   list with HFSB_OK. */
+   id and modified ("" if unknown) are valid during the call; return false to
+   end the list with HFSB_OK. */
 HFSB_API hfsb_status hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
                                        bool (*each)(void *user, hfsb_str id,
                                                     hfsb_str modified),
@@ -133,9 +134,9 @@ typedef struct hfsb_sweep_item {
     const char *message; /* "" if status is HFSB_OK */
 } hfsb_sweep_item;
 
-/* Finds the sandboxes that programs left behind: those of hfsb_sandbox_list()
-   that were not modified for so long, and jobs that were started as long ago.
-   Calls each for every one (false ends the sweep). */
+/* Finds the sandboxes that programs left behind: Spaces of hfsb_sandbox_list()
+   that were not modified for `days`, and jobs that were started as long ago.
+   Calls each for every one; return false to end the sweep. */
 HFSB_API hfsb_status
 hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                    bool (*each)(void *user, const hfsb_sweep_item *item),
