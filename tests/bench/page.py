@@ -81,10 +81,10 @@ def machine():
 
 def table(figures):
     out = ["# Benchmarks", "",
-           f"Made by `make bench` on {machine()}. Each figure and that of its "
-           "peer come from the same run, in which they take turns. The ratio "
-           "is above 1 where hfsb is better. Figures of another machine "
-           "differ; ratios differ less.", "",
+           f"`make bench` wrote this page on {machine()}. hfsb and its peer "
+           "are measured alternately in the same run. A ratio above 1 means "
+           "that hfsb is better. On other machines the figures differ, the "
+           "ratios less so.", "",
            "![Bars: how many times better hfsb is than each peer]"
            "(bench.svg)", ""]
     for group, title in GROUPS.items():
