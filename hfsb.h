@@ -172,9 +172,8 @@ JSON, text, edits, patches, regular expressions and HTTP messages, or use WSL"
 #define HFSB_LIT(s) ((hfsb_str){"" s "", sizeof(s) - 1})
 #endif
 
-/* A view as an argument of printf: printf("name: " HFSB_F "\n", HFSB_V(name)).
-   HFSB_V evaluates its argument several times; of a longer text it shows the
-   first INT_MAX bytes. */
+/* To print a view: printf("name: " HFSB_F "\n", HFSB_V(name)). HFSB_V
+   evaluates its argument several times and prints at most INT_MAX bytes. */
 #define HFSB_F "%.*s"
 #define HFSB_V(s)                                               \
     (int)((s).len < 0x7FFFFFFF ? (s).len : (size_t)0x7FFFFFFF), \
@@ -187,9 +186,9 @@ extern "C" {
 /* ---- src/core/base.h ---- */
 /* ==== BASE: views, buffers, status and error, the allocator hook ======== */
 
-/* The version of the implementation that was linked, "0.1.0": HFSB_VERSION of
-   the header that it was compiled from. Structs may grow with every version, so
-   a program and its implementation must have the same. */
+/* The version of the linked implementation, "0.1.0": HFSB_VERSION of the
+   header it was compiled from. Structs may grow in any version, so a program
+   and its implementation must be compiled from the same one. */
 HFSB_API const char *hfsb_version(void);
 
 /* A view of bytes owned by someone else. Not NUL-terminated in general; ptr
@@ -219,7 +218,7 @@ HFSB_API bool hfsb_str_ends(hfsb_str s, hfsb_str part);
 #define HFSB_NPOS ((size_t)-1)
 
 /* Offset of the first occurrence of needle in s, or HFSB_NPOS. An empty
-   needle is at 0. Linear time for every input, no allocation. */
+   needle is found at 0. Linear time for every input, no allocation. */
 HFSB_API size_t hfsb_str_find(hfsb_str s, hfsb_str needle);
 
 /* Offset of the first byte c in s, or HFSB_NPOS. */
@@ -283,15 +282,15 @@ typedef struct hfsb_err {
     char        msg[HFSB_ERR_SIZE]; /* UTF-8, NUL-terminated, "" when OK */
 } hfsb_err;
 
-/* Fills *err (may be NULL) for a function of the caller's own: code, and a
-   message that is cut to fit, between characters. key becomes "", pos, line and
-   column 0. Returns code, for `return hfsb_err_set(err, HFSB_IO, ...)`. */
+/* Fills *err (may be NULL) in a function of your own: sets code and a message,
+   cut to fit between characters, and clears key, pos, line and column. Returns
+   code, for `return hfsb_err_set(err, HFSB_IO, ...)`. */
 HFSB_API hfsb_status hfsb_err_set(hfsb_err *err, hfsb_status code,
                                   const char *format, ...) HFSBI_PRINTF(3, 4);
 
 /* The one allocation hook. new_size 0 frees ptr (which may be NULL) and
-   returns NULL; otherwise it behaves as realloc, and returns NULL when there
-   is no memory. old_size is exact, so arenas and pools are easy. */
+   returns NULL; otherwise it behaves like realloc() and returns NULL when out
+   of memory. old_size is exact, so arenas and pools are easy. */
 typedef struct hfsb_alloc {
     void *(*fn)(void *user, void *ptr, size_t old_size, size_t new_size);
     void *user;
@@ -316,22 +315,22 @@ HFSB_API hfsb_str hfsb_buf_str(const hfsb_buf *b);
    changes; "" if nothing was ever appended. Never NULL. */
 HFSB_API const char *hfsb_buf_cstr(const hfsb_buf *b);
 
-/* Makes room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max, with
-   *b unchanged: the failure is not remembered in b->status. */
+/* Makes room for n more bytes. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max. A
+   failure leaves *b unchanged, and is not recorded in b->status. */
 HFSB_API hfsb_status hfsb_buf_reserve(hfsb_buf *b, size_t n) HFSBI_CHECKED;
 
 /* Append. HFSB_OK; HFSB_NOMEM; HFSB_LIMIT past max. A failure leaves the bytes
-   unchanged and is remembered in b->status: from then on every append does
-   nothing and returns it, until the buffer is truncated or freed. So a series
-   of appends needs one check, at its end. s may be a view into *b. */
+   unchanged and is recorded in b->status: every later append does nothing and
+   returns that status, until the buffer is truncated or freed. So a series of
+   appends needs only one check, at its end. s may be a view into *b. */
 HFSB_API hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s);
 HFSB_API hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c);
 HFSB_API hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 
 /* Ends a series of appends that began when b->len was mark. HFSB_OK; or the
-   failure in b->status, with *b cut back to mark bytes. The failure stays in
-   b->status. */
+   failure in b->status, with *b cut back to mark bytes. b->status keeps the
+   failure. */
 HFSB_API hfsb_status hfsb_buf_finish(hfsb_buf *b, size_t mark) HFSBI_CHECKED;
 
 /* Cuts back to len bytes (no effect when already shorter) and clears a
@@ -345,9 +344,9 @@ HFSB_API void hfsb_buf_free(hfsb_buf *b);
 /* ==== UTF8: step, validate, count, repair =============================== */
 
 /* Decodes the character at byte pos of s (pos < s.len) into *code and returns
-   its length, 1 to 4. For an ill-formed sequence *code is 0xFFFD and the
-   length that of its maximal subpart, 1 to 3, as the Unicode standard
-   recommends for replacement; *valid (may be NULL) is then false. */
+   its length, 1 to 4. For an ill-formed sequence *code is 0xFFFD, *valid (may
+   be NULL) is false, and the length is that of its maximal subpart, 1 to 3, as
+   the Unicode standard recommends for replacement. */
 HFSB_API size_t hfsb_utf8_step(hfsb_str s, size_t pos, unsigned long *code,
                                bool *valid);
 
@@ -367,7 +366,7 @@ HFSB_API size_t hfsb_utf8_count(hfsb_str s);
 HFSB_API size_t hfsb_utf8_offset(hfsb_str s, size_t count);
 
 /* Appends s to *out with each maximal ill-formed subpart replaced by U+FFFD.
-   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_utf8_repair(hfsb_str s, hfsb_buf *out) HFSBI_CHECKED;
 
 /* Repairs a text that arrives in pieces; the result does not depend on how it
@@ -379,7 +378,7 @@ typedef struct hfsb_utf8_stream {
 
 /* Appends the repaired piece; up to three bytes are held back for the next
    call. `last` ends the text: bytes held back are then replaced by U+FFFD.
-   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *stream and *out as they were. */
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *stream and *out unchanged. */
 HFSB_API hfsb_status hfsb_utf8_stream_write(hfsb_utf8_stream *stream,
                                             hfsb_str piece, bool last,
                                             hfsb_buf *out) HFSBI_CHECKED;
@@ -404,7 +403,7 @@ typedef struct hfsb_json_value hfsb_json_value;
 
 /* A parsed document: all of it is in one block of memory. */
 typedef struct hfsb_json_doc {
-    const hfsb_json_value *root;  /* NULL until a parse succeeded */
+    const hfsb_json_value *root;  /* NULL until a parse succeeds */
     void                  *block; /* private */
     size_t                 size;  /* private */
     hfsb_alloc             alloc; /* all-zero: HFSB_REALLOC and HFSB_FREE */
@@ -414,25 +413,25 @@ typedef struct hfsb_json_parse_opts {
     size_t max_depth;   /* nesting of arrays and objects (0: 512) */
     size_t max_bytes;   /* longest text accepted (0: 1 GiB) */
     size_t max_values;  /* values and keys of a document, each of which takes
-                           16 bytes of memory or more (0: no limit) */
+                           at least 16 bytes of memory (0: no limit) */
     bool   unique_keys; /* a repeated key is an error (default: the last one
                            wins) */
 } hfsb_json_parse_opts;
 
-/* Parses text, which must hold exactly one JSON value of RFC 8259 with blanks
-   around it, into *doc. Lone surrogates, bytes that are not UTF-8, a byte
-   order mark and numbers beyond the range of a double are errors. `text` is
+/* Parses text into *doc. text must be exactly one JSON value (RFC 8259), with
+   optional white space around it. Lone surrogates, bytes that are not UTF-8, a
+   byte order mark and numbers beyond the range of a double are errors. text is
    not needed after the call.
 
    HFSB_OK; HFSB_SYNTAX (at err->pos, line and column); HFSB_LIMIT for depth,
-   size or values; HFSB_NOMEM. On failure doc->root is NULL and there is nothing to
-   free. Free a document before using it again. */
+   size or values; HFSB_NOMEM. On failure doc->root is NULL and there is
+   nothing to free. Free a document before using it again. */
 HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
                                      const hfsb_json_parse_opts *opts,
                                      hfsb_json_doc *doc, hfsb_err *err);
 
-/* The same, with the strings decoded in place: text is overwritten and must
-   live as long as *doc. Saves the memory of a copy. A failed call leaves text
+/* The same, but decodes strings in place, which saves the memory of a copy:
+   text is overwritten and must live as long as *doc. A failed call leaves text
    unchanged. */
 HFSB_API hfsb_status hfsb_json_parse_in_place(char *text, size_t len,
                                               const hfsb_json_parse_opts *opts,
@@ -468,12 +467,12 @@ HFSB_API hfsb_str hfsb_json_str(const hfsb_json_value *value,
 /* Number of elements or members (duplicates count); 0 for anything else. */
 HFSB_API size_t hfsb_json_count(const hfsb_json_value *value);
 
-/* Element `index` of an array, or NULL. Walks from the start: use the iterator
-   to visit all. */
+/* Element `index` of an array, or NULL. Walks from the start: to visit all
+   elements use the iterator. */
 HFSB_API const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
                                              size_t                 index);
 
-/* The member called key, the last one when there are several, or NULL. */
+/* The member named key (the last of several), or NULL. */
 HFSB_API const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
                                               const char            *key);
 
@@ -494,12 +493,12 @@ HFSB_API bool           hfsb_json_next(hfsb_json_iter *it);
 /* ---- arguments of a tool: lenient where the meaning is clear ---- */
 
 /* Reads member `key` of object into *out. A number or a boolean sent as a
-   string ("120", "true") and an integral float (120.0) are accepted. When the
-   member is absent or null *out is unchanged, so set the default first; when
-   `required`, that is an error.
+   string ("120", "true") and an integral float (120.0) are accepted. If the
+   member is absent or null, *out is unchanged, so set the default first; with
+   `required` that is an error.
 
-   HFSB_OK; HFSB_ARG with the key in err->key, a message with what was expected
-   and what was found, and *out unchanged. A string is a view of the
+   HFSB_OK; HFSB_ARG with the key in err->key, a message that says what was
+   expected and what was found, and *out unchanged. A string is a view of the
    document's bytes. */
 HFSB_API hfsb_status hfsb_json_arg_bool(const hfsb_json_value *object,
                                         const char *key, bool required,
@@ -535,8 +534,8 @@ typedef struct hfsb_json_write_opts {
     bool pretty; /* two spaces per level, a space after the colon */
 } hfsb_json_write_opts;
 
-/* Appends value as JSON text, at any depth; absent is written as null.
-   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+/* Appends value as JSON text, at any depth; absent values are written as null.
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
                                      const hfsb_json_write_opts *opts,
                                      hfsb_buf *out, hfsb_err *err);
@@ -549,13 +548,13 @@ HFSB_API hfsb_status hfsb_json_write(const hfsb_json_value      *value,
        hfsb_json_put_bool(&w, true);
        hfsb_json_put_end(&w);
        status = hfsb_json_writer_finish(&w, &err);
-   It cannot produce invalid JSON: a misplaced call (a value where a key
-   belongs, an end too many, a second root, NaN or infinity, more than 512
-   levels) makes every later call do nothing and finish() fail. Each maximal
-   ill-formed part of UTF-8 is written as U+FFFD; quote, backslash and control
-   characters are escaped, all other characters are written unchanged. A double
-   gets the fewest digits that read back as the same double, and always a point
-   or an exponent: 1.0, 0.1, 1e-7, 1e21. */
+   It cannot produce invalid JSON: after a misplaced call (a value where a key
+   belongs, one end too many, a second root, NaN or infinity, more than 512
+   levels) later calls do nothing and finish() fails. Each maximal ill-formed
+   part of UTF-8 is written as U+FFFD; quote, backslash and control characters
+   are escaped, all other characters are written unchanged. A double is written
+   with the fewest digits that read back as the same double, and always with a
+   point or an exponent: 1.0, 0.1, 1e-7, 1e21. */
 #define HFSB_JSON_WRITER_DEPTH 512
 
 /* A document that grows. */
@@ -579,8 +578,8 @@ typedef struct hfsb_json_writer { /* private */
 
 HFSB_API void hfsb_json_writer_init(hfsb_json_writer *w, hfsb_buf *out,
                                     const hfsb_json_write_opts *opts);
-/* The same calls make a document instead of text: *doc, all zero but for
-   alloc, holds it once finish() succeeded. Do not copy the writer. */
+/* The same calls make a document instead of text: *doc, all zero except alloc,
+   holds it once finish() has succeeded. Do not copy the writer. */
 HFSB_API void hfsb_json_writer_init_doc(hfsb_json_writer *w,
                                         hfsb_json_doc    *doc);
 HFSB_API void hfsb_json_put_null(hfsb_json_writer *w);
@@ -614,9 +613,9 @@ HFSB_API hfsb_status hfsb_json_writer_finish(hfsb_json_writer *w,
                         name, size, done ? "true" : "false");
    Inside quotes %s, and %.*s for HFSB_V() of a view, become the text of a JSON
    string: escaped, and ill-formed UTF-8 repaired. Outside quotes they are
-   inserted as they are: text that is JSON already, NULL for null. Numbers are
-   %d %u %ld %lu %lld %llu %zu, and %g for a double, which is written as
-   hfsb_json_put_double() does, NaN and infinities as null; %% is "%". The
+   inserted verbatim, for text that is already JSON; NULL becomes null. Numbers
+   are %d %u %ld %lu %lld %llu %zu, and %g for a double, written as by
+   hfsb_json_put_double(), but NaN and infinities as null; %% is "%". The
    locale does not matter. The format itself is not checked to be JSON.
    HFSB_OK; HFSB_NOMEM, HFSB_LIMIT, or HFSB_ARG for any other "%", with *out as
    it was but for out->status, as in hfsb_buf_finish(). */
@@ -641,20 +640,20 @@ HFSB_API size_t hfsb_text_line_number(hfsb_str text, size_t pos);
 /* Turns the output of a command into text for a model, piece by piece:
    - ill-formed UTF-8 becomes U+FFFD (one for each maximal subpart);
    - escape sequences of ECMA-48 are removed: CSI, OSC, DCS, APC, PM and SOS
-     ended by BEL or ST, two-character escapes, charset selection; a string
-     sequence without an end stops at the end of the line;
+     ended by BEL or ST, two-character escapes, charset selection; an
+     unterminated string sequence stops at the end of the line;
    - CRLF becomes LF; a line rewritten with carriage returns, backspaces or
      "erase in line" is shown as a terminal would leave it. An erase at the end
      of the line counts only if the line is rewritten after it.
-   The result does not depend on how the input was cut. Memory is bounded: of
-   a line longer than 16,384 characters the beginning is written early and can
+   The result does not depend on how the input was cut. Memory is bounded: the
+   beginning of a line longer than 16,384 characters is written early and can
    no longer be rewritten.
 
    8-bit control characters (U+0080 to U+009F) are kept: in UTF-8 output they
    are far more often damaged text than escapes. */
 typedef struct hfsb_text_filter hfsb_text_filter;
 
-/* A new filter, or NULL without memory. alloc may be NULL. */
+/* A new filter, or NULL when out of memory. alloc may be NULL. */
 HFSB_API hfsb_text_filter *hfsb_text_filter_open(const hfsb_alloc *alloc);
 HFSB_API void              hfsb_text_filter_close(hfsb_text_filter *filter);
 
@@ -674,8 +673,8 @@ HFSB_API hfsb_status hfsb_text_filter_finish(hfsb_text_filter *filter,
 HFSB_API hfsb_status hfsb_text_filter_peek(const hfsb_text_filter *filter,
                                            hfsb_buf *out) HFSBI_CHECKED;
 
-/* The whole of it in one call: appends text as a filter would show it. HFSB_OK;
-   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+/* All of this in one call: appends text as a filter would show it. HFSB_OK;
+   HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_text_clean(hfsb_str text, hfsb_buf *out)
     HFSBI_CHECKED;
 
@@ -693,19 +692,19 @@ typedef struct hfsb_text_limit {
    spill_path (may be empty) adds a line with the path of the full text.
    *truncated (may be NULL): whether anything was omitted.
    HFSB_OK; HFSB_ARG when head is above chars; HFSB_NOMEM or HFSB_LIMIT. On
-   failure *out is as it was. */
+   failure *out is unchanged. */
 HFSB_API hfsb_status hfsb_text_truncate(hfsb_str               text,
                                         const hfsb_text_limit *limit,
                                         hfsb_str spill_path, hfsb_buf *out,
                                         bool *truncated, hfsb_err *err);
 
 /* The same for a text that arrives in pieces, in memory bounded by the limit
-   (four bytes per character). The pieces must be UTF-8 and may be cut anywhere;
-   for other bytes the bound holds, but the result is unspecified. */
+   (four bytes per character). The pieces must be UTF-8 and may be cut
+   anywhere; for other bytes the bound holds, but the result is unspecified. */
 typedef struct hfsb_text_window hfsb_text_window;
 
-/* A new window; NULL without memory, or when head is above chars. Both may be
-   NULL. */
+/* A new window; NULL when out of memory, or when head is above chars. Both
+   arguments may be NULL. */
 HFSB_API hfsb_text_window *hfsb_text_window_open(const hfsb_text_limit *limit,
                                                  const hfsb_alloc      *alloc);
 HFSB_API void              hfsb_text_window_close(hfsb_text_window *window);
@@ -714,12 +713,12 @@ HFSB_API void              hfsb_text_window_close(hfsb_text_window *window);
 HFSB_API hfsb_status hfsb_text_window_write(hfsb_text_window *window,
                                             hfsb_str piece) HFSBI_CHECKED;
 
-/* Characters seen so far, and whether they are more than the limit. */
+/* Characters seen so far, and whether they exceed the limit. */
 HFSB_API size_t hfsb_text_window_total(const hfsb_text_window *window);
 HFSB_API bool   hfsb_text_window_truncated(const hfsb_text_window *window);
 
 /* Appends what hfsb_text_truncate() would write for the text so far. HFSB_OK;
-   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+   HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
                                            hfsb_str spill_path, hfsb_buf *out)
     HFSBI_CHECKED;
@@ -737,7 +736,7 @@ typedef struct hfsb_sha256 { /* private */
     bool               asked, fast; /* whether the CPU has SHA instructions */
 } hfsb_sha256;
 
-/* SHA-256 of bytes that arrive in pieces. After finish(), init() again. */
+/* SHA-256 of bytes that arrive in pieces. Call init() again after finish(). */
 HFSB_API void hfsb_sha256_init(hfsb_sha256 *sha);
 HFSB_API void hfsb_sha256_write(hfsb_sha256 *sha, hfsb_str piece);
 HFSB_API void hfsb_sha256_finish(hfsb_sha256  *sha,
@@ -746,12 +745,12 @@ HFSB_API void hfsb_sha256_finish(hfsb_sha256  *sha,
 /* SHA-256 of s in lower-case hexadecimal, NUL-terminated. */
 HFSB_API void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]);
 
-/* True when both hold the same bytes. The time it takes depends on their
-   lengths alone, so it gives nothing away about a secret. */
+/* True when both hold the same bytes. The time taken depends only on their
+   lengths, so it reveals nothing about a secret. */
 HFSB_API bool hfsb_secret_equal(hfsb_str a, hfsb_str b);
 
 /* Appends s in base64 (RFC 4648, with padding, no line breaks). HFSB_OK;
-   HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+   HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)
     HFSBI_CHECKED;
 
@@ -762,8 +761,8 @@ HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)
 HFSB_API hfsb_status hfsb_base64_decode(hfsb_str s, hfsb_buf *out,
                                         hfsb_err *err);
 
-/* 64-bit FNV-1a. Not for security: collisions can be made. add() continues
-   from the hash of the preceding bytes, initially HFSB_FNV_START. */
+/* 64-bit FNV-1a. Not for security: collisions can be constructed. add()
+   continues from the hash of the preceding bytes, initially HFSB_FNV_START. */
 #define HFSB_FNV_START 0xCBF29CE484222325ull
 HFSB_API unsigned long long hfsb_fnv(hfsb_str s);
 HFSB_API unsigned long long hfsb_fnv_add(unsigned long long hash, hfsb_str s);
@@ -794,7 +793,7 @@ HFSB_API const char *hfsb_script_kind_name(hfsb_script_kind kind);
    and with "a/.." removed. A leading ".." is kept in a relative path, dropped
    in an absolute one; an empty result becomes ".". Symlinks are ignored, so
    use it for display and comparison, never to decide what a path may reach.
-   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+   HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_path_clean(hfsb_str path, hfsb_buf *out)
     HFSBI_CHECKED;
 
@@ -811,14 +810,14 @@ HFSB_API hfsb_str hfsb_path_suffix(hfsb_str path);
 /* Checks "owner/name" of a Space: owner 2 to 42 of [A-Za-z0-9-], no "--", no
    "-" at either end; name 1 to 96 of [A-Za-z0-9._-], no "--" or "..", not
    starting or ending with "-" or "."; not ending in ".git". HFSB_OK, or
-   HFSB_ARG with what is wrong. */
+   HFSB_ARG with the reason. */
 HFSB_API hfsb_status hfsb_space_check(hfsb_str id, hfsb_err *err);
 
 /* Appends the host name that the Hub gives to a Space: lower case, each run of
    characters outside [a-z0-9] replaced by one "-", then ".hf.space". The
    Hub's reply ("subdomain") is the authority. HFSB_OK; HFSB_ARG when the id is
    invalid or its label exceeds 63 characters; HFSB_NOMEM or HFSB_LIMIT. On
-   failure *out is as it was. */
+   failure *out is unchanged. */
 HFSB_API hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out,
                                      hfsb_err *err);
 
@@ -835,9 +834,9 @@ typedef struct hfsb_span {
 } hfsb_span;
 
 typedef struct hfsb_diff_opts {
-    hfsb_str path;      /* for the head lines (empty: "file") */
+    hfsb_str path;      /* for the header lines (empty: "file") */
     hfsb_str old_path;  /* of the old text (empty: the same) */
-    size_t   context;   /* equal lines around a change (0: 3) */
+    size_t   context;   /* unchanged lines around a change (0: 3) */
     size_t   max_bytes; /* stop after about this many (0: 64 KiB) */
 } hfsb_diff_opts;
 
@@ -866,13 +865,13 @@ typedef struct hfsb_edit {
     hfsb_str       new_str;
     hfsb_edit_mode mode;
     bool           replace_all; /* change every match, not only a single one */
-    bool           exact;       /* match exactly but for line endings, and do
-                                   take new_str to the letter: no check for
-                                   omissions ("...") and diffs, nothing kept
+    bool           exact;       /* match exactly except for line endings, and
+                                   take new_str literally: do not check it for
+                                   omissions ("...") or diffs, and keep nothing
                                    that it lacks */
-    size_t         line;        /* picks among several exact matches the one
-                                   that starts on this 1-based line, or the
-                                   only one within 3 lines of it (0: none) */
+    size_t         line;        /* of several exact matches, take the one that
+                                   starts on this 1-based line, or the only
+                                   one within 3 lines of it (0: unset) */
 } hfsb_edit;
 
 /* Sets the mode by its name: "replace", "append_after", "prepend_before", or
@@ -884,14 +883,14 @@ HFSB_API hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
 /* Reads an edit from the arguments of a tool: old_str and new_str (required),
    mode, replace_all, exact, line; other keys are ignored. The mode
    "replace_all" overrides replace_all: false. An absent key leaves its field
-   unchanged, so set defaults first. The texts show the document's bytes.
-   HFSB_OK, or HFSB_ARG with *edit unchanged and a message that names the
-   key. */
+   unchanged, so set defaults first. The texts are views of the document's
+   bytes. HFSB_OK, or HFSB_ARG with *edit unchanged and a message that names
+   the key. */
 HFSB_API hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
                                          hfsb_edit *edit, hfsb_err *err);
 
 /* How messages name the arguments of an edit: as the keys of a tool, or as the
-   options of `hfsb edit`. hfsb_call_opts has it for other tools, too. */
+   options of `hfsb edit`. hfsb_call_opts sets it for other tools, too. */
 typedef enum hfsb_edit_names {
     HFSB_EDIT_NAMES_KEYS, /* old_str, replace_all=true, read with offset=3 */
     HFSB_EDIT_NAMES_FLAGS /* --old, --replace-all, hfsb read --offset 3 */
@@ -917,25 +916,26 @@ typedef struct hfsb_edit_result {
 } hfsb_edit_result;
 
 /* Applies `count` edits to content and appends the new content to *out. Each
-   old_str is searched in the original content, by a ladder of rungs from an
-   exact match to one that ignores indentation and blank lines. The first rung
-   that matches decides: it must match exactly one place unless replace_all is
-   set. Several edits must not change the same lines. All edits are made
-   or none.
+   old_str is searched for in the original content, by a ladder of rungs from
+   an exact match to one that ignores indentation and blank lines. The first
+   rung that matches decides: it must match exactly one place unless
+   replace_all is set. Two edits must not change the same lines. Either all
+   edits are made or none.
 
    Bytes outside result->spans do not change; new text takes the line endings
    of the lines it replaces. Where old_str is exact but replacing it literally
    would join lines, double the end of a line, or double or drop indentation,
-   new_str is put in as it was meant, and the note reports that.
+   new_str is inserted as it was meant, and the note reports that.
 
-   result may be NULL; otherwise it is filled on success, with memory of
+   result may be NULL; otherwise it is filled on success, with memory from
    out->alloc. Free it with hfsb_edit_result_free().
 
    HFSB_OK
    HFSB_NOT_FOUND  the message shows the closest lines and what differs
    HFSB_AMBIGUOUS  the message lists the places
-   HFSB_REFUSED    nothing to change, an empty old_str, an omission in new_str
-                   or a diff, an insertion made before, overlapping edits ...
+   HFSB_REFUSED    nothing to change, an empty old_str, an omission or a diff
+                   in new_str, an insertion that is already there, overlapping
+                   edits ...
    HFSB_ARG        no edits, or an unknown mode
    HFSB_NOMEM, HFSB_LIMIT
    On failure *out is unchanged and *result is empty. Messages are written for
@@ -945,7 +945,7 @@ HFSB_API hfsb_status hfsb_edit_apply(hfsb_str content, const hfsb_edit *edits,
                                      hfsb_buf *out, hfsb_edit_result *result,
                                      hfsb_err *err);
 
-/* Frees spans and diff; *result is all-zero then. */
+/* Frees spans and diff; *result is all-zero afterwards. */
 HFSB_API void hfsb_edit_result_free(hfsb_edit_result *result);
 
 /* ---- src/edit/patch.h ---- */
@@ -986,8 +986,8 @@ typedef enum hfsb_patch_kind {
 /* One section of a patch and its result. */
 typedef struct hfsb_patch_change {
     hfsb_patch_kind kind;
-    hfsb_str        path;      /* shows the patch's bytes */
-    hfsb_str        new_path;  /* of a move, else empty; the patch's bytes. A
+    hfsb_str        path;      /* a view of the patch */
+    hfsb_str        new_path;  /* of a move, else empty; a view of the patch. A
                                  move onto itself is dropped */
     hfsb_buf        content;   /* of the new or updated file */
     hfsb_buf        diff;      /* unified, up to 64 KiB */
@@ -996,7 +996,7 @@ typedef struct hfsb_patch_change {
                                   hfsb_edit_result */
     bool            proven;    /* the old lines of each hunk, 8 visible
                                characters or more, or all lines of a deleted
-                               file, were found exactly and once: its author
+                               file, matched exactly and only once: the author
                                knows what the patch changes */
     hfsb_buf        from, to;  /* private: both clean paths */
 } hfsb_patch_change;
@@ -1011,7 +1011,7 @@ typedef struct hfsb_patch_result {
 } hfsb_patch_result;
 
 /* How the patch reads files. read() appends the content of path to *out and
-   returns HFSB_OK; HFSB_NOT_FOUND if the file does not exist; any other
+   returns HFSB_OK, HFSB_NOT_FOUND if the file does not exist, or any other
    status, with *err, if it cannot be read. */
 typedef struct hfsb_patch_files {
     hfsb_status (*read)(void *user, hfsb_str path, hfsb_buf *out,
@@ -1021,7 +1021,7 @@ typedef struct hfsb_patch_files {
 
 /* Computes all changes of a patch in memory; nothing is written. Later
    sections see the files as earlier ones leave them. The old lines of a hunk
-   are found as by hfsb_edit_apply(), in whole lines and after the hunk before;
+   are found as by hfsb_edit_apply(), as whole lines after the preceding hunk;
    context lines keep the file's bytes, added lines take its line endings and,
    where the hunk is indented differently, its indentation.
 
@@ -1030,9 +1030,9 @@ typedef struct hfsb_patch_files {
    HFSB_IO         a file to update or delete does not exist
    HFSB_NOT_FOUND  a hunk does not match its file
    HFSB_AMBIGUOUS  a hunk matches more than one place
-   HFSB_REFUSED    an empty patch; a hunk that changes nothing, was applied
-                   before, contains a placeholder for omitted code or cannot be
-                   indented; an Add or Move onto a file that exists
+   HFSB_REFUSED    an empty patch; a hunk that changes nothing, is already
+                   applied, contains a placeholder for omitted code or cannot
+                   be indented; an Add or Move onto a file that exists
    HFSB_NOMEM, HFSB_LIMIT, or the status of read()
    On failure *result is empty. `patch` must live as long as *result; free that
    with hfsb_patch_free(). */
@@ -1041,7 +1041,7 @@ HFSB_API hfsb_status hfsb_patch_apply(hfsb_str                patch,
                                       hfsb_patch_result      *result,
                                       hfsb_err               *err);
 
-/* Frees the changes; *result is empty then and keeps its alloc. */
+/* Frees the changes; *result is then empty and keeps its alloc. */
 HFSB_API void hfsb_patch_free(hfsb_patch_result *result);
 
 /* ---- src/pattern/regex.h ---- */
@@ -1049,12 +1049,12 @@ HFSB_API void hfsb_patch_free(hfsb_patch_result *result);
 
 /* POSIX extended regular expressions over UTF-8, matched by an automaton in
    time proportional to the text, whatever the pattern. `.` and brackets match
-   whole characters, never a byte that is not UTF-8. What POSIX leaves open is
-   read as by GNU grep -E. Additions: \w \W \s \S \d \D \t \b \B \< \>,
+   whole characters, never a byte that is not UTF-8. What POSIX leaves open
+   works as in GNU grep -E. Additions: \w \W \s \S \d \D \t \b \B \< \>,
    (?:...), (?i) at the very beginning, and *? +? ?? {n,m}?, which select the
    same lines as * + ? {n,m}. In brackets a backslash is an escape too: [\w\]]
-   is a letter, digit, _ or ]. Letters beyond ASCII are known by blocks of
-   scripts. Back-references and look-around are refused. */
+   is a letter, digit, _ or ]. Beyond ASCII, whole blocks of scripts count as
+   letters. Back-references and look-around are refused. */
 typedef struct hfsb_regex hfsb_regex;
 
 typedef struct hfsb_regex_opts {
@@ -1062,39 +1062,40 @@ typedef struct hfsb_regex_opts {
     bool   ignore_case; /* of ASCII letters, and of letters with one simple
                            counterpart in Latin-1, Greek and Cyrillic */
     size_t max_states;  /* of the automaton (0: 20,000) */
-    /* Called every few milliseconds of a slow search; true ends it, and from
-       then on nothing is found. (NULL: never) */
+    /* Called every few milliseconds of a slow search. Return true to end it;
+       from then on this regex finds nothing. (NULL: never) */
     bool (*cancelled)(void *user);
     void      *user;
     hfsb_alloc alloc;
 } hfsb_regex_opts;
 
-/* HFSB_OK with *out, which the caller closes; HFSB_ARG with what is wrong and
-   where (err->pos); HFSB_LIMIT when the pattern is too large once its {n,m} are
-   written out; HFSB_NOMEM. opts may be NULL. The pattern is copied. A line feed
-   in a pattern never matches, since single lines are searched. */
+/* Compiles a pattern. HFSB_OK with *out, which the caller closes; HFSB_ARG
+   with the reason and its position (err->pos); HFSB_LIMIT when the pattern is
+   too large once its {n,m} are written out; HFSB_NOMEM. opts may be NULL. The
+   pattern is copied. A line feed in a pattern never matches, since lines are
+   searched one at a time. */
 HFSB_API hfsb_status hfsb_regex_open(hfsb_str               pattern,
                                      const hfsb_regex_opts *opts,
                                      hfsb_regex **out, hfsb_err *err);
 HFSB_API void        hfsb_regex_close(hfsb_regex *regex);
 
 /* Finds the leftmost-longest match in text, which is one line, from `from` on
-   (`^` matches only at 0): [*begin, *end). False without a match. One thread
+   (`^` matches only at 0): [*begin, *end). False if there is none. One thread
    at a time. */
 HFSB_API bool hfsb_regex_find(hfsb_regex *regex, hfsb_str text, size_t from,
                               size_t *begin, size_t *end);
 
-/* Finds the first line from `from` (the beginning of a line) on in which the
+/* Finds the first line from `from` (the start of a line) on in which the
    pattern matches: [*begin, *end), without its line feed and a CR before it.
-   False without one. */
+   False if there is none. */
 HFSB_API bool hfsb_regex_line(hfsb_regex *regex, hfsb_str text, size_t from,
                               size_t *begin, size_t *end);
 
 /* Patterns for paths with "/" between names: `*` and `?` stay within a name;
-   `**` as a whole name matches any number of names, also zero (at the end of
-   the pattern at least one); [a-z], [!a] and {one,two} as in a shell, nested;
-   `\` makes the next character ordinary. `*` also matches a leading dot, and
-   bytes that are not UTF-8; `?` and brackets match only UTF-8. Never
+   `**` as a whole name matches any number of names, even none (at the end of
+   the pattern at least one); [a-z], [!a] and {one,two} work as in a shell, and
+   nest; `\` makes the next character literal. `*` also matches a leading dot,
+   and bytes that are not UTF-8; `?` and brackets match only UTF-8. Never
    backtracks. */
 typedef struct hfsb_glob hfsb_glob;
 
@@ -1116,7 +1117,7 @@ HFSB_API bool hfsb_glob_enters(hfsb_glob *glob, hfsb_str folder);
 /* Accepts only what RFC 9112 allows to be read in exactly one way: CRLF ends a
    line, one Content-Length or one "chunked" frames a body, sizes are digits
    that fit. Pure: bytes in, events out, no allocation.
-   Replies may deviate, as real servers do: lines of the head that end in LF
+   Replies may deviate, as those of real servers do: head lines that end in LF
    alone, folded values (the view includes the fold), the same Content-Length
    more than once, "chunked" together with a Content-Length (which is then
    ignored, and the connection is not kept). */
@@ -1159,7 +1160,7 @@ typedef struct hfsb_http_limits {
     size_t max_fields; /* (0: 100): 431; trailers have the same limit */
     /* bytes of the size and the extensions of a chunk (0: 256): 400 */
     size_t max_chunk_line;
-    bool   any_method; /* every method but CONNECT: else 501 */
+    bool   any_method; /* accept every method but CONNECT: else 501 */
 } hfsb_http_limits;
 
 /* The state of a parser; small, since each connection has one. Private. */
@@ -1195,9 +1196,9 @@ HFSB_API void hfsb_http_parser_begin_reply(hfsb_http_parser *parser,
                                            hfsb_str          method);
 
 /* Returns the next event in `in`, which starts where the last call stopped;
-   *used bytes of it are done with. A head must be given as a whole: while it
-   is incomplete *used is 0, and the next call gets the same bytes and more
-   (nothing is searched twice). The same holds for the line before a chunk and
+   the call consumes *used bytes of it. A head must be passed as a whole: while
+   it is incomplete *used is 0, and the next call gets the same bytes and more
+   (nothing is searched twice). The same goes for the line before a chunk and
    for each trailer, which are short. fields has room for `room` items; head is
    filled by HFSB_HTTP_HEAD, piece by HFSB_HTTP_BODY. Each message is HEAD, any
    number of BODY, END; an interim reply (1xx) is HEAD, END. err (may be NULL)
@@ -1208,7 +1209,7 @@ HFSB_API hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
                                         size_t *used, hfsb_err *err);
 
 /* True when the connection may end here: between messages, or in a body that
-   lasts until the end. False: the message is incomplete. */
+   lasts until the connection ends. False: the message is incomplete. */
 HFSB_API bool hfsb_http_parser_end(const hfsb_http_parser *parser);
 
 /* True between messages, before any byte of the next one was searched. */
@@ -1219,12 +1220,12 @@ HFSB_API bool hfsb_http_parser_idle(const hfsb_http_parser *parser);
    any_method is set) or 505. */
 HFSB_API int hfsb_http_parser_status(const hfsb_http_parser *parser);
 
-/* ---- finding fields; names are compared without regard to case ---- */
+/* ---- finding fields; names are compared ignoring case ---- */
 
 /* True when a and b differ at most in the case of ASCII letters. */
 HFSB_API bool hfsb_http_same(hfsb_str a, hfsb_str b);
 
-/* Value of the first field of that name; ptr is NULL without one. */
+/* Value of the first field of that name; ptr is NULL if there is none. */
 HFSB_API hfsb_str hfsb_http_field_find(const hfsb_http_head *head,
                                        const char           *name);
 /* Number of fields of that name. */
@@ -1239,22 +1240,23 @@ HFSB_API bool hfsb_http_field_lists(const hfsb_http_head *head,
 
 /* Appends s with each %XX decoded once ('+' is kept). HFSB_OK; HFSB_SYNTAX when
    a "%" is not followed by two hexadecimal digits, or for %00; HFSB_NOMEM or
-   HFSB_LIMIT. On failure the bytes of *out are as they were. */
+   HFSB_LIMIT. On failure the bytes of *out are unchanged. */
 HFSB_API hfsb_status hfsb_http_decode(hfsb_str s, hfsb_buf *out,
                                       hfsb_err *err);
-/* Appends s with everything but letters, digits and -._~ as %XX; keep_slash
-   keeps "/" too. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT. */
+/* Appends s with everything but letters, digits and -._~ encoded as %XX;
+   keep_slash keeps "/" too. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT. */
 HFSB_API hfsb_status hfsb_http_encode(hfsb_str s, bool keep_slash,
                                       hfsb_buf *out);
 /* Appends the decoded value of the first `key` in a query (a=b&c=d; '+' is a
-   blank). HFSB_OK; HFSB_NOT_FOUND without that key; otherwise as decode. */
+   blank). HFSB_OK; HFSB_NOT_FOUND if there is none; else as
+   hfsb_http_decode(). */
 HFSB_API hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
                                           hfsb_buf *out, hfsb_err *err);
 
 /* ---- writing ---- */
 
 /* Seconds since 1970 in the format of the Date field: "Sun, 06 Nov 1994
-   08:49:37 GMT". Times outside 1970..9999 become the nearest inside. */
+   08:49:37 GMT". Times outside 1970..9999 are clamped. */
 #define HFSB_HTTP_DATE 30 /* with the NUL */
 HFSB_API void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]);
 
@@ -1264,7 +1266,7 @@ HFSB_API const char *hfsb_http_reason(int status);
 /* The put functions append one part of a message, all of it or nothing, and
    fail as hfsb_buf_append() does.
    The first line. HFSB_ARG for a method that is not a token, a target with
-   blanks or control bytes, a status outside 100 to 999. */
+   blanks or control bytes, or a status outside 100 to 999. */
 HFSB_API hfsb_status hfsb_http_put_request(hfsb_buf *out, hfsb_str method,
                                            hfsb_str target);
 HFSB_API hfsb_status hfsb_http_put_reply(hfsb_buf *out, int status);
@@ -1284,17 +1286,17 @@ HFSB_API hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes);
 typedef struct hfsb_sse {
     hfsb_buf    event;  /* the name of the event that next() found, or "" */
     hfsb_buf    data;   /* its data, lines joined by LF */
-    hfsb_status status; /* HFSB_LIMIT: an event is beyond max; HFSB_NOMEM. The
-                           stream cannot be continued then: free it */
+    hfsb_status status; /* HFSB_LIMIT: an event exceeds max; HFSB_NOMEM. The
+                           stream cannot continue then: free it */
     size_t      max;    /* bytes of one event (0: 1 MiB) */
     hfsb_buf    line;   /* private, but for alloc */
     bool        after_cr, has_data, complete, started; /* private */
 } hfsb_sse;
 
 /* True when *piece, the next bytes of the stream, completes an event; *piece
-   is then what follows it, and the event stays in *sse until the next call.
-   Call it until it returns false: the piece is used up, or sse->status is not
-   HFSB_OK. Comments, ids and retry are ignored. */
+   is then cut to the bytes after it, and the event stays in *sse until the
+   next call. Call it until it returns false: the piece is used up, or
+   sse->status is not HFSB_OK. Comments, ids and retry are ignored. */
 HFSB_API bool hfsb_sse_next(hfsb_sse *sse, hfsb_str *piece);
 HFSB_API void hfsb_sse_free(hfsb_sse *sse);
 
@@ -1315,8 +1317,8 @@ typedef struct hfsb_url {
     bool     secure; /* https */
 } hfsb_url;
 
-/* HFSB_OK with views of text in *url; HFSB_ARG for another scheme, a missing or
-   invalid host or port, and blanks, control bytes or bytes beyond ASCII
+/* HFSB_OK with views of text in *url; HFSB_ARG for any other scheme, a missing
+   or invalid host or port, and for blanks, control bytes or bytes beyond ASCII
    anywhere: then *url is empty. */
 HFSB_API hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url,
                                     hfsb_err *err);
@@ -1324,7 +1326,7 @@ HFSB_API hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url,
 /* Appends `reference` (a Location) resolved against `base` by RFC 3986 section
    5.2, with dot segments removed and without a fragment. HFSB_OK; HFSB_ARG
    when either is invalid; HFSB_NOMEM or HFSB_LIMIT. On failure the bytes of
-   *out are as they were. */
+   *out are unchanged. */
 HFSB_API hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference,
                                       hfsb_buf *out, hfsb_err *err);
 
@@ -1336,10 +1338,10 @@ HFSB_API bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b);
 /* ---- src/os/cancel.h ---- */
 /* ==== CANCEL: end a call early, from another thread ===================== */
 
-/* A flag that also wakes calls that wait: for a command, the network or the
-   time. Any number of calls may share one. It needs no descriptors until a
-   call waits with it, two from then on; when none are left, that call looks at
-   the flag every 50 ms. */
+/* A flag that also wakes calls that wait for a command, the network or the end
+   of a delay. Any number of calls may share one. It uses no descriptors until
+   a call waits with it, and two from then on; when none are left, that call
+   checks the flag every 50 ms. */
 typedef struct hfsb_cancel hfsb_cancel;
 
 /* HFSB_OK; HFSB_NOMEM. alloc may be NULL. */
@@ -1351,17 +1353,17 @@ HFSB_API void hfsb_cancel_set(hfsb_cancel *cancel);
 HFSB_API void hfsb_cancel_reset(hfsb_cancel *cancel);
 /* False for NULL. */
 HFSB_API bool hfsb_cancel_is_set(const hfsb_cancel *cancel);
-/* A descriptor that is readable while the flag is set, for a poll() of the
-   caller's own, which must not read from it; the same until close. -1 for
-   NULL, and when no descriptors are left: then call hfsb_cancel_is_set() every
-   50 ms or so. */
+/* A descriptor that is readable while the flag is set, for the caller's own
+   poll(); do not read from it. It stays the same until close. -1 for NULL, and
+   when no descriptors are left: then call hfsb_cancel_is_set() every 50 ms or
+   so. */
 HFSB_API int  hfsb_cancel_fd(const hfsb_cancel *cancel);
 HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
 
 /* Sleeps ms milliseconds; false as soon as the flag is set. */
 HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);
 
-/* ---- waiting in a loop of the host ---- */
+/* ---- waiting in the host's own loop ---- */
 
 /* A descriptor to wait for. */
 typedef struct hfsb_watch {
@@ -1377,7 +1379,7 @@ HFSB_API void hfsb_poll_fill(const hfsb_watch *list, size_t n,
    when it has passed, -1 (no limit) when the deadline is negative. */
 HFSB_API int hfsb_wait_ms(long long deadline);
 
-/* Milliseconds on a clock that is never set (CLOCK_MONOTONIC). */
+/* Milliseconds on the monotonic clock (CLOCK_MONOTONIC). */
 HFSB_API long long hfsb_clock_ms(void);
 
 /* ---- src/os/file.h ---- */
@@ -1385,15 +1387,15 @@ HFSB_API long long hfsb_clock_ms(void);
 
 /* ---- the root ---- */
 
-/* The root directory that confines all paths, and the directory where relative
-   ones begin. Any number of threads may use it at once. */
+/* The root directory, which confines all paths, and the working directory,
+   where relative paths begin. Any number of threads may use it at once. */
 typedef struct hfsb_root hfsb_root;
 
 typedef struct hfsb_root_opts {
     hfsb_str work_dir; /* where relative paths begin (empty: the root if
                             there is one, else the current directory at the
                             time of each call). With a root, a relative
-                            work_dir begins at the root */
+                            work_dir is relative to the root */
     hfsb_str root;     /* every path must lie beneath this directory (empty:
                             anywhere). The kernel resolves each path from the
                             opened root, so no "..", symlink, magic link of
@@ -1402,12 +1404,12 @@ typedef struct hfsb_root_opts {
     const char *const *more_roots; /* other directories beneath which paths may
                             lie; needs `root`. An absolute path belongs to the
                             first root that contains it, a relative one to
-                            `root`; no symlink leads from one to another */
+                            `root`; no symlink leads to another root */
     size_t             more_root_count; /* at most 15 */
     const char *const
               *deny; /* patterns as in .gitignore, relative to each root
-                            (without one, to the working directory): no path is
-                            used if it or a directory above it matches, as
+                            (without one, to the working directory): a path is
+                            refused if it or a directory above it matches, as
                             given or after symlinks are resolved */
     size_t     deny_count;
     hfsb_alloc alloc; /* for the root and for all work through it */
@@ -1425,11 +1427,11 @@ HFSB_API void        hfsb_root_close(hfsb_root *root);
    valid until the root is closed. */
 HFSB_API hfsb_str hfsb_root_work_dir(const hfsb_root *root);
 HFSB_API hfsb_str hfsb_root_path(const hfsb_root *root);
-/* The next of several roots, for hfsb_root_path(); NULL after the last. */
+/* The next root of several, for hfsb_root_path(); NULL after the last. */
 HFSB_API const hfsb_root *hfsb_root_next(const hfsb_root *root);
 
 /* In every function below `root` may be NULL: no root, current directory.
-   Failures of any path:
+   Failures common to all paths:
    HFSB_NOT_FOUND   "File not found: {path}", with a reason added when the path
                     begins with "~", which is not expanded, or goes through a
                     file that is not a directory
@@ -1439,7 +1441,7 @@ HFSB_API const hfsb_root *hfsb_root_next(const hfsb_root *root);
    HFSB_IS_DIR      "Is a directory: {path}", where a file is needed
    HFSB_NOT_REGULAR a device, FIFO or socket where a file is needed
    HFSB_REFUSED     the path is empty or contains a NUL byte
-   HFSB_ARG         too long, or through too many symlinks
+   HFSB_ARG         too long, or too many symlinks
    HFSB_DENIED      no permission, or a read-only file system; or "Path is on
                     the deny list: {path}"
    HFSB_FULL        no space, quota or file size left to write
@@ -1473,24 +1475,24 @@ HFSB_API hfsb_status hfsb_file_stat(const hfsb_root *root, hfsb_str path,
 
 /* Appends a key that identifies the file: equal for every path to it
    (relative, through symlinks), different for different files. The file need
-   not exist. Hard links are different files. On failure *out is as it was;
+   not exist. Hard links are different files. On failure *out is unchanged;
    HFSB_LIMIT past out->max. */
 HFSB_API hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path,
                                    hfsb_buf *out, hfsb_err *err);
 
 /* ---- reading ---- */
 
-/* Opens a regular file for reading. The caller closes *fd: close-on-exec, at 3
-   or above, and O_NONBLOCK, for the few files of /proc that block. A device,
-   FIFO or socket is refused without opening it, since it might never answer.
-   On failure *fd is -1. info may be NULL. */
+/* Opens a regular file for reading. The caller closes *fd, which is 3 or
+   above, close-on-exec, and O_NONBLOCK, since a few files of /proc block. A
+   device, FIFO or socket is refused without opening it, since it might never
+   answer. On failure *fd is -1. info may be NULL. */
 HFSB_API hfsb_status hfsb_file_open(const hfsb_root *root, hfsb_str path,
                                     int *fd, hfsb_file_info *info,
                                     hfsb_err *err);
 
 /* Appends the whole content to *out. HFSB_LIMIT past out->max, or past max
    bytes (0: 1 GiB). Works for files of /proc, whose size reads as 0. On
-   failure *out is as it was. info (may be NULL) is that of the file read. */
+   failure *out is unchanged. *info (may be NULL) describes the file read. */
 HFSB_API hfsb_status hfsb_file_read(const hfsb_root *root, hfsb_str path,
                                     size_t max, hfsb_buf *out,
                                     hfsb_file_info *info, hfsb_err *err);
@@ -1506,16 +1508,16 @@ typedef struct hfsb_file_write_opts {
     hfsb_str if_sha256; /* fail unless the file has this sha256 (hex; empty:
                            no condition) */
     const hfsb_file_info *if_same; /* fail unless the file still has this
-                                      inode, size and times of change (NULL: no
+                                      inode, size and change times (NULL: no
                                       condition). A change within one tick of
                                       the file system's clock may go unnoticed;
                                       if_sha256 and if_content are exact */
     hfsb_str if_content; /* fail unless the file has this content (ptr NULL: no
-                            condition); must exist until the commit */
+                            condition); must stay valid until the commit */
     unsigned mode;       /* permission bits of the file (0: those it had; for a
                             new file 0666 less the umask) */
     bool     create;     /* fail if the file exists */
-    bool     no_parents; /* do not make missing directories */
+    bool     no_parents; /* do not create missing directories */
     bool     no_sync;    /* do not wait for the disk: a crash of the machine,
                             not of the process, may lose the content */
 } hfsb_file_write_opts;
@@ -1524,13 +1526,13 @@ typedef struct hfsb_file_written {
     unsigned long long bytes;
     bool               created;  /* the file did not exist */
     bool               in_place; /* rewritten, not renamed: see below */
-    hfsb_file_info     info;     /* of the file as it is now */
+    hfsb_file_info     info;     /* of the file after the write */
 } hfsb_file_written;
 
 /* Writes a file whole or not at all: the bytes go to a temporary next to it,
    ".{name}.hfsb-{pid}-{n}", which is synced and renamed over the file; then
    the directory is synced. Readers, and the disk after a crash, have the old
-   content or the new one. A symlink stays: the file it points to is written.
+   content or the new one. A symlink is kept: the file it points to is written.
    Mode, owner and extended attributes are kept.
 
    Where a rename would break something (several hard links, an owner or
@@ -1540,11 +1542,11 @@ typedef struct hfsb_file_written {
    the old bytes are put back.
 
    Refuses a directory, a device, FIFO or socket, and a file without write
-   permission. No temporary is left on failure. Those of processes that died
+   permission. No temporary is left on failure. Temporaries of dead processes
    are removed from the directory first; a root lists a directory again only if
    it has changed since the root's last write there, or after 60 s.
-   Directories that were made stay, also on failure; none is made for a path
-   that begins with "~".
+   Directories that were created stay, even on failure; none is created for a
+   path that begins with "~".
 
    The conditions are checked, and the file replaced, under an exclusive
    flock() of its directory (and of the file when it is rewritten in place), so
@@ -1555,7 +1557,7 @@ typedef struct hfsb_file_written {
    HFSB_EXISTS     the file exists, and `create` was set
    HFSB_BUSY       another program held that lock for about 2 s
    HFSB_ARG        if_sha256 is not a sha256
-   opts and written may be NULL. On failure the file is as it was, or the
+   opts and written may be NULL. On failure the file is unchanged, or the
    message says that it could not be restored. */
 HFSB_API hfsb_status hfsb_file_write(const hfsb_root *root, hfsb_str path,
                                      hfsb_str                    content,
@@ -1564,9 +1566,9 @@ HFSB_API hfsb_status hfsb_file_write(const hfsb_root *root, hfsb_str path,
                                      hfsb_err                   *err);
 
 /* The same for content that arrives in pieces. The file changes at commit. The
-   root must stay open; opts and the data it points to need not. After a
-   failure append and commit return it again, and close() leaves no trace.
-   close() is always the last call, also after commit. */
+   root must stay open; opts and the data it points to need not stay valid.
+   After a failure append and commit return the same status, and close() leaves
+   no trace. close() is always the last call, even after commit. */
 typedef struct hfsb_file_writer hfsb_file_writer;
 
 HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_root            *root,
@@ -1589,16 +1591,16 @@ HFSB_API hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
 /* ---- editing ---- */
 
 /* Reads a file, applies the edits as hfsb_edit_apply() does, and writes it as
-   hfsb_file_write() does: all of them or none, and nothing that another
-   program wrote meanwhile is lost: then the edits are applied to its content.
-   opts may be NULL; opts->path is that of the diff (empty: path). result may be
-   NULL; otherwise free it with hfsb_edit_result_free(). Its memory comes from
-   the root.
+   hfsb_file_write() does: all of them or none. If another program writes the
+   file meanwhile, the edits are applied to its content, so nothing is lost.
+   opts may be NULL; opts->path names the file in the diff (empty: path).
+   result may be NULL; otherwise free it with hfsb_edit_result_free(). Its
+   memory comes from the root.
 
    HFSB_OK; HFSB_NOT_FOUND, HFSB_AMBIGUOUS, HFSB_REFUSED, HFSB_ARG as
    hfsb_edit_apply(); HFSB_STALE when others keep writing the file for about
    2 s; HFSB_LIMIT above 1 GiB; the failures of any path and of a write. On
-   failure the file is as it was, and *result is empty. */
+   failure the file is unchanged, and *result is empty. */
 HFSB_API hfsb_status hfsb_edit_file(const hfsb_root *root, hfsb_str path,
                                     const hfsb_edit *edits, size_t count,
                                     const hfsb_edit_opts *opts,
@@ -1607,9 +1609,9 @@ HFSB_API hfsb_status hfsb_edit_file(const hfsb_root *root, hfsb_str path,
 /* ---- src/proc/confine.h ---- */
 /* ==== CONFINE: what commands may touch ================================= */
 
-/* Confinement is prepared once and then holds for every command that is
-   started with it, and for all that the command starts. It needs no
-   privileges. It consists of what the kernel has (Linux only):
+/* Confinement is prepared once and then applies to every command started with
+   it, and to everything that the command starts. It needs no privileges. It
+   uses what the kernel has (Linux only):
 
    Landlock     which files may be read and written, TCP ports, signals
    seccomp      system calls that no build or test needs are refused
@@ -1620,21 +1622,21 @@ HFSB_API hfsb_status hfsb_edit_file(const hfsb_root *root, hfsb_str path,
 typedef struct hfsb_confine hfsb_confine;
 
 typedef enum hfsb_confine_level {
-    HFSB_CONFINE_NONE,  /* what this user may do */
+    HFSB_CONFINE_NONE,  /* anything this user may do */
     HFSB_CONFINE_WRITE, /* reads everything; writes beneath `dirs`, $TMPDIR
                            (or /tmp), the caches of common tools (~/.cache,
                            ~/.npm, ~/.cargo, ~/.local/share/uv) and
-                           allow_write. Not to files that later run as the
+                           allow_write, except files that later run as the
                            person: shell start-up files, .git/hooks, .envrc,
                            .mcp.json, .vscode and the like */
-    HFSB_CONFINE_STRICT /* also reads only system folders, the places that it
-                           may write and allow_read; no caches; no network
-                           unless `net` says so; .env files are hidden */
+    HFSB_CONFINE_STRICT /* also reads only system folders, the places it may
+                           write, and allow_read; no caches; no network
+                           unless `net` allows it; .env files are hidden */
 } hfsb_confine_level;
 
 typedef struct hfsb_confine_opts {
-    bool if_possible; /* WRITE without Landlock is as much as there is, not a
-                         failure; hfsb_confine_text() says so */
+    bool if_possible; /* without Landlock WRITE does what it can, and does not
+                         fail; hfsb_confine_text() says so */
     hfsb_confine_level level;
     const char *const *dirs; /* where commands work: the roots and the working
                                 directory. hfsb_tools_open() sets them */
@@ -1643,21 +1645,21 @@ typedef struct hfsb_confine_opts {
     size_t             allow_write_count;
     const char *const *allow_read; /* the same for STRICT */
     size_t             allow_read_count;
-    const char *keep; /* a folder beneath these that commands may not write,
-                         where the kernel gives them mounts of their own.
-                         hfsb_tools_open() sets it: the checkpoints */
+    const char *keep; /* a folder beneath these that commands cannot write,
+                         if the kernel gives them mounts of their own.
+                         hfsb_tools_open() sets it to that of checkpoints */
     bool no_temp;    /* $TMPDIR, /tmp and /dev/shm, which all commands of this
-                        machine share, may not be written, and in STRICT not
-                        be read */
+                        machine share, cannot be written, nor in STRICT be
+                        read */
     bool other_users; /* for commands with a `uid` (hfsb_proc_opts): no user
-                        namespace, which would have none but this user */
+                        namespace, which would map only this user */
     const char *net; /* "on", "off", "loopback" (a network of their own that
                         all commands share), or TCP ports to connect to and
                         listen on: "443,80"; with 53 also UDP, to any port.
                         (NULL: "on", in STRICT "off") */
-    /* 0: no limit. Each process has this much, except where the kernel lets
-       this user make a cgroup: then max_memory and max_processes are for all
-       commands together */
+    /* 0: no limit. Limits apply to each process; where the kernel lets this
+       user make a cgroup, max_memory and max_processes apply to all commands
+       together */
     unsigned long long max_memory;    /* bytes */
     unsigned long long max_processes; /* of the user; root only in a cgroup */
     unsigned long long max_file_size; /* bytes */
@@ -1665,8 +1667,8 @@ typedef struct hfsb_confine_opts {
     hfsb_alloc         alloc;
 } hfsb_confine_opts;
 
-/* Prepares confinement; opts need not exist afterwards. With every level
-   commands get no core dumps, and are the first that the kernel ends when
+/* Prepares confinement; opts need not exist afterwards. At every level
+   commands leave no core dumps, and are the first that the kernel kills when
    memory runs out.
    HFSB_OK
    HFSB_REFUSED    the system lacks what the level or `net` needs
@@ -1675,13 +1677,13 @@ typedef struct hfsb_confine_opts {
    HFSB_NOMEM, HFSB_IO, HFSB_BUSY; *out is NULL on failure */
 HFSB_API hfsb_status hfsb_confine_open(const hfsb_confine_opts *opts,
                                        hfsb_confine **out, hfsb_err *err);
-/* Frees it; NULL is allowed. Commands that run stay confined. */
+/* Frees it; NULL is allowed. Running commands stay confined. */
 HFSB_API void hfsb_confine_close(hfsb_confine *confine);
 
-/* The level that is in force: NONE also when nothing of it was possible. */
+/* The level in force: NONE also when no part of it was possible. */
 HFSB_API hfsb_confine_level hfsb_confine_level_of(const hfsb_confine *confine);
 
-/* What commands may do, and which mechanisms see to it, in one line for
+/* What commands may do, and which mechanisms enforce it, in one line for
    people; "" when they are not confined. Lives as long as the object. */
 HFSB_API const char *hfsb_confine_text(const hfsb_confine *confine);
 
@@ -1689,7 +1691,7 @@ HFSB_API const char *hfsb_confine_text(const hfsb_confine *confine);
 HFSB_API const char *hfsb_confine_level_name(hfsb_confine_level level);
 
 /* Finds the level named "none", "write" or "strict". False for any other
-   name, with *out as it was. */
+   name, with *out unchanged. */
 HFSB_API bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out);
 
 /* ---- src/proc/proc.h ---- */
@@ -1700,15 +1702,15 @@ HFSB_API bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out);
    no signal handler is installed, no other child is waited for, no thread is
    started.
 
-   With cols and rows the command has a pseudo-terminal: descriptors 0, 1 and 2
-   are one, it is the controlling terminal of the session, and all output is
-   HFSB_PROC_STDOUT, with "\r\n" for "\n" unless the command changes that. What
-   is typed there, keys such as Ctrl-C (3) included, is input. The environment
-   is the caller's: set TERM. When the command exits, the foreground group gets
+   With cols and rows the command has a pseudo-terminal as descriptors 0, 1 and
+   2 and as the controlling terminal of its session. All output is then
+   HFSB_PROC_STDOUT, with "\r\n" for "\n" unless the command changes that. Keys
+   that are typed there, even Ctrl-C (3), are input. The environment is the
+   caller's: set TERM. When the command exits, the foreground group gets
    SIGHUP, as in any terminal.
 
-   An object may be used by one thread at a time; different objects by
-   different threads. */
+   One thread at a time may use an object; different threads may use different
+   objects. */
 typedef struct hfsb_proc hfsb_proc;
 
 typedef enum hfsb_proc_stream {
@@ -1716,8 +1718,8 @@ typedef enum hfsb_proc_stream {
     HFSB_PROC_STDERR
 } hfsb_proc_stream;
 
-/* Gets the bytes that the command wrote, as they came. Called from step, run
-   and close of the same object; must not call those. */
+/* Receives the bytes that the command wrote, as they arrive. Called from step,
+   run and close of the same object; must not call those. */
 typedef void (*hfsb_proc_output_fn)(void *user, hfsb_proc_stream stream,
                                     hfsb_str bytes);
 
@@ -1727,18 +1729,18 @@ typedef struct hfsb_proc_opts {
                                 in $PATH of `env` unless argv[0] has a slash */
     const char        *shell; /* (NULL: "/bin/sh") */
     const char        *work_dir; /* (NULL: the current directory) */
-    const char *const *env; /* "NAME=value", NULL-terminated (NULL: that of
+    const char *const *env;   /* "NAME=value", NULL-terminated (NULL: that of
                                 this process) */
-    hfsb_str           job; /* id, put into the environment as HFSB_JOB; by it
-                                processes that left the session are found
-                                (empty: none) */
+    hfsb_str           job;   /* id, set in the environment as HFSB_JOB to find
+                                processes that left the session (empty:
+                                none) */
     hfsb_str           input; /* for standard input, which then ends; copied */
     bool               keep_input;   /* standard input stays open for
                                 hfsb_proc_input(). Without input and keep_input
                                 it is /dev/null, or a terminal whose input ends
                                 at once */
     bool               merge_stderr; /* one stream, in the order written */
-    unsigned  cols, rows;   /* run in a terminal of this size, see below (0: no
+    unsigned  cols, rows;   /* run in a terminal of this size, see above (0: no
                                 terminal); at most 65535 */
     bool      any_length;   /* run a command that is too long for an argument
                                 (120 kB) from an unlinked file; the shell must
@@ -1746,18 +1748,17 @@ typedef struct hfsb_proc_opts {
     long long timeout_ms;   /* from the start (0: none) */
     long long grace_ms;     /* between TERM and KILL (0: 2000; below 0: KILL
                                 at once) */
-    long long quiet_ms;     /* after the exit, wait until no output came for
-                                this long (0: 100; below 0: do not wait) */
+    long long quiet_ms;     /* after the exit, wait until no output has come
+                                for this long (0: 100; below 0: do not wait) */
     long long quiet_max_ms; /* ... but no longer than this (0: 2000, or
                                 quiet_ms when that is more) */
     bool      no_keeper;    /* see hfsb_proc_close() */
-    const hfsb_confine *confine;   /* what the command may touch; must exist
-                                until hfsb_proc_open() returns (NULL: what this
-                                user may do) */
-    unsigned uid; /* run as this user, with the same number as group, without
-                                other groups, and without ways to get more
-                                privileges; needs root, on Linux (0: as this
-                                process) */
+    const hfsb_confine *confine; /* what the command may touch; must exist
+                                until hfsb_proc_open() returns (NULL: anything
+                                this user may do) */
+    unsigned uid; /* run as this user, with the same number as the only group
+                                and no way to gain privileges; needs root, on
+                                Linux (0: as this process) */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
     void               *user;      /* of on_output */
     const hfsb_cancel  *cancel;    /* for hfsb_proc_run(): kills the command */
@@ -1779,16 +1780,16 @@ typedef struct hfsb_proc_result {
     bool               timed_out;  /* the timeout passed, whatever the end */
     bool               killed;     /* hfsb_proc_kill() was called */
     bool               incomplete; /* a process that outlived the command still
-                                      holds an output pipe, or one could not
-                                      be killed */
+                                      holds an output pipe, or a process could
+                                      not be killed */
     unsigned long long stdout_bytes, stderr_bytes;
     long long          duration_ms;
     /* Of the command and all children that were waited for; on Linux, once
        the command has exited. */
     long long          cpu_ms;
-    unsigned long long peak_bytes; /* of one process in memory; at least what
-                                      this process had when it started the
-                                      command (0: unknown, as is cpu_ms) */
+    unsigned long long peak_bytes; /* memory of one process; at least what this
+                                      process had when it started the command
+                                      (0: unknown, as is cpu_ms) */
     long               pid;
 } hfsb_proc_result;
 
@@ -1798,8 +1799,7 @@ typedef struct hfsb_proc_result {
    HFSB_LIMIT      command, arguments and environment are too long
    HFSB_ARG        neither or both of command and argv, a NUL inside, a
                    variable without "=" or without a name
-   HFSB_BUSY       no descriptors, processes or terminals are available at the
-                   moment
+   HFSB_BUSY       no descriptors, processes or terminals are available now
    HFSB_DENIED, HFSB_FULL, HFSB_IO, HFSB_NOMEM                             */
 HFSB_API hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts,
                                     hfsb_proc **out, hfsb_err *err);
@@ -1817,19 +1817,20 @@ HFSB_API size_t hfsb_proc_watch(const hfsb_proc *proc,
    descriptor is ready; -1: never. */
 HFSB_API long long hfsb_proc_deadline(const hfsb_proc *proc);
 
-/* Does all that can be done without waiting: reads output (a bounded amount
-   per call), writes input, notes the exit, sends signals that are due. True
-   once the command is done: it has exited and its pipes are closed or quiet;
-   after a kill or a timeout, its whole tree is gone or cannot be killed. */
+/* Does all that it can without waiting: reads output (a bounded amount per
+   call), writes input, records the exit, sends signals that are due. True once
+   the command is done: it has exited and its pipes are closed or quiet; after
+   a kill or a timeout, its whole tree is gone or cannot be killed. */
 HFSB_API bool hfsb_proc_step(hfsb_proc *proc);
 
 /* The result so far; final once step has returned true. */
 HFSB_API hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc);
 
-/* Ends the command: sends TERM to its whole tree; step sends KILL after the
-   grace. The tree is the session, all descendants, and every process with the
-   job's id in its environment. In a terminal it gets HUP too, because
-   interactive shells ignore TERM. Does not wait. No effect when it is done. */
+/* Ends the command: sends TERM to its whole tree; step sends KILL after
+   grace_ms. The tree is the session, all descendants, and every process with
+   the job's id in its environment. In a terminal it gets HUP too, because
+   interactive shells ignore TERM. Does not wait. No effect on a command that
+   is done. */
 HFSB_API void hfsb_proc_kill(hfsb_proc *proc);
 
 typedef enum hfsb_proc_target {
@@ -1838,8 +1839,8 @@ typedef enum hfsb_proc_target {
                        without one, the process group of the command */
 } hfsb_proc_target;
 
-/* Sends a signal, once: a command that ignores it goes on, and `killed` stays
-   false. HFSB_OK, also when processes are being looked for, and step or the
+/* Sends a signal once: a command that ignores it goes on, and `killed` stays
+   false. HFSB_OK, even if its processes must be found first, and step or the
    loop sends it a moment later; HFSB_REFUSED when the command has ended, with
    all its processes or as step reports it; HFSB_ARG: number is not from 1 to
    64. */
@@ -1852,9 +1853,9 @@ HFSB_API hfsb_status hfsb_proc_signal(hfsb_proc *proc, int number,
 HFSB_API hfsb_status hfsb_proc_resize(hfsb_proc *proc, unsigned cols,
                                       unsigned rows, hfsb_err *err);
 
-/* Queues bytes for standard input (with keep_input), and closes it after them
-   with `end`: in a terminal by its end-of-file character (Ctrl-D), which ends
-   one read of a program that reads lines, and is a byte like others for one
+/* Queues bytes for standard input (with keep_input); `end` closes it after
+   them. In a terminal `end` sends the end-of-file character (Ctrl-D), which
+   ends one read of a program that reads lines, and is an ordinary byte to one
    that reads keys. HFSB_OK; HFSB_REFUSED when it is closed already, by an
    earlier call or by the command; HFSB_LIMIT when more than 1 MiB waits to be
    read; HFSB_NOMEM. On failure nothing is queued. */
@@ -1869,8 +1870,8 @@ typedef struct hfsb_proc_entry {
                           valid UTF-8 */
 } hfsb_proc_entry;
 
-/* Lists the processes of the command's tree that run, without the command's
-   own, at most max; returns their number. Empty on systems without /proc. */
+/* Lists at most max running processes of the command's tree, without the
+   command itself; returns their number. Empty on systems without /proc. */
 HFSB_API size_t hfsb_proc_survivors(const hfsb_proc *proc,
                                     hfsb_proc_entry *list, size_t max);
 
@@ -1883,13 +1884,13 @@ HFSB_API size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]);
    bytes, so that their writers get no SIGPIPE; closes them here. */
 HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
 
-/* Lists the children of this process, at most max: those that have ended and
-   were not waited for, or those that run. For a host that adopts orphans
-   (PR_SET_CHILD_SUBREAPER); commands that run are among them. Empty on systems
-   without /proc. */
+/* Lists at most max children of this process: with `ended` those that have
+   ended and were not waited for, else those that run. For a host that adopts
+   orphans (PR_SET_CHILD_SUBREAPER); running commands are among them. Empty on
+   systems without /proc. */
 HFSB_API size_t hfsb_proc_children(bool ended, long *list, size_t max);
 
-/* For a program whose commands all end with it: orphans of its descendants
+/* For a program whose commands all end with it: orphans among its descendants
    become its children (Linux; elsewhere those of process 1), and SIGCHLD is
    reset. Process-wide, and not inherited: call it in each process that serves.
    */
@@ -1897,7 +1898,7 @@ HFSB_API void hfsb_orphans_adopt(void);
 
 enum { HFSB_ORPHANS_LIST = 1024 };
 
-/* What hfsb_orphans_reap() knows; all zero at first, and private. */
+/* The state of hfsb_orphans_reap(): private, all zero at first. */
 typedef struct hfsb_orphans {
     long      list[HFSB_ORPHANS_LIST];
     size_t    count;
@@ -1905,14 +1906,13 @@ typedef struct hfsb_orphans {
 } hfsb_orphans;
 
 /* Reaps orphans that have ended, but no command of the library; the program
-   may have no other children. Returns the ms until the next call is due; below
-   0: not before the next command. */
+   must have no other children. Returns the ms until the next call is due;
+   below 0: not before the next command. */
 HFSB_API long long hfsb_orphans_reap(hfsb_orphans *orphans);
 
-/* Ends all children of this process and what becomes its child meanwhile: TERM
-   and after grace_ms (0: at once) KILL, until none is left or limit_ms more
-   have passed. For the end of the program: commands that are open lose their
-   status. */
+/* Ends all children of this process, and those it adopts meanwhile: TERM, then
+   KILL after grace_ms (0: at once), until none is left or limit_ms more have
+   passed. For the end of the program: open commands lose their status. */
 HFSB_API void hfsb_orphans_kill(long long grace_ms, long long limit_ms);
 
 /* Frees the object; proc may be NULL. A command that still runs is killed at
@@ -1926,14 +1926,13 @@ HFSB_API void hfsb_proc_close(hfsb_proc *proc);
 /* ---- all in one call ---- */
 
 /* Runs a command and waits for its end. Output is appended to *out and
-   *err_out when these are not NULL, and given to on_output. The buffers get
+   *err_out when these are not NULL, and passed to on_output. The buffers get
    the start of the output: bytes beyond a buffer's max are only counted, and
-   so are all from where memory ran out, in which case result->incomplete is
-   true. keep_input has no effect. result may be NULL; after a failure it
-   is all zero. HFSB_OK however the
-   command ended, also when it was killed by `cancel` (result->killed);
-   HFSB_CANCELLED when that was set before: nothing was started; else as
-   hfsb_proc_open(). */
+   so are all bytes after memory ran out, in which case result->incomplete is
+   true. keep_input has no effect. result may be NULL; after a failure it is
+   all zero. HFSB_OK however the command ended, even if `cancel` killed it
+   (result->killed); HFSB_CANCELLED when cancel was set before, and nothing was
+   started; else as hfsb_proc_open(). */
 HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);
@@ -1941,10 +1940,10 @@ HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
 /* ---- src/check/check.h ---- */
 /* ==== CHECK: warnings about a file that was just written ================ */
 
-/* A check of the caller's own. It receives a file that was just written, and
-   appends a line to *warnings for each finding. The first check with a
-   matching suffix replaces all built-in checks for that file. A status other
-   than HFSB_OK discards its warnings; a check never fails a write. */
+/* A check of your own. It receives a file that was just written, and appends a
+   line to *warnings for each finding. The first check with a matching suffix
+   replaces all built-in checks for that file. A status other than HFSB_OK
+   discards its warnings; a check never fails a write. */
 typedef struct hfsb_tools_check {
     const char *suffix; /* of the paths to check: ".py" (NULL or "": all) */
     hfsb_status (*fn)(void *user, hfsb_str path, hfsb_str content,
@@ -1954,21 +1953,21 @@ typedef struct hfsb_tools_check {
 } hfsb_tools_check;
 
 /* ---- src/history/checkpoint.h ---- */
-/* ==== CHECKPOINT: states of a root that undo goes back to =============== */
+/* ==== CHECKPOINT: states of a root that undo can restore ================ */
 
 /* How checkpoints are kept. */
 typedef struct hfsb_checkpoint_opts {
-    const char *dir;       /* they are stored in a folder in this one ("":
+    const char *dir;       /* they are stored in a folder of this one ("":
                             hfsb/undo in $XDG_STATE_HOME or ~/.local/state;
                             NULL: no checkpoints) */
-    bool        ignored;   /* also of what .gitignore names, and .git */
-    bool        no_create; /* use those that exist; without any, as if dir
-                              were NULL */
-    size_t      max_files; /* paths beneath the root: there are no checkpoints
-                              of more (0: 50,000) */
-    unsigned long long max_bytes; /* of the store: the oldest checkpoints are
-                              dropped (0: 512 MiB). A file over 64 MiB is not
-                              stored */
+    bool        ignored;   /* include what .gitignore names, and .git */
+    bool        no_create; /* use a store that exists; if there is none, as if
+                              dir were NULL */
+    size_t      max_files; /* paths beneath the root; with more there are no
+                              checkpoints (0: 50,000) */
+    unsigned long long max_bytes; /* of the store: beyond this the oldest
+                              checkpoints are dropped (0: 512 MiB). A file over
+                              64 MiB is not stored */
 } hfsb_checkpoint_opts;
 
 /* ---- src/tools/journal.h ---- */
@@ -1978,9 +1977,9 @@ typedef struct hfsb_checkpoint_opts {
    sessions of an MCP server and its HTTP API share one. It keeps the last
    events in memory, and appends each to a file if it has one.
 
-   A call is one event, written when it ends. A command is two: one when it has
-   been started, or waits for a place, and one when it has ended; both have the
-   same "call". An event is a JSON object on one line:
+   A call is one event, written when it ends. A command is two: one when it is
+   started, or has to wait for its turn, and one when it has ended; both have
+   the same "call". An event is a JSON object on one line:
 
      seq, call      its number, from 1 on; the seq of its call's first event
      run            8 digits that only events of this object have: others may
@@ -1989,7 +1988,7 @@ typedef struct hfsb_checkpoint_opts {
      who            "api", "mcp:NAME" ...: hfsb_tools_opts.who
      tool, state    "bash"; "running", "waiting" or "done"
      path, command  of the arguments: at most 1,000 and 2,000 bytes
-     arguments      the others in short; of long texts, standard input and
+     arguments      the others, shortened; of long texts, standard input and
                     environments only the number of bytes or the names
      success, error (300 bytes), repeat (of a call with the same key)
      exit_code, signal, timed_out, killed   of a command
@@ -2004,7 +2003,7 @@ typedef struct hfsb_checkpoint_opts {
 
    Members that do not apply are left out. Secrets are hidden as "***": the
    values of variables such as HF_TOKEN in the environment of the tools, and
-   what looks like a secret. */
+   anything that looks like a secret. */
 typedef struct hfsb_journal hfsb_journal;
 
 /* An event as data, for a log. Views are valid during the callback. */
@@ -2012,7 +2011,7 @@ typedef struct hfsb_journal_event {
     unsigned long long seq, call;
     const char        *who, *tool;
     bool               running;       /* or waiting: its end follows */
-    hfsb_str           path, command; /* in short, secrets hidden; or empty */
+    hfsb_str           path, command; /* cut, secrets hidden; or empty */
     bool               success;
     bool               exited; /* exit_code is valid */
     int                exit_code;
@@ -2023,28 +2022,28 @@ typedef struct hfsb_journal_event {
 
 typedef struct hfsb_journal_opts {
     const char        *path; /* the file, created with mode 0600 (NULL: only
-                                memory). Each event is one write(), so that a
-                                killed process loses at most its last line; an
+                                memory). Each event is one write(), so a killed
+                                process loses at most its last line; an
                                 unfinished line of an earlier run is ended */
-    unsigned long long max_size;   /* bytes: a file that would become larger is
+    unsigned long long max_size;   /* bytes: a file that would grow larger is
                                     renamed to PATH.1 (0: 64 MiB) */
     bool               sync;       /* wait for the disk after each line */
     size_t             max_events; /* kept in memory (0: 1,000) */
     size_t             max_bytes;  /* of these (0: 4 MiB) */
     void (*on_event)(void *user, const hfsb_journal_event *event);
-    /* A line could not be written: called for the first one only. Calls go on;
-       the next line that is written has the number of lost ones. */
+    /* Called when a line cannot be written, for the first one only. Calls go
+       on; the number of lost lines is written before the next line. */
     void (*on_failure)(void *user, const char *message);
     void      *user;  /* of both, which must not use the journal; any thread
                         that calls a tool may call them, one at a time. In a
-                        server with a root such a thread may be able to open
-                        no file outside it: write to what is open already */
+                        server with a root such a thread may be unable to open
+                        files outside it: write to files already open */
     hfsb_alloc alloc; /* must be usable from all these threads */
 } hfsb_journal_opts;
 
 /* Opens a journal. opts may be NULL; the path is copied. HFSB_OK;
-   HFSB_NOT_REGULAR for anything but a regular file; HFSB_NOMEM; or why the
-   file cannot be opened. On failure *out is NULL. */
+   HFSB_NOT_REGULAR for anything but a regular file; HFSB_NOMEM; or the status
+   of opening the file. On failure *out is NULL. */
 HFSB_API hfsb_status hfsb_journal_open(const hfsb_journal_opts *opts,
                                        hfsb_journal **out, hfsb_err *err);
 /* Frees a journal (NULL is allowed), after all objects that use it. */
@@ -2053,14 +2052,14 @@ HFSB_API void hfsb_journal_close(hfsb_journal *journal);
 typedef struct hfsb_journal_page {
     size_t             count; /* events */
     unsigned long long next;  /* `since` of the page that follows */
-    unsigned long long lost;  /* events before `next` that are not held any
-                                 more */
+    unsigned long long lost;  /* events before `next` that are no longer
+                                 held */
 } hfsb_journal_page;
 
 /* Appends the events after number `since` as a JSON array, oldest first, at
-   most `limit` (0: all that are held). A number that no event has yet is from
-   an earlier run, and counts as 0. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with
-   *out as it was. Any thread. */
+   most `limit` (0: all that are held). A number that no event has reached is
+   from an earlier run, and counts as 0. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with
+   *out unchanged. Any thread. */
 HFSB_API hfsb_status hfsb_journal_read(hfsb_journal      *journal,
                                        unsigned long long since, size_t limit,
                                        hfsb_buf *out, hfsb_journal_page *page,
@@ -2081,8 +2080,8 @@ HFSB_API hfsb_status hfsb_journal_read(hfsb_journal      *journal,
    threads (a checkpoint of a large root starts some and waits for them):
    command output is read only while some thread is in a call or in
    hfsb_tools_poll(). A host with background commands and no calls should call
-   hfsb_tools_poll(tools, 0) now and then. Until then a pipe holds 64 kB to
-   1 MB, and a command blocks when its pipe is full. */
+   hfsb_tools_poll(tools, 0) from time to time. In between, a pipe holds 64 kB
+   to 1 MB, and a command blocks when its pipe is full. */
 typedef struct hfsb_tools hfsb_tools;
 
 typedef struct hfsb_tools_opts {
@@ -2090,9 +2089,9 @@ typedef struct hfsb_tools_opts {
                           root, or the current directory) */
     hfsb_str root;     /* confines the file tools (empty: no limit); commands
                           only as `confine` says */
-    const char *const *more_roots; /* as in hfsb_root_opts; so are `deny` and
-                          its patterns, which do not hold for commands either.
-                          glob, grep and list leave out what is denied */
+    const char *const *more_roots; /* as in hfsb_root_opts; so is `deny`, whose
+                          patterns do not apply to commands either. glob, grep
+                          and list leave out denied paths */
     size_t             more_root_count;
     const char *const *deny;
     size_t             deny_count;
@@ -2110,7 +2109,7 @@ typedef struct hfsb_tools_opts {
                                beneath the roots and work_dir: `dirs` and
                                `alloc` are set by open. STRICT also hides
                                variables of this process's environment that
-                               may hold secrets */
+                               may contain secrets */
     const char        *shell;   /* (NULL: bash in /bin or /usr/bin, else
                                     /bin/sh) */
     double             timeout; /* seconds, for calls without one (0: 240);
@@ -2119,39 +2118,39 @@ typedef struct hfsb_tools_opts {
     long long   grace_ms;     /* between TERM and KILL (0: 2000; negative: KILL
                                at once) */
     size_t      max_running;  /* commands that run at once (0: 64) */
-    size_t      max_waiting;  /* commands that wait for a place (0: 256) */
+    size_t      max_waiting;  /* commands that wait their turn (0: 256) */
     size_t      max_finished; /* finished commands kept for bash_output, each
                                for an hour (0: 256) */
     const char *spill_dir;    /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
     bool        no_spill;     /* long output is not saved */
     size_t      max_spill;    /* bytes of one spill file (0: 64 MiB) */
-    size_t      max_spills;   /* spill files kept (0: 32), with the bytes of
-                               eight of full size in all; of processes that
-                               have ended as many, for an hour */
-    size_t      spill_over;   /* bytes of output: more of it is saved even if a
-                               reply shows all (0: only what a reply cuts) */
+    size_t      max_spills;   /* spill files kept (0: 32), in all no more bytes
+                               than eight of full size; as many of processes
+                               that have ended, for an hour */
+    size_t      spill_over;   /* bytes: longer output is saved even if a reply
+                               shows all of it (0: only if a reply cuts it) */
     bool        drop_spills;  /* close() removes the spill files */
     size_t      max_page; /* bytes of output of read, glob, grep and list, in
-                               a tenth as many lines; more comes in pages (0:
-                               8 MiB of read, 40,000 bytes of the others; at
-                               least 1,000) */
+                               a tenth as many lines; the rest comes in pages
+                               (0: 8 MiB for read, 40,000 bytes for the others;
+                               at least 1,000) */
     const hfsb_tools_check *checks; /* tried before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* check nothing after a write */
-    bool no_imports; /* Python files are checked for syntax only. Other checks
-                        import modules, which runs code: set it where bash is
-                        not offered */
+    bool no_imports; /* check Python files for syntax only. Other checks import
+                        modules, which runs code: set it where bash is not
+                        offered */
     bool no_keeper;  /* see hfsb_tools_close() */
     hfsb_journal *journal; /* receives an event for each call; must outlive the
                               tools (NULL: none) */
-    const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
-                              "c") */
+    const char   *who;     /* name of the caller, for the journal; at most 79
+                              bytes (NULL: "c") */
     hfsb_checkpoint_opts
                checkpoints; /* of the root, which this needs (all-zero:
                               none), before and after changes by tools and
                               commands; for the tools checkpoint, checkpoints,
-                              undo and changes. Of several roots the first has
-                              them */
+                              undo and changes. Only the first of several roots
+                              has them */
     hfsb_alloc alloc;       /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
@@ -2166,15 +2165,15 @@ HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
 /* How commands are confined; lives as long as the tools. */
 HFSB_API const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools);
 
-/* The folder of checkpoints if commands can delete it: it is in a root, or
-   where they may write, and they are not confined or the kernel gives them no
-   mounts of their own. NULL otherwise. A program should warn the person, who
-   can choose another folder. Lives as long as the tools. */
+/* The folder of checkpoints if commands can delete it: when it is in a root,
+   or where they may write, and they are not confined or the kernel gives them
+   no mounts of their own. Otherwise NULL. A program should warn the person,
+   who can choose another folder. Lives as long as the tools. */
 HFSB_API const char *hfsb_tools_exposed(const hfsb_tools *tools);
 
 /* Kills running commands with their process trees, and frees the tools. NULL
    is allowed. All calls must be closed, and no other thread may be in a call.
-   Survivors of finished commands live on: a small forked process keeps reading
+   Survivors of finished commands keep running: a small forked process reads
    their pipes, or with no_keeper the pipes are closed. Spill files stay unless
    drop_spills is set. */
 HFSB_API void hfsb_tools_close(hfsb_tools *tools);
@@ -2188,7 +2187,7 @@ typedef struct hfsb_tool_result {
                              a command that ran and failed */
     char          key[HFSB_KEY_SIZE]; /* the invalid argument, or "" */
     hfsb_buf      output;
-    hfsb_buf      error;  /* the reason of a failure; empty only without
+    hfsb_buf      error;  /* the reason for a failure; empty only when out of
                              memory */
     hfsb_json_doc fields; /* fields.root: an object with more fields, such as
                              exit_code; NULL when there are none */
@@ -2230,28 +2229,28 @@ typedef struct hfsb_call_opts {
     hfsb_str id;     /* replaces the argument `id` (ptr NULL: it does not) */
     bool     images; /* read returns a PNG, JPEG, GIF or WebP file in the
                         fields mime_type and data (base64), not an error */
-    /* For a model, which pays for each answer: bash_output answers once there
-       are `page` bytes of new output, the job asks something or has ended, or
-       wait_ms have passed (without wait_ms: output pauses, or 5 s). Without
-       an offset it goes on where the last page ended, and shows longer output
-       by its head and its tail. bash_input answers with the output that
-       follows. From 1,000 to 100,000 (0: bash_output answers with the first
-       new line, from offset 0 on if none is given; bash_input does not
+    /* For a model, which pays for each answer: bash_output returns once there
+       are `page` bytes of new output, the job asks a question or has ended, or
+       wait_ms have passed (without wait_ms: output pauses, or 5 s pass).
+       Without an offset it continues where the last page ended, and shows only
+       the head and the tail of longer output. bash_input returns the output
+       that follows. From 1,000 to 100,000 (0: bash_output returns with the
+       first new line, from offset 0 on if none is given; bash_input does not
        wait) */
     size_t             page;
     hfsb_edit_names    names;   /* of arguments, in messages for the caller:
                                    of values out of range, and of edit, undo,
                                    changes, glob, grep, list */
     hfsb_tools_text_fn on_text; /* of bash: whole lines (NULL: none) */
-    /* With on_text: the unfinished line of bash each time it has changed, as a
+    /* With on_text: the unfinished line of bash each time it changes, as a
        terminal shows it, at most 500 characters. It is not part of the text:
-       the next on_text replaces it, "" takes it away. For progress bars
+       the next on_text replaces it, "" clears it. For progress bars
        (NULL: none) */
     hfsb_tools_text_fn on_line;
     void              *user; /* of on_text, on_line */
     /* Ends long work (glob, grep, list, read, checks after a write) early,
        with the results so far; and the wait of hfsb_tools_call(), see there.
-       (NULL: nothing does) */
+       (NULL: none) */
     const hfsb_cancel *cancel;
 } hfsb_call_opts;
 
@@ -2260,13 +2259,13 @@ typedef struct hfsb_call_opts {
    HFSB_OK         the tool ran; see result->success
    HFSB_ARG        invalid arguments
    HFSB_NOT_FOUND  there is no such tool; output lists the tools
-   HFSB_LIMIT      too many commands wait already
+   HFSB_LIMIT      too many commands already wait
    HFSB_REFUSED    the key belongs to another call, or its result is no longer
                    held
    HFSB_CANCELLED  opts->cancel was set before the call, and nothing was done;
                    or while bash waited, which kills its command and keeps the
                    output so far; or while another tool waited for a command,
-                   which goes on
+                   which keeps running
    HFSB_NOMEM      out of memory; the command may have run */
 HFSB_API hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
                                      const hfsb_json_value *arguments,
@@ -2284,7 +2283,7 @@ HFSB_API hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
    Closing a call early does not end its command. */
 typedef struct hfsb_call hfsb_call;
 
-/* Starts a call; arguments need not exist afterwards. HFSB_OK, also when the
+/* Starts a call; arguments need not exist afterwards. HFSB_OK, even if the
    tool failed or does not exist, which take() reports; or HFSB_NOMEM with *out
    NULL. The texts in opts must exist until open returns, `user` and `cancel`
    until close. Setting cancel ends neither the call nor its command. */
@@ -2315,7 +2314,7 @@ HFSB_API size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
                                  size_t max);
 /* Returns when to step without an event, on hfsb_clock_ms(); -1: never. */
 HFSB_API long long hfsb_tools_deadline(hfsb_tools *tools);
-/* Does all work that needs no waiting. */
+/* Does all work that it can without waiting. */
 HFSB_API void hfsb_tools_step(hfsb_tools *tools);
 /* Waits up to wait_ms (negative: up to a minute) for work, and does it. */
 HFSB_API void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
@@ -2332,7 +2331,7 @@ HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
    exit_code, signal, signal_name, timed_out, killed, output_bytes, and once it
    has ended cpu_ms and peak_bytes where they are known. id empty: an array of
    all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM or
-   HFSB_LIMIT with *out as it was. */
+   HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
                                      hfsb_buf *out, hfsb_err *err);
 
@@ -2346,15 +2345,15 @@ typedef enum hfsb_tools_format {
                              annotations, _meta}; without env of bash, which
                              some hosts cannot convert */
     HFSB_TOOLS_OPENAI_STRICT /* as OPENAI, with strict:true: every parameter is
-                                required, null where it need not be given.
-                                Without parameters that are objects */
+                                required, and optional ones may be null;
+                                without parameters that are objects */
 } hfsb_tools_format;
 
 /* Finds the format named "flat", "openai", "anthropic", "mcp" or
-   "openai-strict". False for any other name, with *out as it was. */
+   "openai-strict". False for any other name, with *out unchanged. */
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
-/* Appends the definitions of all tools, but for edit_lines and those of
+/* Appends the definitions of all tools, except edit_lines and those of
    checkpoints, as a JSON array.
    HFSB_OK, or the failure of the buffer with *err. */
 HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
@@ -2362,7 +2361,7 @@ HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
 
 /* Appends the definition of one tool, a JSON object: the item that
    hfsb_tools_define() writes for it. HFSB_OK; HFSB_NOT_FOUND when there is no
-   such tool; or the failure of the buffer. On failure *out is as it was. */
+   such tool; or the failure of the buffer. On failure *out is unchanged. */
 HFSB_API hfsb_status hfsb_tools_define_one(hfsb_str          name,
                                            hfsb_tools_format format,
                                            hfsb_buf *out, hfsb_err *err);
@@ -2398,10 +2397,10 @@ typedef struct hfsb_http_call {
                     size_t field_count);
     bool (*on_body)(void *user, hfsb_str piece);
     void     *user;
-    long long connect_ms; /* timeout of connecting, with TLS (0: 30,000) */
+    long long connect_ms; /* timeout for connecting, with TLS (0: 30,000) */
     long long idle_ms;    /* timeout without a byte in either direction
                              (0: no limit) */
-    long long total_ms;   /* timeout of the whole call (0: no limit) */
+    long long total_ms;   /* timeout for the whole call (0: no limit) */
     const hfsb_cancel *cancel; /* (NULL: cannot be cancelled) */
 } hfsb_http_call;
 
@@ -2409,9 +2408,9 @@ typedef struct hfsb_http_call {
    One thread uses it at a time. */
 typedef struct hfsb_stream {
     int fd; /* to be polled when nothing can be sent or received */
-    /* Send, or receive, as much as is possible without waiting, and set *n;
-       0: nothing now. Only then fd is to be waited for. HFSB_OK; HFSB_LOST:
-       the connection has ended; HFSB_IO. */
+    /* Send, or receive, as much as possible without waiting, and set *n; 0:
+       nothing now. Wait for fd only then. HFSB_OK; HFSB_LOST: the connection
+       has ended; HFSB_IO. */
     hfsb_status (*send)(void *user, hfsb_str bytes, size_t *n, hfsb_err *err);
     hfsb_status (*receive)(void *user, char *ptr, size_t room, size_t *n,
                            hfsb_err *err);
@@ -2425,9 +2424,9 @@ HFSB_API void hfsb_stream_close(hfsb_stream *stream);
 /* A way to send requests. hfsb_net_open() gives one for http,
    hfsb_http_curl.h one for https. To plug in another HTTP client, implement
    perform(): it sends one request and waits for its reply. It follows no
-   redirect, and several threads may call it at once. It sends no request twice
-   that may have reached the peer, except a GET or HEAD on a kept connection
-   that turned out to be closed before the first byte of a reply.
+   redirect, and several threads may call it at once. It never resends a
+   request that may have reached the peer, except a GET or HEAD on a kept
+   connection that turned out to be closed before the first byte of a reply.
 
    HFSB_OK         a complete reply came, whatever its status
    HFSB_ARG        invalid URL or field
@@ -2446,10 +2445,10 @@ typedef struct hfsb_transport {
                            hfsb_err *err);
     void (*close)(void *user); /* (NULL: nothing to close) */
     void *user;
-    /* Opens a connection to the host of the call's URL, for https with TLS,
-       through the proxy if there is one: a tunnel. Of the call only url,
-       connect_ms and cancel count. Nothing of HTTP is sent to the host.
-       Returns as perform(). (NULL: WebSockets are not possible) */
+    /* Opens a connection to the host of the call's URL, with TLS for https,
+       and through a tunnel if there is a proxy. Only url, connect_ms and
+       cancel of the call are used. No HTTP is sent to the host. Returns as
+       perform(). (NULL: WebSockets are not possible) */
     hfsb_status (*connect)(void *user, const hfsb_http_call *call,
                            hfsb_stream *out, hfsb_err *err);
 } hfsb_transport;
@@ -2473,10 +2472,10 @@ typedef struct hfsb_net_opts {
        over TCP to the host of the URL) */
     const char *unix_path;
     /* Or makes each connection: sets *fd to the descriptor of a connected
-       stream socket, which the transport makes non-blocking and closes; calls
-       may come from any thread. Returns HFSB_OK, or HFSB_CONNECT, HFSB_TIMEOUT,
-       HFSB_CANCELLED, HFSB_BUSY, HFSB_NOMEM with *err. With either there is no
-       proxy. (NULL: none) */
+       stream socket, which the transport makes non-blocking and closes; any
+       thread may call it. Returns HFSB_OK, or HFSB_CONNECT, HFSB_TIMEOUT,
+       HFSB_CANCELLED, HFSB_BUSY, HFSB_NOMEM with *err. No proxy is used with
+       unix_path or dial. (NULL: none) */
     hfsb_status (*dial)(void *user, const hfsb_dial *to, int *fd,
                         hfsb_err *err);
     void      *user;
@@ -2489,16 +2488,17 @@ typedef struct hfsb_net_opts {
 } hfsb_net_opts;
 
 /* Opens a transport for http. opts may be NULL. Reads http_proxy, no_proxy and
-   all_proxy (the last two also in upper case) before it returns. https is
-   HFSB_REFUSED with advice. Starts no thread: the C library looks up names, so
-   connect_ms and cancel cannot interrupt a lookup. HFSB_OK; HFSB_NOMEM. */
+   all_proxy (the last two also in upper case) before it returns. A call to an
+   https URL returns HFSB_REFUSED with advice. Starts no thread: the C library
+   looks up names, so connect_ms and cancel cannot interrupt a lookup. HFSB_OK;
+   HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_net_open(const hfsb_net_opts *opts,
                                    hfsb_transport *out, hfsb_err *err);
 
 /* ---- a pipe: a server at the other end of any command ---- */
 
 /* A command (ssh, docker exec, kubectl exec, srun ...) whose standard input
-   and output lead to another machine or container, and hfsb-server there:
+   and output lead to hfsb-server on another machine or in a container:
 
        hfsb_pipe_open(&opts, &pipe, &err)
        net.dial = hfsb_pipe_dial, net.user = pipe
@@ -2506,43 +2506,44 @@ HFSB_API hfsb_status hfsb_net_open(const hfsb_net_opts *opts,
        sandbox.transport = &transport, sandbox.api_token = hfsb_pipe_token(pipe)
        hfsb_sandbox_connect_url(HFSB_LIT("http://localhost"), &sandbox, ...)
 
-   Nothing listens on a port, and nobody needs to know a token: whoever may run
-   the command may use the sandbox. When the pipe breaks, the next connection
-   starts the command again; the server over there outlives that (linger_ms),
-   so a repeated call joins the first one, and runs once. */
+   Nothing listens on a port, and there is no token to manage: anyone who can
+   run the command can use the sandbox. When the pipe breaks, the next
+   connection starts the command again; the remote server keeps running
+   meanwhile (linger_ms), so a repeated call joins the first one and runs
+   once. */
 typedef struct hfsb_pipe hfsb_pipe;
 
 typedef struct hfsb_pipe_opts {
-    /* The command, NULL-terminated; copied. Over there it is a POSIX shell
+    /* The command, NULL-terminated; copied. The remote end is a POSIX shell
        that reads commands from its input (`ssh HOST sh`), or `hfsb-server
        --stdio` itself. */
     const char *const *argv;
-    /* Or its name, which is copied, without argv: ssh:HOST, docker:CONTAINER,
+    /* Or, instead of argv, its name; copied: ssh:HOST, docker:CONTAINER,
        podman:CONTAINER, kubectl:POD, kubectl:NAMESPACE/POD,
        kubectl:NAMESPACE/POD/CONTAINER, slurm:OPTIONS (of srun), exec:COMMAND;
-       the last two are lines for the shell here. */
+       the last two are passed to the local shell. */
     const char *name;
-    /* Appends the bytes of a static hfsb-server for a machine as uname -s and
-       uname -m name it ("Linux", "x86_64"); the other side may lie, but only
-       with letters, digits and "._-?". Sent through the pipe where a shell
-       answers that does not have it yet in $XDG_DATA_HOME/hfsb
-       (~/.local/share/hfsb, or $TMPDIR/hfsb-UID, /tmp without TMPDIR); checked
-       there by its SHA-256.
+    /* Appends the bytes of a static hfsb-server for the machine that uname -s
+       and uname -m report ("Linux", "x86_64"); the remote end may lie, but
+       only with letters, digits and "._-?". The bytes are sent through the
+       pipe when a shell answers that does not have them yet in
+       $XDG_DATA_HOME/hfsb (~/.local/share/hfsb, or $TMPDIR/hfsb-UID, /tmp
+       without TMPDIR), and checked there by their SHA-256.
        (NULL: only `hfsb-server --stdio` is understood) */
     hfsb_status (*server)(void *user, const char *system, const char *machine,
                           hfsb_buf *out, hfsb_err *err);
     void              *user;
-    long long          start_ms;  /* to connect, the sending included
+    long long          start_ms;  /* to connect, sending the server included
                                      (0: 60,000) */
     long long          linger_ms; /* how long the server waits for another pipe
-                                     after this one broke; as long as that,
-                                     and as the deadline of a dial allows, the
+                                     after this one breaks; for that long, and
+                                     while the deadline of a dial allows, the
                                      command is started again (0: 60,000) */
-    long long          again_ms;  /* for each of these starts, then it is
-                                     given up for the next one (0: a third of
+    long long          again_ms;  /* for each of these starts, which is then
+                                     abandoned for the next one (0: a third of
                                      linger_ms, from 2,000 to 30,000) */
-    long long          close_ms;  /* how long hfsb_pipe_close() waits for its
-                                     end (0: 12,000) */
+    long long          close_ms;  /* how long hfsb_pipe_close() waits for the
+                                     pipe to end (0: 12,000) */
     const hfsb_cancel *cancel;    /* of hfsb_pipe_open() (NULL: none) */
     hfsb_alloc         alloc;     /* used by a thread of the pipe, too */
 } hfsb_pipe_opts;
@@ -2550,50 +2551,51 @@ typedef struct hfsb_pipe_opts {
 /* True for the start of a name as in hfsb_pipe_opts: "ssh:" ... */
 HFSB_API bool hfsb_pipe_is_name(hfsb_str name);
 
-/* Starts the command, and the server over there. Starts one thread. HFSB_OK;
-   HFSB_ARG: the name is not one; HFSB_CONNECT, with what the command printed on stderr; HFSB_TIMEOUT,
-   HFSB_CANCELLED, HFSB_NOT_FOUND: no such program here; HFSB_REFUSED or what
-   `server` returned: there is none for that machine; HFSB_NOMEM, HFSB_BUSY. */
+/* Starts the command, the remote server and one thread. HFSB_OK; HFSB_ARG:
+   invalid name; HFSB_CONNECT, with what the command printed on stderr;
+   HFSB_TIMEOUT, HFSB_CANCELLED; HFSB_NOT_FOUND: no such program on this
+   machine; HFSB_REFUSED, or the status of `server`: no server for the remote
+   machine; HFSB_NOMEM, HFSB_BUSY. */
 HFSB_API hfsb_status hfsb_pipe_open(const hfsb_pipe_opts *opts,
                                     hfsb_pipe **out, hfsb_err *err);
-/* The token of the server over there, which the pipe has chosen: for
+/* The token of the remote server, chosen by the pipe: for
    hfsb_sandbox_opts.api_token. Valid until close. */
 HFSB_API hfsb_str hfsb_pipe_token(const hfsb_pipe *pipe);
 /* For hfsb_net_opts.dial; user is the pipe. Any thread. */
 HFSB_API hfsb_status hfsb_pipe_dial(void *user, const hfsb_dial *to, int *fd,
                                     hfsb_err *err);
-/* Ends the server over there with all that its commands left running, then the
-   command. Close the transport before. NULL is allowed. */
+/* Ends the remote server with everything its commands left running, then the
+   command. Close the transport first. NULL is allowed. */
 HFSB_API void hfsb_pipe_close(hfsb_pipe *pipe);
-/* Runs the command once, to remove the server from the cache over there.
-   HFSB_OK also where there is none; HFSB_REFUSED: hfsb-server itself answers,
-   not a shell; else as hfsb_pipe_open(). */
+/* Runs the command once, to remove the server from the remote cache. HFSB_OK
+   even if it is not there; HFSB_REFUSED: hfsb-server itself answers, not a
+   shell; else as hfsb_pipe_open(). */
 HFSB_API hfsb_status hfsb_pipe_forget(const hfsb_pipe_opts *opts,
                                       hfsb_err             *err);
 
 /* The other side of a pipe. */
 typedef struct hfsb_pipe_serve_opts {
     /* Connects to the server, once for each connection of the client: as
-       hfsb_net_opts.dial, but only the deadline of `to` is set, which is soon:
-       all connections wait for this one. HFSB_CONNECT means that the server
-       has gone, and ends the pipe; any other failure ends only that
+       hfsb_net_opts.dial, but only the deadline of `to` is set, and it is
+       short: all connections wait for this one. HFSB_CONNECT means that the
+       server is gone, and ends the pipe; any other failure ends only that
        connection. */
     hfsb_status (*dial)(void *user, const hfsb_dial *to, int *fd,
                         hfsb_err *err);
-    /* Tests that a new connection leads to the server, before a byte of the
-       client is sent there: called at once, and whenever there is something to
+    /* Checks that a new connection leads to the server before any byte of the
+       client is sent on it: called at once, and whenever there is something to
        read, until it returns HFSB_OK. `room` has proof_room bytes for this
        connection, which are zero at first. The socket does not block.
-       HFSB_BUSY: not known yet; else as dial. (NULL: no test) */
+       HFSB_BUSY: not known yet; else as dial. (NULL: no check) */
     hfsb_status (*prove)(void *user, int fd, void *room);
     size_t proof_room;
     void  *user;
-    int    server; /* a socket that is connected to the server; what comes is
-                     dropped, its end ends the pipe; not closed (0: none) */
+    int    server; /* a socket connected to the server, whose end ends the
+                     pipe; bytes from it are dropped; not closed (0: none) */
 } hfsb_pipe_serve_opts;
 
 /* Passes the connections of a client on to a server, until the pipe or the
-   server ends. *bye becomes true when the client needs the server no more.
+   server ends. *bye becomes true when the client no longer needs the server.
    Takes over in and out. HFSB_OK; HFSB_IO, HFSB_NOMEM, HFSB_BUSY. */
 HFSB_API hfsb_status hfsb_pipe_serve(int in, int out,
                                      const hfsb_pipe_serve_opts *opts,
@@ -2614,10 +2616,10 @@ typedef struct hfsb_http_reply {
    answered with 301 or 302, continue as a GET without body; others repeat the
    request. When scheme, host or port changes, Authorization,
    X-Sandbox-Authorization, X-Sandbox-Token, Proxy-Authorization, Cookie and
-   Idempotency-Key are dropped from there on. https never leads to http (HFSB_REFUSED).
-   on_head receives the last reply, on_body its body when the status is 2xx.
-   Any other body is kept in reply->body, up to reply->body.max bytes
-   (0: 64 MiB), else HFSB_LIMIT.
+   Idempotency-Key are dropped from then on. A redirect from https to http is
+   HFSB_REFUSED. on_head receives the last reply, on_body its body when the
+   status is 2xx. Any other body is kept in reply->body, up to reply->body.max
+   bytes (0: 64 MiB), else HFSB_LIMIT.
    *reply is all zero, or was used before. Free it with hfsb_http_reply_free()
    in any case. Returns as hfsb_transport, and HFSB_REMOTE for endless or
    invalid redirects. total_ms applies to all redirects together. */
@@ -2625,8 +2627,8 @@ HFSB_API hfsb_status hfsb_http_send(const hfsb_transport *transport,
                                     const hfsb_http_call *call,
                                     hfsb_http_reply *reply, hfsb_err *err);
 
-/* The value of the n-th field (from 0) of that name, which is compared without
-   case; ptr NULL when there is none. Valid until the reply is freed. */
+/* The value of the n-th field (from 0) of that name, ignoring case; ptr NULL
+   when there is none. Valid until the reply is freed. */
 HFSB_API hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply,
                                         const char *name, size_t n);
 HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
@@ -2640,12 +2642,12 @@ typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
 /* A sandbox: a machine that runs hfsb-server (or the Python server of
    ml-intern, called the reference here, or with `protocol` another) at any
-   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use one
-   handle; delete and close must come last. */
+   URL; with HFSB_HUB also a Space on the Hub. Any number of threads may use
+   one handle; delete and close must come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
 
-/* What a server at a URL speaks, if not /api. A program links only the protocols
-   that it names. */
+/* The protocol of a server at a URL, if not /api. A program links only the
+   protocols that it names. */
 typedef struct hfsb_protocol hfsb_protocol;
 
 /* HF's /v1, protocol 1 to 3 (HF's sbx-server). bash, kill, read, write, edit,
@@ -2653,17 +2655,17 @@ typedef struct hfsb_protocol hfsb_protocol;
    this links the local tools. See docs/remote.md for what is guaranteed. */
 HFSB_API const hfsb_protocol *hfsb_protocol_v1(void);
 
-/* Waits, all in milliseconds; 0 is the default in parentheses. Programs
-   rarely need to set one, tests do. */
+/* Times, all in milliseconds; 0 is the default in parentheses. Programs rarely
+   need to set them; tests do. */
 typedef struct hfsb_sandbox_times {
     long long delay_ms; /* before try n + 1 of a call: n times this (3,000) */
     long long connect_ms;  /* for a connection (30,000) */
     long long margin_ms;   /* a call may take this much longer than its command
                               (30,000) */
     long long wait_ms;     /* for a new Space to start (600,000) */
-    long long poll_ms;     /* between two looks at its stage (5,000) */
+    long long poll_ms;     /* between two checks of its stage (5,000) */
     long long api_wait_ms; /* for the server to answer (180,000; in connect
-                              60,000; in connect_url 3,000 as long as nothing
+                              60,000; in connect_url 3,000 while nothing
                               accepts a connection there, unless it is a URL
                               of the Hub, where a Space may wake up) */
     long long api_poll_ms; /* between two health checks (3,000) */
@@ -2676,9 +2678,9 @@ typedef struct hfsb_sandbox_opts {
     const hfsb_transport *transport; /* to the sandbox; required for a URL (a
                            Space: that of hub if NULL) */
     hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
-                           private one (empty: not sent). Its server gets the
-                           token: give it only for a Space that you trust
-                           with it; a public one does not need it */
+                           private one (empty: not sent). The Space's server
+                           sees the token: set it only for a Space that you
+                           trust with it; a public one does not need it */
     hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization, or
                            with /v1 as X-Sandbox-Token (empty: not sent; create
                            generates one) */
@@ -2687,8 +2689,8 @@ typedef struct hfsb_sandbox_opts {
     hfsb_str space_url; /* used instead of https://{...}.hf.space (empty:
                            HFSB_SPACE_URL if set) */
     hfsb_str work_dir;  /* of commands; relative paths of files begin in the
-                           folder of the server (empty: there, too; "/app" in
-                           a Space with another server than hfsb-server) */
+                           folder of the server (empty: commands too; "/app"
+                           in a Space whose server is not hfsb-server) */
     double   timeout;   /* seconds a command may take (0: 240) */
     bool     session;   /* a file must be read before it is changed, and again
                            if others have changed it */
@@ -2704,8 +2706,8 @@ typedef struct hfsb_sandbox_opts {
     hfsb_alloc         alloc;   /* must be usable from all calling threads */
 } hfsb_sandbox_opts;
 
-/* A server at any URL: "http://127.0.0.1:7860", with or without "/api"; with
-   hfsb_protocol_v1() "https://host", with or without "/v1" or
+/* Connects to a server at any URL: "http://127.0.0.1:7860", with or without
+   "/api"; with hfsb_protocol_v1() "https://host", with or without "/v1" or
    "/v1/sandboxes/{id}". Waits until it answers, up to times.api_wait_ms: set
    it for a server that you have just started. Then HFSB_TIMEOUT "Sandbox API
    at {url} not responding after {n}s. ..."; at once HFSB_AUTH when the server
@@ -2737,13 +2739,13 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
 /* ---- calls ---- */
 
 /* hfsb_tools_call() on the sandbox, with the same results. Arguments are sent
-   as they are, with the defaults of the reference's client (bash: work_dir,
-   timeout; read: limit). If opts->key is empty a key is generated, so that a
-   lost reply costs nothing: the call is sent again and runs once. To a server
-   that is not hfsb-server only calls that cannot have run are sent again.
-   opts->id replaces the argument `id`, as in hfsb_tools_call().
+   unchanged, with the defaults of the reference's client added (bash:
+   work_dir, timeout; read: limit). If opts->key is empty a key is generated,
+   so that a lost reply costs nothing: the call is sent again and runs once. To
+   a server that is not hfsb-server only calls that cannot have run are sent
+   again. opts->id replaces the argument `id`, as in hfsb_tools_call().
    opts->on_text receives output as it is printed if the server can stream,
-   else at the end. opts->cancel NULL: that of the handle counts.
+   else at the end. opts->cancel NULL: the handle's cancel is used.
    In addition to the results of hfsb_tools_call(), with the text in
    result->error: HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED (the
    command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH, HFSB_BUSY (no try left
@@ -2757,8 +2759,8 @@ HFSB_API hfsb_status hfsb_sandbox_call_text(hfsb_sandbox *sandbox,
                                             hfsb_str name, hfsb_str arguments,
                                             const hfsb_call_opts *opts,
                                             hfsb_tool_result     *result);
-/* Kills every command that runs there. Ignores the handle's cancel: it is
-   what one calls after setting it. */
+/* Kills every command that runs there. Ignores the handle's cancel, so that it
+   can be called after setting that. */
 HFSB_API hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
                                            hfsb_tool_result *result);
 
@@ -2773,19 +2775,19 @@ HFSB_API hfsb_status hfsb_sandbox_ask(hfsb_sandbox *sandbox, hfsb_str path,
 
 typedef struct hfsb_exec_opts {
     const char *const *argv;    /* NULL-terminated (NULL: `command`) */
-    hfsb_str           command; /* for the shell there (empty, and no argv: the
-                                   shell itself) */
+    hfsb_str           command; /* for the remote shell (empty, and no argv:
+                                   the shell itself) */
     hfsb_str           work_dir;
     const char *const *env;     /* "NAME=value", or "NAME" to unset it;
                                NULL-terminated (NULL: none) */
     double             timeout; /* seconds (0: none) */
     bool               merge_stderr;
-    int                in; /* descriptor of this machine, read to its end for
-                              standard input; below 0: there is none */
-    /* Gets output as it comes; false ends the program. */
+    int                in; /* local descriptor, read to its end for standard
+                              input; below 0: none */
+    /* Receives output as it arrives; return false to end the program. */
     bool (*on_output)(void *user, hfsb_proc_stream stream, hfsb_str bytes);
-    /* Writes the size of the window, for a program that runs in a terminal;
-       asked again every half a second and after a signal (NULL: it runs in no
+    /* Sets the size of the window, for a program that runs in a terminal;
+       called again every half second and after a signal (NULL: no
        terminal). */
     void (*size)(void *user, unsigned *cols, unsigned *rows);
     void *user; /* of both */
@@ -2799,12 +2801,12 @@ typedef struct hfsb_exec_result {
     bool timed_out;
 } hfsb_exec_result;
 
-/* Runs a program on the sandbox and waits for its end, with input and output
-   as they are, of any length. It ends when the connection is lost, and nothing
-   is sent again. HFSB_OK however it ended; HFSB_NOT_FOUND, HFSB_DENIED: no such
+/* Runs a program on the sandbox and waits for its end, with raw input and
+   output of any length. It ends when the connection is lost, and nothing is
+   sent again. HFSB_OK however it ended; HFSB_NOT_FOUND, HFSB_DENIED: no such
    program, or it may not be run; HFSB_ARG: no such work_dir; HFSB_REFUSED: the
-   server is not hfsb-server, or an older one; HFSB_IO: on_output was false;
-   HFSB_LOST, and as hfsb_sandbox_call(). */
+   server is not hfsb-server, or an older one; HFSB_IO: on_output returned
+   false; HFSB_LOST, and as hfsb_sandbox_call(). */
 HFSB_API hfsb_status hfsb_sandbox_exec(hfsb_sandbox         *sandbox,
                                        const hfsb_exec_opts *opts,
                                        hfsb_exec_result     *result,
@@ -2819,8 +2821,8 @@ typedef struct hfsb_copy_opts {
     const hfsb_cancel *cancel; /* (NULL: that of the handle) */
 } hfsb_copy_opts;
 
-/* Copies a file of this machine (place may be NULL) to a path there, with its
-   mode; completely or not at all. Retried like a call. */
+/* Copies a local file (place may be NULL) to a path on the sandbox, with its
+   mode, whole or not at all. Retried like a call. */
 HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox    *sandbox,
                                          const hfsb_root *place,
                                          hfsb_str local, hfsb_str remote,
@@ -2831,7 +2833,7 @@ HFSB_API hfsb_status hfsb_sandbox_download(
     hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_root *place,
     hfsb_str local, const hfsb_copy_opts *opts, hfsb_err *err);
 /* Appends the content of a file of at most max bytes (0: 64 MiB), else
-   HFSB_LIMIT; a failure leaves *out as it was. A server that is not
+   HFSB_LIMIT; a failure leaves *out unchanged. A server that is not
    hfsb-server is read in base64 pieces through bash. */
 HFSB_API hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
                                       size_t max, const hfsb_cancel *cancel,
@@ -2860,9 +2862,10 @@ extern "C" {
 /* ---- the environment ---- */
 
 /* HF_ENDPOINT (or HUGGINGFACE_CO_STAGING); the token: HF_TOKEN,
-   HUGGING_FACE_HUB_TOKEN, else the file HF_TOKEN_PATH (default $HF_HOME/token),
-   trimmed, empty counts as unset, ignored with HF_HUB_DISABLE_IMPLICIT_TOKEN;
-   HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE. */
+   HUGGING_FACE_HUB_TOKEN, else the file HF_TOKEN_PATH (default
+   $HF_HOME/token), trimmed; an empty token counts as unset, and no token is
+   read with HF_HUB_DISABLE_IMPLICIT_TOKEN; HF_HUB_OFFLINE or
+   TRANSFORMERS_OFFLINE. */
 typedef struct hfsb_hub_env {
     hfsb_buf endpoint; /* "": use the default */
     hfsb_buf token;    /* "": there is none */
@@ -2870,7 +2873,7 @@ typedef struct hfsb_hub_env {
     bool     offline;
 } hfsb_hub_env;
 
-/* Reads the environment into *env, which is all zero. HFSB_OK, also when
+/* Reads the environment into *env, which must be all zero. HFSB_OK, even if
    nothing is set; HFSB_NOMEM; HFSB_IO when the token file exists but cannot be
    read. A failure leaves *env all zero. */
 HFSB_API hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err);
@@ -2912,7 +2915,7 @@ HFSB_API void        hfsb_hub_close(hfsb_hub *hub);
 HFSB_API hfsb_str hfsb_hub_endpoint(const hfsb_hub *hub);
 HFSB_API bool     hfsb_hub_has_token(const hfsb_hub *hub);
 
-/* Every call below returns HFSB_OK or, apart from what its own comment says:
+/* Every call below returns HFSB_OK or, besides what its own comment says:
    HFSB_AUTH       401: no token, or a bad one
    HFSB_PAYMENT    402: needs a plan, a payment method or credits
    HFSB_DENIED     403
@@ -2928,13 +2931,13 @@ HFSB_API bool     hfsb_hub_has_token(const hfsb_hub *hub);
    The message says what was tried, "HTTP {status}", what the Hub answered
    (X-Error-Message and body; never HTML) and what to do about it.
 
-   Repeated, with growing waits, are: GET, secrets and variables, pause,
-   restart, preupload, and delete ("not found" at a repeat is HFSB_OK). Not
-   repeated, because it would happen twice: duplicate and running a job. After
-   a lost answer a duplicate looks whether the Space exists, and a commit
-   whether it was made; the commit is repeated only on top of the head it was
+   Retried, with growing waits, are: GET, secrets and variables, pause,
+   restart, preupload, and delete ("not found" on a retry is HFSB_OK). Not
+   retried, because they would happen twice: duplicate and running a job. After
+   a lost answer a duplicate checks whether the Space exists, and a commit
+   whether it was made; the commit is retried only on top of the head it was
    meant for. Any request that was not sent, or was refused with 429, is
-   repeated.
+   retried.
 
    cancel (may be NULL) ends waits and requests with HFSB_CANCELLED. Ids are
    "owner/name". The caller frees a document in `out`. */
@@ -3096,10 +3099,10 @@ HFSB_API hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id,
 
 /* ---- jobs ---- */
 
-/* A repository or bucket that a job finds as a folder. */
+/* A repository or bucket, mounted as a folder in a job. */
 typedef struct hfsb_job_volume {
     hfsb_str type;     /* "model", "dataset", "space" or "bucket" */
-    hfsb_str source;   /* "owner/name"; the Hub decides what there is */
+    hfsb_str source;   /* "owner/name"; checked only by the Hub */
     hfsb_str revision; /* (empty: not sent) */
     hfsb_str mount;    /* absolute path in the job */
     bool     read_only;
@@ -3127,13 +3130,13 @@ typedef struct hfsb_job_spec {
     hfsb_str               name; /* the label "name" (empty: not sent) */
     const hfsb_job_volume *volumes;
     size_t                 volume_count;
-    const unsigned        *ports; /* that get a URL, in status.exposeUrls of
-                                  the job; calls need the owner's token */
+    const unsigned        *ports; /* to get a URL, in status.exposeUrls of the
+                                  job; calls need the owner's token */
     size_t                 port_count;
     hfsb_str timeout;  /* "30m", "2h", "90" seconds (empty: not sent) */
-    hfsb_str schedule; /* a scheduled job, which is run again and again, is
-                          made instead: "@daily", "@hourly" ... or the 5 to 7
-                          fields of cron (empty: run it now, once) */
+    hfsb_str schedule; /* make a scheduled job instead, which runs again and
+                          again: "@daily", "@hourly" ... or the 5 to 7 fields
+                          of cron (empty: run it now, once) */
     bool     suspend;  /* a scheduled job does not run until it is resumed */
     /* for hfsb_hub_job_script() */
     hfsb_str        script;    /* a URL, a command or source text */
@@ -3187,8 +3190,8 @@ HFSB_API hfsb_status hfsb_hub_job_wait(hfsb_hub *hub, hfsb_str space,
                                        hfsb_str id, long long poll_ms,
                                        const hfsb_cancel *cancel,
                                        hfsb_json_doc *out, hfsb_err *err);
-/* Reads the log of a job. When followed it ends with the job, also when the
-   job is still waiting to be scheduled at first. */
+/* Reads the log of a job. When followed it ends with the job, even if the job
+   still waits to be scheduled at first. */
 HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
                                        hfsb_str id, const hfsb_log_opts *opts,
                                        hfsb_log_line_fn fn, void *user,
@@ -3204,8 +3207,9 @@ typedef enum hfsb_scheduled {
     HFSB_SCHEDULED_RUN /* now: *out receives the job */
 } hfsb_scheduled;
 
-/* Does something with a scheduled job. *out receives it, except after DELETE
-   and RUN; after SUSPEND and RESUME as far as the Hub says. */
+/* Does `what` with a scheduled job. *out receives the scheduled job after GET,
+   the job after RUN, nothing after DELETE; after SUSPEND and RESUME whatever
+   the Hub returns. */
 HFSB_API hfsb_status hfsb_hub_scheduled(hfsb_hub *hub, hfsb_scheduled what,
                                         hfsb_str space, hfsb_str id,
                                         const hfsb_cancel *cancel,
@@ -3232,8 +3236,8 @@ typedef struct hfsb_sandbox_spec {
     size_t                  secret_count;
     const hfsb_commit_file *files; /* the server: hfsb_space_files of
                              hfsb_space.h. One commit, which also removes
-                             sandbox_server.py. NULL: the Space stays as it was
-                             duplicated */
+                             sandbox_server.py. NULL: the duplicated Space is
+                             not changed */
     size_t                  file_count;
     /* A sandbox that is a job, when image is not empty. It starts in seconds,
        runs any image that has /bin/sh, and is gone when it ends. from,
@@ -3252,11 +3256,12 @@ typedef struct hfsb_sandbox_spec {
                               huggingface_hub.Sandbox finds it (empty: none) */
     const hfsb_job_volume *volumes;
     size_t                 volume_count;
-    /* Called with each look at its stage, while it starts (NULL: none). */
+    /* Called at each check of the stage, while the sandbox starts (NULL:
+       none). */
     void (*on_stage)(void *user, hfsb_str id, const char *stage);
     /* Called when creation has failed, before the Space is deleted or the job
-       cancelled, so that its log can be read; not after a cancel. True: it is
-       kept (NULL: it is not). */
+       cancelled, so that its log can be read; not after a cancel. Return true
+       to keep it (NULL: it is not kept). */
     bool (*on_failure)(void *user, hfsb_str id);
     void *user; /* of both */
 } hfsb_sandbox_spec;
@@ -3268,7 +3273,7 @@ typedef struct hfsb_sandbox_spec {
    Space that is left. HFSB_CANCELLED "Sandbox creation cancelled: {id}";
    HFSB_REMOTE "Space failed to start: {stage}. Check {url}" with the end of
    the build log; HFSB_TIMEOUT "Space did not start within {n}s. Check {url}";
-   else as the HUB. Each message ends with what became of the Space.
+   else as the calls of HUB. Each message ends with what became of the Space.
 
    With spec->image it runs a job instead, waits until its server answers, and
    on any failure or cancel cancels the job; a job whose server stays silent
@@ -3280,9 +3285,9 @@ HFSB_API hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
                                          const hfsb_sandbox_opts *opts,
                                          hfsb_sandbox **out, hfsb_err *err);
 
-/* A handle of the Space "OWNER/NAME" or the job "jobs/OWNER/ID"; sends
-   nothing. owned: the handle may delete it, as if it had created it. Calls of
-   a job's tools need connect, which finds its address. HFSB_OK, HFSB_ARG,
+/* Opens a handle of the Space "OWNER/NAME" or the job "jobs/OWNER/ID"; sends
+   nothing. owned: the handle may delete it, as if it had created it. To call
+   a job's tools, use connect, which finds its address. HFSB_OK, HFSB_ARG,
    HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
                                        const hfsb_sandbox_opts *opts,
@@ -3307,7 +3312,7 @@ HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
 HFSB_API hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err);
 /* Pause and restart: HFSB_ARG for a job. */
 HFSB_API hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err);
-/* Restarts the Space (factory: rebuilds it first), also a paused one, and
+/* Restarts the Space (factory: rebuilds it first), even a paused one, and
    waits up to times.api_wait_ms until the new server answers. HFSB_REMOTE at
    once when the Hub reports that the Space failed. */
 HFSB_API hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
@@ -3320,11 +3325,11 @@ HFSB_API hfsb_status hfsb_sandbox_status(hfsb_sandbox       *sandbox,
 /* ---- an owner's sandboxes ---- */
 
 /* Calls each for every Space of owner (empty: the token's owner) that create
-   made: called sandbox-[0-9a-f]{8}, or {name}-[0-9a-f]{8} with the variable
+   made: named sandbox-[0-9a-f]{8}, or {name}-[0-9a-f]{8} with the variable
    HFSB_CREATED (which costs one request for each such name); then for every
    job that create made and that has not ended, with the date of its start.
-   id and modified ("" if unknown) are valid during the call; false ends the
-   list with HFSB_OK. */
+   id and modified ("" if unknown) are valid during the call; return false to
+   end the list with HFSB_OK. */
 HFSB_API hfsb_status hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
                                        bool (*each)(void *user, hfsb_str id,
                                                     hfsb_str modified),
@@ -3348,9 +3353,9 @@ typedef struct hfsb_sweep_item {
     const char *message; /* "" if status is HFSB_OK */
 } hfsb_sweep_item;
 
-/* Finds the sandboxes that programs left behind: those of hfsb_sandbox_list()
-   that were not modified for so long, and jobs that were started as long ago.
-   Calls each for every one (false ends the sweep). */
+/* Finds the sandboxes that programs left behind: Spaces of hfsb_sandbox_list()
+   that were not modified for `days`, and jobs that were started as long ago.
+   Calls each for every one; return false to end the sweep. */
 HFSB_API hfsb_status
 hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                    bool (*each)(void *user, const hfsb_sweep_item *item),
@@ -3392,7 +3397,7 @@ typedef struct hfsb_session_opts {
     bool                   model_local; /* it is local whatever its id */
     const hfsb_tools_opts *tools; /* of the local runtime (NULL: defaults); the
                                  session sets `session` */
-    hfsb_hub              *hub; /* must stay open until close; required where a
+    hfsb_hub              *hub;   /* must stay open until close; required if a
                                  token is (else HFSB_AUTH with advice) */
     hfsb_str hub_token; /* given to the sandbox as its secret HF_TOKEN, and to
                                  the edge of its Space; copied */
@@ -3407,16 +3412,16 @@ typedef struct hfsb_session_opts {
                                  sandboxes are jobs, which end after 45
                                  minutes without use unless idle_timeout is
                                  given */
-    /* Opens the sandbox of the remote runtime, for which it is required: in a
-       thread of the session, and again for the first call after it has failed.
-       The session closes the sandbox, and never deletes it. cancel ends it
+    /* Opens the sandbox of the remote runtime, which requires it. Called in a
+       thread of the session, and again for the first call after a failure. The
+       session closes the sandbox, and never deletes it. cancel ends connect
        early, and exists until the sandbox is closed. Set
-       hfsb_sandbox_opts.session, as the session does for its own. */
+       hfsb_sandbox_opts.session, as the session does for its own sandboxes. */
     hfsb_status (*connect)(void *user, const hfsb_cancel *cancel,
                            hfsb_sandbox **out, hfsb_err *err);
     bool        no_preload; /* the first tool call creates the sandbox, or
                                connects to it */
-    long long   close_ms;   /* limit of close (0: 30,000) */
+    long long   close_ms;   /* time limit of close (0: 30,000) */
     hfsb_log_fn log;        /* also called from the maker thread */
     void       *user;       /* of connect and log */
     hfsb_alloc  alloc;      /* must be usable from all of these threads */
@@ -3425,7 +3430,7 @@ typedef struct hfsb_session_opts {
 /* In the sandbox runtime a thread starts to create a private cpu-basic Space,
    or a job if the spec has an image; in the remote runtime it connects.
    HFSB_OK; HFSB_AUTH when a token is needed and missing; HFSB_ARG when connect
-   is; as hfsb_tools_open(). */
+   is; else as hfsb_tools_open(). */
 HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
                                        hfsb_session **out, hfsb_err *err);
 
@@ -3451,19 +3456,18 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 
 /* Executes one tool call of a model: a tool of the runtime, plan_tool or, in
    the sandbox runtime, sandbox_create and hf_jobs. Results as
-   hfsb_tools_call() and hfsb_sandbox_call(). Waits first for a sandbox that is
-   being created. opts->cancel ends the wait, a sandbox_create
-   (whose Space is deleted) and a command: on this machine its processes are
-   killed and its output so far is in the result, in a sandbox it goes on.
+   hfsb_tools_call() and hfsb_sandbox_call(). First waits for a sandbox that is
+   being created. opts->cancel ends the wait, a sandbox_create (whose Space is
+   deleted) and a command: on this machine its processes are killed and its
+   output so far is in the result, in a sandbox it goes on.
 
    sandbox_create replaces the preloaded sandbox by one with other hardware or
    with trackio's values. If that fails, the old one stays in use; otherwise
-   it is deleted after the last call that uses it. A sandbox that
-   sandbox_create made is not replaced again, unless it is a job that has
-   ended.
+   it is deleted after the last call that uses it. A sandbox made by
+   sandbox_create is not replaced again, unless it is a job that has ended.
 
    hf_jobs runs jobs on the Hub and inspects them; they outlive the session.
-   The model names secrets, the session knows their values (HF_TOKEN and those
+   The model names secrets; the session knows their values (HF_TOKEN and those
    of spec), and removes them from the output that it shows. */
 HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                                        const hfsb_json_value *arguments,
@@ -3486,9 +3490,9 @@ HFSB_API hfsb_status hfsb_session_define(const hfsb_session *session,
 
 /* ---- scripts for jobs ---- */
 
-/* Appends what a job is given for `script`: for a path the content of that
-   file in the sandbox (in the local runtime on this machine), else the script
-   itself. *kind is how it was classified; a path that was read becomes
+/* Appends the script that a job gets for `script`: for a path the content of
+   that file in the sandbox (in the local runtime on this machine), else the
+   script itself. *kind is its classification; a path that was read becomes
    HFSB_SCRIPT_INLINE. A file that cannot be read is an error, never a command;
    text over 90 kB is HFSB_LIMIT with advice. */
 HFSB_API hfsb_status hfsb_session_script(hfsb_session      *session,
@@ -3506,7 +3510,7 @@ HFSB_API hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
 /* Call this after each turn of the model. If the turn called no tools and the
    plan has open items, appends a reminder to *out, to be sent as the next user
    message (after the model's own text), and returns true; at most twice in a
-   row. False also without memory. */
+   row. Also false when out of memory. */
 HFSB_API bool hfsb_session_remind(hfsb_session *session, bool called_tools,
                                   hfsb_buf *out);
 
@@ -4942,8 +4946,8 @@ HFSBI_FN size_t hfsbi_utf8_stream_check(hfsb_utf8_stream *stream,
    Reading a double tries three methods, each slower and rarer than the one
    before: Clinger's fast path (one exact multiplication or division); Eisel
    and Lemire (the product with a 128-bit power of ten, as an interval); and,
-   when that interval contains the border between two doubles, a comparison of
-   big integers.
+   when that interval contains the boundary between two doubles, a comparison
+   of big integers.
 
    Writing uses Giulietti's Schubfach: the shortest digits that read back as
    the same double and, of those, the nearest. Both share one table of powers
@@ -5620,15 +5624,16 @@ HFSBI_FN size_t hfsbi_number_write_double(double value, char *out) {
                0                          room
 
    The text is read once, without recursion. A text that starts and ends with
-   a bracket, as nearly all do, needs no test for its end: every scan outside
+   a bracket, as nearly all do, needs no end-of-text tests: every scan outside
    a string stops at a bracket at the latest, so only a closing bracket can be
    the last byte. Any other text (a lone number or word, or one that must fail
    because its end is missing) is read from a copy with a NUL after it.
 
-   Where a token starts depends on the length of the one before, so a long
-   text takes the sum of the times to compute the lengths. A length that is
-   guessed, then tested, takes none: the processor predicts the branch and
-   reads on. Hence the characters by pairs and the blanks that repeat. */
+   Where a token starts depends on the length of the one before, so parsing a
+   long text waits for each length to be computed. A length that is guessed and
+   then tested costs no wait: the processor predicts the branch and reads on.
+   That is why characters are tested in pairs, and white space is assumed to be
+   the last indentation of its depth. */
 /* Faults and their messages. Those above SURROGATE are about one byte, which
    the message goes on to show. */
 #define HFSBI_JSON_FAULT_LIST(X)                                           \
@@ -6579,8 +6584,8 @@ void hfsb_json_free(hfsb_json_doc *doc) {
 
    The accessors at the top never convert: a value of another type gives the
    fallback. hfsb_json_arg_*() at the end are lenient, because models send
-   "120" and 120.0 where an integer is meant; whatever cannot be meant
-   otherwise is accepted, the rest is an error with the key in err->key. */
+   "120" and 120.0 where an integer is meant: a value that can mean only one
+   thing is accepted; any other is an error with the key in err->key. */
 static size_t hfsbi_json_count_of(const hfsb_json_value *value) {
     return (size_t)(value->tag >> HFSBI_JSON_COUNT);
 }
@@ -6903,9 +6908,9 @@ hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
 /* ---- src/core/json_write.c ---- */
 /* json_write.c - JSON text from a tree, or call by call.
 
-   JSON is many small pieces, so they go straight into the memory that the
-   buffer has, without a NUL after each; hfsbi_json_terminate() adds it before
-   the caller can look. Strings are scanned and copied a block at a time.
+   JSON is written in many small pieces, straight into the buffer's memory and
+   without a NUL after each; hfsbi_json_terminate() adds it before the caller
+   can look. Strings are scanned and copied a block at a time.
 
    A tree is written without recursion. The writer keeps one bit per level (an
    array or an object) and a state:
@@ -6914,8 +6919,8 @@ hfsb_status hfsb_json_arg_parsed(const hfsb_json_value *object,
        EMPTY --key--> KEY --value--> ITEMS         in an object
        the value at level 0 --> DONE
 
-   Anything else is a mistake of the caller: it fails the buffer with HFSB_ARG,
-   so that all later calls do nothing. */
+   Anything else is the caller's mistake: it fails the buffer with HFSB_ARG, so
+   that all later calls do nothing. */
 /* ---- pieces ---- */
 
 /* Bytes that the buffer can hold without growing, including the NUL. */
@@ -7496,16 +7501,16 @@ hfsb_status hfsb_json_printf(hfsb_buf *out, const char *format, ...) {
 
    A tool's result has typed fields (exit code, line numbers, a diff). They
    are collected here as the nodes that the parser would make of their text,
-   so every reader of a document reads them as well, and text is written from
-   them once, at the very end.
+   so the functions that read a document can read them too. They become text
+   only once, at the very end.
 
        nodes:  { "id" "7-1"  "pid" 4711  "left_running" [ { ... } ] }
        texts:  id\0 7-1\0 pid\0 left_running\0 ...
 
-   While a document grows, a string node holds its offset in texts and an open
-   container the index of the one around it. finish() moves both arrays into
-   one block and turns offsets into pointers. A failed append is remembered by
-   the buffers; finish() reports it. */
+   While a document grows, a string node holds its offset in texts, and an open
+   container holds the index of the one around it. finish() moves both arrays
+   into one block and turns offsets into pointers. The buffers remember a
+   failed append; finish() reports it. */
 HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc) {
     memset(b, 0, sizeof *b);
     b->nodes.alloc = b->texts.alloc = *alloc;
@@ -7676,7 +7681,7 @@ HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc) {
    - truncation keeps the head and the tail of a text. The window does the
      same for a text that arrives in pieces, in memory bounded by the limit.
 
-   The filter and the window change nothing when a call fails. */
+   A failed call changes neither the filter nor the window. */
 /* ---- lines ---- */
 
 bool hfsb_text_line(hfsb_str *rest, hfsb_str *line, hfsb_str *ending) {
@@ -8444,8 +8449,8 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
 /* hash.c - SHA-256 (FIPS 180-4), SHA-1 (RFC 3174), base64 (RFC 4648), FNV-1a.
 
    SHA-256 identifies the content of files; for long inputs it uses the SHA
-   instructions of the CPU, about five times as fast. SHA-1 exists only because
-   git names its objects by it and WebSocket's handshake uses it. FNV-1a hashes
+   instructions of the CPU, about five times as fast. SHA-1 is here only
+   because git object names and the WebSocket handshake use it. FNV-1a hashes
    lines and table keys. base64 decodes strictly: exactly one text for each
    sequence of bytes. */
 /* ---- SHA-256 ---- */
@@ -8996,10 +9001,10 @@ HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
        by its shape    hf_..., sk-..., "Bearer ...", password=..., https://a:b@
                        hfsbi_redact_shapes()
 
-   Each secret becomes "***". Nothing that is hidden is shorter than that, so
-   both work in place, cannot fail and only shorten a text. Shapes are a guess
-   and may hide a harmless word; names as in max_tokens=512 or
-   tokenizer=... are left alone. */
+   Each secret becomes "***". Nothing shorter than that is hidden, so both work
+   in place, cannot fail and only shorten a text. Shapes are a guess and may
+   hide a harmless word; names such as max_tokens=512 or tokenizer=... are left
+   alone. */
 enum {
     HFSBI_SECRET_MIN = 4, /* bytes: less could be part of any word */
     HFSBI_TOKEN_MIN = 15  /* bytes of the shortest hfsbi_is_token_word() */
@@ -9350,9 +9355,9 @@ HFSBI_FN size_t hfsbi_redact_shapes(char *text, size_t len) {
 /* path.c - classifying strings: scripts, paths and Space ids.
 
    Everything here looks at strings only, never at a file system. A script is
-   a URL, a path, source code or a command line, decided by its first line in
-   the way that a person would: `import x` is Python, `x=1 make` is a shell.
-   The rules for Space ids are those of the Hub. */
+   a URL, a path, source code or a command line, decided as a person would:
+   `import x` is Python, `x=1 make` is a shell command. The rules for Space ids
+   are those of the Hub. */
 /* ---- what a script is ---- */
 
 /* White space as Python's str.strip() and str.isspace() see it. */
@@ -10874,8 +10879,8 @@ HFSBI_FN hfsb_status hfsbi_diff_texts(hfsb_str old_text, hfsb_str new_text,
 /* ---- src/edit/fold.c ---- */
 /* fold.c - folds: texts compared without the differences that do not count.
 
-   A folder walks a text and turns each character into what it counts as: a
-   typographic quote into ', trailing blanks into nothing. A view is the whole
+   A folder walks a text and replaces each character by what it counts as: a
+   typographic quote by ', trailing blanks by nothing. A view is the whole
    text folded, with the list of places where it differs from the original, so
    that a match in the view can be cut out of the original byte for byte.
 
@@ -11380,7 +11385,7 @@ HFSBI_FN size_t hfsbi_count_lines(const hfsbi_edit_text *file, hfsb_str text) {
 /* match.c - the ladder: find the places of an old text in a file.
 
    Each rung is a set of folds: the old text and the file are folded in the
-   same way and the one is searched in the other; the first rung that matches
+   same way, and one is searched for in the other; the first rung that matches
    decides. A match must start and end between characters of the file.
 
    Requirements on lines are part of the searched pattern, because every line
@@ -11932,16 +11937,16 @@ HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
 /* indent.c - how new lines are indented where old_str is indented differently
    from the file.
 
-   Each line of old_text is a line of the file. The pairs of their indentations
-   decide how the lines of new_text are indented. From the strictest to the
-   loosest reading of the pairs:
+   Each line of old_text matches a line of the file. The pairs of their
+   indentations decide how the lines of new_text are indented. From the
+   strictest to the loosest reading of the pairs:
 
        same      no pair differs: every indentation is absolute
-       prefix    one side has a prefix more everywhere
+       prefix    one side has an extra prefix everywhere
        units     levels of one unit (tab, 2, 3, 4, 8) are levels of another
-       mixed     all pairs are the same or tabs for spaces, but for one
+       mixed     all pairs but one are the same, or tabs for spaces
        table     each indentation became one other, deeper ones deeper ones
-       none      a new line can only take over the place of an old one
+       none      a new line can only take the place of an old one
 
    A new indentation that the pairs do not decide is refused, never guessed. */
 /* ---- indentations ---- */
@@ -12449,11 +12454,11 @@ HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
 
    Where blank lines do not count, old_text and the match have the same other
    lines, with more or fewer blank lines between them. Each such gap in
-   old_text is made that of the file. A gap in new_text is one of old_text's
-   if the same lines are around it; it is then mended in the same way, so that
-   what did not change stays as the file has it. Where a line was changed, put
-   in or taken out next to a gap that differs, it is not clear how many blank
-   lines are meant: the edit is refused. */
+   old_text is replaced by that of the file. A gap in new_text is one of
+   old_text's if the same lines surround it; it is then replaced in the same
+   way, so that what did not change stays as it is in the file. Where a line
+   next to a gap that differs was changed, added or removed, it is not clear
+   how many blank lines are meant: the edit is refused. */
 /* The lines of a text that are not blank. */
 typedef struct hfsbi_full_lines {
     hfsb_str *lines;
@@ -12681,14 +12686,13 @@ HFSBI_FN hfsb_status hfsbi_mend_blank_lines(const hfsb_alloc      *alloc,
 /* ---- src/edit/rewrite.c ---- */
 /* rewrite.c - make the text that replaces a match.
 
-   An exact match is replaced by new_text as it is, with the line ends of the
-   file. A match that needed folds is rewritten line by line: a line that is
-   the same in old_text and new_text keeps the bytes of the file, a changed
-   line takes over as much of them as the rung allows, and where indentation
-   was folded a new line is indented as the file is (indent.c). Where blank
-   lines were folded, both texts are first given those of the file. If the
-   file's indentation of a line, or the blank lines before it, is not clear,
-   the edit is refused. */
+   An exact match is replaced by new_text with the line endings of the file. A
+   match that needed folds is rewritten line by line: a line that is the same
+   in old_text and new_text keeps the bytes of the file, a changed line keeps
+   as many of them as the rung allows, and where indentation was folded a new
+   line is indented like the file (indent.c). Where blank lines were folded,
+   both texts are first given those of the file. If the file's indentation of a
+   line, or the blank lines before it, is not clear, the edit is refused. */
 /* The changed line before the current one. */
 typedef struct hfsbi_line_above {
     hfsb_str sent; /* its indentation; ptr NULL: none, or it is unchanged */
@@ -13366,11 +13370,11 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
        line end    old_str ends with its line, new_str lacks the line end, and
                    the next line would be joined to it
        last line   old_str stops inside its last line, new_str has all of it,
-                   and the rest would be there twice
+                   and the rest would appear twice
        indent      one of the texts begins after the indentation of the first
                    line, the other with it: it would be doubled or lost
-       re-indent   old_str is a line without all of its indentation, and the
-                   other lines of new_str lack the same blanks
+       re-indent   old_str is one line without some or all of its indentation,
+                   and the other lines of new_str lack the same blanks
 
    A reading is taken only if real edits that are meant literally cannot look
    like that. It is reported in the note, and exact=true turns it off. */
@@ -13921,8 +13925,8 @@ HFSBI_FN unsigned hfsbi_read_intent(const hfsbi_edit_text *file,
 /* strip.c - what a model copied around the text: the line numbers of a
    listing, the code fence of a chat.
 
-   Both are signs of where a text was copied from, not part of the file. They
-   are looked at only when the text is not in the file together with them. */
+   Both show where a text was copied from, and are not part of the file. They
+   are stripped only when the file does not contain the text with them. */
 /* ---- line numbers ---- */
 
 #define HFSBI_NUMBER_ALONE 99 /* kind of a line that is only a number */
@@ -14039,14 +14043,13 @@ HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text) {
 }
 
 /* ---- src/edit/reading.c ---- */
-/* reading.c - an old text as the text of the file read another way.
+/* reading.c - readings of an old text that would match the file.
 
    Models send escapes for characters and characters for escapes, entities,
-   other quotes, other line breaks. A reading undoes one such habit: it writes
-   a text as it would be without. If the old text, the text of the file, or
-   both agree after a reading, its sentence names the cause of the refusal.
-   Readings are only ever named, never applied: each of them is right in some
-   file. */
+   other quotes, other line breaks. A reading undoes one such habit in a text.
+   If the two texts agree after a reading of the old text, of the file's text,
+   or of both, its sentence names the cause of the refusal. Readings are only
+   ever named, never applied: each of them is right in some file. */
 /* ---- escapes and entities ---- */
 
 HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c) {
@@ -15024,10 +15027,10 @@ HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
 /* ---- src/edit/explain.c ---- */
 /* explain.c - reasons to refuse an edit, and the hints that go with them.
 
-   After a search that found nothing: where the text probably is, what differs
-   there, what to do; or, when it was found more than once, where. The reader is
-   the model that sent the edit: hints are short, concrete, and name the next
-   step. Nothing here is ever applied.
+   When a search finds nothing, the hint says where the text probably is, what
+   differs there and what to do; when it finds several places, it lists them.
+   The reader is the model that sent the edit: hints are short, concrete, and
+   name the next step. Nothing here is ever applied.
 
    Hints take time linear in the file; everything that is compared more
    closely has a fixed limit. */
@@ -15957,14 +15960,14 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
    Each edit is screened, found in the original text and turned into places
    with their new text; then all places are spliced at once, or nothing is
    changed. An edit is found by climbing a ladder. Each rung is a set of folds,
-   differences that do not count there, and the first rung that matches
-   decides: exactly one place, or all places for replace_all, else the edit is
-   refused. A rung never widens the match beyond the folded text.
+   differences that it ignores, and the first rung that matches decides: it
+   must match exactly one place, or any number for replace_all, else the edit
+   is refused. A rung never widens the match beyond the folded text.
 
        rung                      folds                    new text is
-       1  exact                  line endings             put in as it is
+       1  exact                  line endings             inserted unchanged
        2  missing last newline   the LF at the file's end one LF shorter
-       3  listing                copied line numbers      freed of them too
+       3  listing                copied line numbers      stripped of them too
        4  trailing blanks        TRAIL                    unchanged lines keep
        5  look-alikes            LOOKS, then DASHES,      the file's bytes;
                                  then both with TRAIL     from 5 on also parts
@@ -15974,7 +15977,7 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
        9  all blanks             INDENT TRAIL RUNS        around it
       10  blank lines inside     INDENT TRAIL LOOKS LINES the same, with the
                                                           file's blank lines
-      11  code fence             all of it again          freed of it too
+      11  code fence             all of the above         stripped of it too
 
    intent.c screens the texts and finds those not meant literally, match.c
    climbs the ladder, strip.c removes what was copied around the text,
@@ -16841,9 +16844,9 @@ void hfsb_edit_result_free(hfsb_edit_result *r) {
        --- a/f, +++ b/f, @@     unified diffs, git's too
        <<<<<<< SEARCH           SEARCH/REPLACE blocks
 
-   All become the same: sections of hunks, whose lines are marked. A patch is
-   parsed completely before any file is read. Markers may be padded with blanks
-   where they cannot be mistaken for context. */
+   All three become sections of hunks with marked lines. A patch is parsed
+   completely before any file is read. Markers may be padded with blanks where
+   they cannot be mistaken for context. */
 static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
                                      const char *what) {
     hfsbi_fail(err, HFSB_SYNTAX, 0,
@@ -17640,10 +17643,10 @@ HFSBI_FN hfsb_status hfsbi_patch_parse(const hfsb_alloc *alloc, hfsb_str text,
 /* patch_indent.c - do the hunks of a file agree about its indentation?
 
    Each hunk is re-indented by itself, if its old lines need it. But a patch is
-   indented in one way: where one hunk had to be moved and another matched as
-   it is, the new lines of the other may be wrong, because nothing moved them,
-   or it was found in the wrong place. It is kept only if its own lines show
-   how they are indented. */
+   indented in one way: where one hunk had to be re-indented and another
+   matched as it is, the new lines of the other may be wrong, because nothing
+   re-indented them, or because it was found in the wrong place. That hunk is
+   kept only if its own lines show how they are indented. */
 static hfsb_str hfsbi_blanks_of(hfsb_str line) {
     return hfsb_str_slice(line, 0, hfsbi_indent_len(line, 0));
 }
@@ -17788,16 +17791,16 @@ HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
 /* ---- src/edit/patch_update.c ---- */
 /* patch_update.c - apply the hunks of a patch to one file.
 
-   The hunks of a file are gone through twice:
+   The hunks of a file are processed twice:
 
-       place    the old lines of each hunk are found by the ladder of edits, in
+       place    the old lines of each hunk are found by the ladder of edits, as
                 whole lines, after its @@ lines and the hunk before it
-       write    each place is rewritten as an edit is
+       write    each place is rewritten as by an edit
 
    A hunk with several places is not refused at once: the hunks after it may
-   leave room for the first place only. In no place, or with more than one way
-   to place all hunks, the whole patch is refused. Additions alone go after
-   their @@ line, else to the end of the file. */
+   leave room for the first place only. If a hunk has no place, or all hunks
+   can be placed in more than one way, the whole patch is refused. Additions
+   alone go after their @@ line, else to the end of the file. */
 /* Where a hunk goes. */
 typedef struct hfsbi_hunk_place {
     const hfsbi_hunk *hunk;
@@ -19253,8 +19256,8 @@ HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
 /* regex_class.c - sets of characters, and their automata over UTF-8.
 
    A set is a list of ranges of code points. It is built in any order, then
-   folded, sorted, perhaps complemented, and woven into an automaton that reads
-   the bytes of a character:
+   case-folded, sorted, perhaps complemented, and turned into an automaton that
+   reads the bytes of a character:
 
        [a-z] or U+0430..U+044F:   root --61..7A--> end
                                   root --D0------> node --B0..BF--> end
@@ -24559,9 +24562,9 @@ HFSBI_FN size_t hfsbi_ws_write_close(unsigned code, hfsb_str reason,
                       +-"-"-> DASH --> CLOSED --> EPILOGUE --> OVER
        any --> REFUSED, for good
 
-   Strict: a line that starts with a delimiter is one, a body that two readers
-   could take for different parts is refused. Only the head of a part is kept,
-   in a buffer that never moves; names are decoded there. */
+   Strict: a line that starts with a delimiter is a delimiter, and a body that
+   two readers could divide differently is refused. Only the head of a part is
+   kept, in a buffer that never moves; names are decoded there. */
 enum {                          /* hfsbi_multipart.state: what comes next */
        HFSBI_MULTIPART_REFUSED, /* or not begun */
        HFSBI_MULTIPART_PREAMBLE,
@@ -25174,7 +25177,7 @@ HFSBI_FN hfsbi_multipart_event hfsbi_multipart_next(hfsbi_multipart *m,
 
    Flag 2 marks the last message of a server, which holds the error or {}.
    The reader passes messages on in pieces as they come, without memory of
-   its own, and refuses a head at the first byte that is wrong.
+   its own, and refuses a head at its first wrong byte.
 
        HEAD --> DATA --> HEAD      CLOSED: after flag 2, nothing may follow
                   +----> CLOSED    any --> OVER, REFUSED, for good
@@ -25370,12 +25373,12 @@ HFSBI_FN bool hfsbi_connect_write_head(unsigned flags, size_t length,
 
        O  open     n 0        the client opens the stream
        D  data     n 1..      n bytes of the stream follow
-       C  credit   n 1..      so many bytes more may be sent on the stream
-       E  end      n 0        nothing more comes from the sender on the stream
-       B  bye      n 0        stream 0: the client needs the server no more
-       \n          this byte alone: nothing. Relays that wait for the end of a
-                   line before they pass bytes on get one after each burst;
-                   after a silence it is a sign of life
+       C  credit   n 1..      n more bytes may be sent on the stream
+       E  end      n 0        the sender sends nothing more on the stream
+       B  bye      n 0        stream 0: the client no longer needs the server
+       \n          this byte alone: ignored. It is sent after each burst, for
+                   relays that pass bytes on only at the end of a line, and
+                   after a silence, as a sign of life
 
    Each direction of a stream begins with a credit of HFSBI_MUX_WINDOW bytes,
    so a stream that nobody reads holds up no other, and memory is bounded. The
@@ -27383,7 +27386,7 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
 }
 
 /* ---- src/os/loop.c ---- */
-/* loop.c - an event loop: descriptors, timers, and answers of threads.
+/* loop.c - an event loop: descriptors, timers, and results of threads.
 
    A loop is run turn by turn. A turn waits until something happens and then
    calls, in this order,
@@ -27393,19 +27396,19 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
        timer    the fn of each timer that is due
 
    An io, timer or task is part of its owner's object: the loop links them and
-   allocates nothing for them. Each function that is called may change
-   anything, also remove and free others that were found ready in this turn:
-   these are not called any more. Timers and tasks that are set in a turn are
-   called in the next one, so a turn always ends.
+   allocates nothing for them. A called function may change anything, and even
+   remove and free others that were found ready in this turn: these are then
+   not called. Timers and tasks that are set in a turn are called in the next
+   one, so a turn always ends.
 
    The lock of the loop is held while it calls, and released while it waits. In
-   a server one thread turns the loop, and nobody else uses it but to post
-   tasks. The tools of a program that calls them in several threads have a loop
-   of their own: there any thread that holds the lock may use the loop, and one
-   of the threads that wait turns it for all:
+   a server one thread turns the loop, and other threads only post tasks. The
+   tools of a program that calls them in several threads have a loop of their
+   own: there any thread that holds the lock may use the loop, and one of the
+   threads that wait turns it for all:
 
        turn --+-- nobody waits: waits for events, calls, wakes the others
-              +-- a thread waits already: waits for the end of its turn
+              +-- a thread already waits: waits for the end of its turn
 
    Two parts follow: the poller, which is the kernel's set of descriptors
    (epoll, kqueue, or a list for poll()), and the loop itself. The threads are
@@ -28362,7 +28365,7 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
 }
 
 /* ---- src/os/pool.c ---- */
-/* pool.c - threads that do what may block, and answer in a loop.
+/* pool.c - threads for work that may block, and its results in a loop.
 
    A task is given to the pool, run in one of its threads, and delivered to the
    loop, which calls its done:
@@ -28370,17 +28373,16 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
        add() --> waiting or urgent --> run, in a thread --> done, in the loop
 
    Threads are started when all are busy, and stay. Tasks that wait for a slow
-   disk must not hold up all others: `max` tasks run that are younger than
-   HFSBI_POOL_SLOW_MS, and older ones in addition, as long as there are
+   disk must not hold up all others: only tasks younger than HFSBI_POOL_SLOW_MS
+   count towards `max`, and older ones run in addition, as long as there are
    threads. While tasks wait that no thread may take yet, a timer of the loop
-   looks at the pool from time to time. One more thread is kept for urgent
-   tasks, which wait for nobody.
+   checks the pool from time to time. One more thread is kept for urgent tasks,
+   which never wait for others.
 
    A thread inherits the wall of the one that starts it. So a thread that has
    entered a wall starts none: the loop does that for it.
 
-   Locks are taken in this order: that of the loop, that of the pool, that of
-   the loop's queue. */
+   Locks are taken in this order: the loop, the pool, the loop's queue. */
 /* Threads of the pool stay far below this stack with all that the tools call,
    blocks of 64 kB included; only pages that are touched cost memory. */
 enum { HFSBI_POOL_STACK = 512 * 1024 };
@@ -28654,15 +28656,15 @@ HFSBI_FN hfsbi_pool *hfsbi_pool_open(hfsbi_loop *loop, size_t max,
 
    The directory part is resolved by the kernel (openat2 with RESOLVE_BENEATH)
    or, where the kernel cannot, by a walk that opens one component at a time.
-   That one also follows absolute symlinks to places beneath the root.
+   The walk also follows absolute symlinks to places beneath the root.
    The name itself is never followed by the kernel: its symlinks are read and
    resolved like any other path. So with a root nothing is ever opened except
    from root_fd downwards. EXDEV means "outside the root" throughout.
 
-   Of several roots, an absolute path belongs to the first that contains it;
-   from there on it is resolved as if there were only that one. The deny list
-   is matched with the path as given, and at each symlink with the real path of
-   the directory that was opened and the name in it, before anything is made
+   Of several roots, an absolute path belongs to the first that contains it,
+   and is resolved as if there were only that one. The deny list is matched
+   against the path as given, and at each symlink against the real path of the
+   directory that was opened and the name in it, before anything is created
    there.
 
    Functions that return int and no descriptor return 0, an errno, or
@@ -30054,14 +30056,15 @@ hfsb_status hfsb_file_sha256(const hfsb_root *root, hfsb_str path,
 /* temp.c - temporaries of file_write.c, and the sweep of stale ones
 
    A temporary is named .{name}.hfsb-{pid}-{n} and is locked while in use. A
-   process that dies leaves it; the next write in that directory removes it.
+   process that dies leaves it behind; the next write in that directory removes
+   it.
 
    Listing the directory for every write would make each edit O(directory), so
    a root remembers the directories it has found clean, as they were after its
    last write there. While such a directory has not changed, nobody has made a
    temporary in it.
 
-   Another process may make one between our sweep and the end of our write;
+   Another process may create one between our sweep and the end of our write;
    then the entry hides it. That is why an entry expires. */
 /* ---- one temporary ---- */
 
@@ -31101,7 +31104,7 @@ hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
 
    Nothing is reached outside the root: a path is resolved once, to an open
    directory and a name in it, and the name is never followed. Nor is a symlink
-   on the way: what it leads to are other files. */
+   on the way: it leads to other files. */
 enum { HFSBI_PUT_HOW = HFSBI_RESOLVE_NO_FOLLOW | HFSBI_RESOLVE_DIRECT };
 
 /* ---- copying ---- */
@@ -31429,8 +31432,8 @@ hfsb_status hfsb_edit_file(const hfsb_root *root, hfsb_str path,
 
    What always holds: every folder is opened from its parent's descriptor with
    O_NOFOLLOW, so the walk never leaves the root and never follows a symlink.
-   Depth, bytes of names, bytes of rules and time have limits; reaching one
-   leaves out the rest and adds a note, it is not an error. */
+   Depth, bytes of names, bytes of rules and time have limits; reaching one is
+   not an error: the rest is left out, and a note says so. */
 enum {
     HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
     HFSBI_FINDER_RULES = 1 << 20   /* bytes read of a .gitignore */
@@ -32118,7 +32121,7 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
 
    root.c resolves a path to a target: an open directory and a name in it.
    Everything here works on those two, so a path that is swapped meanwhile
-   leads nowhere else; lists are walks of walk.c.
+   cannot redirect it; lists are walks of walk.c.
 
    Names a caller may not use are refused before anything changes: a root is
    neither moved nor replaced, and a folder with entries on the deny list is
@@ -32583,10 +32586,10 @@ HFSBI_FN hfsb_status hfsbi_path_set_marks(const hfsb_root *root, hfsb_str path,
 
    Every folder is opened from the one above with O_NOFOLLOW and within the
    same mount, so whatever others swap meanwhile, nothing outside the tree is
-   reached. No names are held: a folder is read while its entries go away, and
-   once more if it is not empty after that. A folder too deep for our levels is
-   renamed into the top one, where it is met again: the tree gets wider and
-   flatter until it is gone.
+   reached. No names are stored: a folder is read while its entries are
+   removed, and again if it is not empty after that. A folder too deep for our
+   levels is renamed into the top one, where it is met again: the tree gets
+   wider and flatter until it is gone.
 
    Copying is a walk of walk.c; each entry is made by its path beneath the
    root, like any other. */
@@ -33153,15 +33156,16 @@ HFSBI_FN hfsb_status hfsbi_path_copy(const hfsb_root *root, hfsb_str from,
 /* file_range.c - write a part of a file, in place and in pieces
 
    For uploads that arrive as ranges, in any order and several at once. The
-   whole-file writer of file_write.c replaces a file; here bytes of it change:
+   whole-file writer of file_write.c replaces a file; here only some of its
+   bytes change:
 
-       open:    resolve, open the file or make it
+       open:    resolve, open or create the file
        append:  lock shared, is it still the file? write, unlock
        commit:  the same for its size and mode
 
-   The locks are those of file_write.c, shared: writers of ranges do not wait
-   for each other, but none of their pieces comes between the check of a
-   whole-file writer's conditions and its change, nor into its rewriting. */
+   The locks are those of file_write.c, shared: range writers do not wait for
+   each other, but none of their pieces is written between a whole-file
+   writer's check of its conditions and its change, or while it rewrites. */
 struct hfsbi_range_writer {
     const hfsb_root   *root;
     hfsb_alloc         alloc;
@@ -33388,9 +33392,9 @@ HFSBI_FN void hfsbi_range_writer_close(hfsbi_range_writer *w) {
    nothing else. Descriptors are closed again at once: a folder that we held
    open could be removed without an event.
 
-   A scan sees a folder after its watch has begun, so an entry made in between
-   is both found and reported by the kernel: such names are kept until the
-   events that were due at that time have passed, and then reported once.
+   A scan reads a folder after its watch has begun, so an entry created in
+   between is both found and reported by the kernel: such names are kept until
+   the events pending at that time have passed, so each is reported once.
 
    Where events were lost, or contradict what a scan has found, all watches
    are set again, and the caller gets an OVERFLOW.
@@ -35375,10 +35379,10 @@ HFSBI_FN bool hfsbi_landlock_enter(int ruleset) {
 /* ---- src/proc/seccomp.c ---- */
 /* seccomp.c - system calls that a command may not make.
 
-   A short list of what builds, tests and scripts do not need, and what reaches
-   past files: mounts and namespaces, kernel modules, BPF, performance events,
-   keys, io_uring (it opens files and sockets that no filter sees), setting the
-   clock, restarting. These fail with EPERM, as without privileges.
+   A short list of calls that builds, tests and scripts do not need and that
+   reach beyond files: mounts and namespaces, kernel modules, BPF, performance
+   events, keys, io_uring (it opens files and sockets that no filter sees),
+   setting the clock, rebooting. These fail with EPERM, as without privileges.
 
    The program is BPF, a list of instructions of 8 bytes. It is written once,
    as blocks that each jump over their own verdict:
@@ -35389,8 +35393,8 @@ HFSBI_FN bool hfsbi_landlock_enter(int ruleset) {
        the number is N and an argument ........ EPERM      clone, ioctl, socket
        ........................................ allow
 
-   A call may be refused by argument only if it is passed in a register:
-   clone3() gets a struct, so it does not exist here, and libc uses clone(). */
+   A call can be refused by an argument only if that is passed in a register.
+   clone3() takes a struct, so it fails with ENOSYS, and libc uses clone(). */
 #if defined(HFSBI_LINUX) && defined(__x86_64__) && !defined(__ILP32__)
 #define HFSBI_SECCOMP_ARCH 0xC000003Eu
 #elif defined(HFSBI_LINUX) && defined(__aarch64__) && !defined(__AARCH64EB__)
@@ -35637,24 +35641,25 @@ HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s) {
 
    A command's own cgroup has no limits. It is there to be killed: no process
    can leave it by a new session, a clean environment or the loss of its
-   parent. For that alone it is made without limits too, where somebody has
-   marked the cgroup as ours to divide and starting commands costs no more.
+   parent. For that alone it is made even without limits, where the cgroup is
+   marked as ours to divide and starting commands costs no more.
 
    Making and removing a cgroup takes the kernel longer than all the rest of
-   confinement, so a few (slot-N) are kept and used again: a command holds a
-   lock on its slot, and a slot without a lock and without processes is free.
-   When none is, a command gets a cgroup of its own, which is removed at its
-   end, or when a later one is if it left something running. The host removes
-   all of them at the end. It holds a lock on one of the files of its cgroup; a
-   cgroup that nobody has locked belonged to a host that was killed, and the
-   next host removes it.
+   confinement, so a few (slot-N) are kept and reused: a command holds a lock
+   on its slot, and a slot without a lock and without processes is free. When
+   none is free, a command gets a cgroup of its own, which is removed when the
+   command ends or, if it left something running, together with a later one.
+   The host removes all of them at the end. It holds a lock on one of the files
+   of its cgroup; a cgroup that nobody has locked belonged to a host that was
+   killed, and the next host removes it.
 
-   RLIMIT_DATA limits memory, not RLIMIT_AS: programs such as node or java
-   reserve far more addresses than they use. RLIMIT_NPROC counts all processes
-   of the user, and never root's, so it is left alone where a cgroup counts.
+   Memory is limited by RLIMIT_DATA, not RLIMIT_AS: programs such as node or
+   java reserve far more addresses than they use. RLIMIT_NPROC counts all
+   processes of the user, and never root's, so it is left alone where a cgroup
+   counts.
 
-   Always, unasked: no core dumps, and commands are ended first when memory
-   runs out, not the host. */
+   Always, even without limits: no core dumps, and when memory runs out the
+   kernel kills commands first, not the host. */
 enum {
     HFSBI_OOM_MORE = 500, /* added to oom_score_adj, at most 1000 */
     HFSBI_LEAF_SLOTS = 8,
@@ -36056,12 +36061,12 @@ HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid) {
 /* ---- src/proc/namespaces.c ---- */
 /* namespaces.c - a view of the file system where little can be written.
 
-   Landlock cannot except a file beneath a folder that may be written, and does
-   not know chmod() and chown(). A mount namespace can: everything is mounted
-   read-only, the places to write are mounted again as they were, what lies
+   Landlock cannot exclude a file beneath a writable folder, and does not cover
+   chmod() and chown(). A mount namespace does both: everything is mounted
+   read-only, the places to write are mounted again as they were, whatever lies
    beneath these and must not change is mounted read-only on top, and empty
-   files and folders cover what must not be seen. A folder that must stay where
-   it is is mounted on itself: nobody can rename a mount point.
+   files and folders cover what must not be seen. A folder that must not be
+   moved is mounted on itself: nobody can rename a mount point.
 
    The namespaces are made once, by a helper process that then ends:
 
@@ -36077,8 +36082,8 @@ HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid) {
    capabilities there until its exec, which takes them from all but root; the
    bounding set leaves root only what Docker would.
 
-   Where the kernel refuses (a container, Ubuntu's AppArmor), confinement goes
-   without, and says so. */
+   Where the kernel refuses (a container, Ubuntu's AppArmor), confinement does
+   without namespaces, and says so. */
 HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces) {
     hfsbi_close(&spaces->user);
     hfsbi_close(&spaces->mounts);
@@ -36379,14 +36384,14 @@ HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
    few names before a command and after it; a file that has appeared or changed
    is renamed to NAME.refused, which nothing runs, and the reply says so.
 
-   A file that is replaced by rename() loses its mount; the guard looks at it
-   all the same, and the next command has the mount again.
+   A file that is replaced by rename() loses its mount; the guard still looks
+   at it, and the next command has the mount again.
 
    The file tools may write these files: the host that offers them can ask the
    person. A file that they have written is left alone.
 
-   This is a net, not a wall: a command that is still running, or a repository
-   deeper in the root, is not looked at. */
+   This is a net, not a wall: it does not look at a command that is still
+   running, or at a repository deeper in the root. */
 typedef struct hfsbi_guarded {
     const char *name;
     bool        kept;    /* mounted read-only */
@@ -36677,8 +36682,8 @@ HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
    step is a few system calls on what was prepared; the later ones would refuse
    the earlier ones.
 
-   What a kernel lacks is left out and named in the text. Without Landlock
-   WRITE is refused unless `if_possible`, and STRICT always. */
+   Mechanisms that the kernel lacks are left out and named in the text. Without
+   Landlock WRITE is refused unless `if_possible`, and STRICT always. */
 /* ---- places ---- */
 
 HFSBI_FN bool hfsbi_place_add(hfsb_buf *places, char use, const char *path) {
@@ -37502,18 +37507,18 @@ HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine, int leaf,
 /* ---- src/proc/wall.c ---- */
 /* wall.c - Landlock around the threads that run the file tools.
 
-   A root is first of all kept by the way its files are opened (root.c). Where
-   the kernel has Landlock, a server also runs the file tools in threads that
-   the kernel keeps inside: the roots and the few folders that the tools need
-   themselves. Should a path ever get past the first wall, the second one
+   A root is first of all enforced by the way its files are opened (root.c).
+   Where the kernel has Landlock, a server also runs the file tools in threads
+   that the kernel confines to the roots and the few folders that the tools
+   need themselves. Should a path ever get past the first wall, the second one
    holds.
 
-   A thread that has entered a wall cannot leave it, and neither can what it
+   A thread that has entered a wall cannot leave it, nor can anything it
    starts. So such threads have a pool of their own, and a check after a write,
-   which may run any program, is done outside, see hfsbi_loop_outside().
+   which may run any program, runs outside, see hfsbi_loop_outside().
 
-   In ABI 1 of Landlock no file can be moved from one folder to another: then
-   there is no wall. */
+   In ABI 1 of Landlock no file can be moved from one folder to another, so
+   there is no wall then. */
 enum { HFSBI_WALL_ABI = 2 };
 
 typedef struct hfsbi_file_wall {
@@ -38597,8 +38602,8 @@ HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
 /* uids.c - a uid of its own for each sandbox of a host.
 
    Where the host is root, the kernel keeps sandboxes apart as it keeps users
-   apart: the files of one cannot be read, nor its processes be signalled, by
-   another. A uid is taken, used, and given back:
+   apart: none can read another's files or signal its processes. A uid is
+   taken, used, and given back:
 
        take --> commands, files --> end: its processes are killed
                                       |
@@ -38606,16 +38611,16 @@ HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
 
    A table says which uids are taken; all hosts of the machine share it, under
    a lock. A host that was killed leaves its uids taken until the machine
-   restarts: files and processes of theirs may be left. So does a sandbox that
-   could not be removed. The table is
+   restarts, since files and processes of theirs may be left. So does a sandbox
+   that could not be removed. The table is
 
        the uid to try next, 4 bytes | a byte for each uid: 0 or 1
 
    To end a sandbox, a helper becomes its user and signals every process that
-   it may: the kernel does that at one stroke, so nothing escapes by forking.
-   The helper makes sure first that it cannot signal its own parent.
+   it may: the kernel does that in one step, so nothing escapes by forking.
+   The helper first makes sure that it cannot signal its own parent.
 
-   uids of 16 bits are used, because containers map these. */
+   The uids have 16 bits, because containers map these. */
 #ifdef HFSBI_LINUX
 
 enum {
@@ -40983,11 +40988,11 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
 }
 
 /* ---- src/proc/orphans.c ---- */
-/* orphans.c - the processes that commands leave, in a program of ours.
+/* orphans.c - the processes that commands leave behind, in a program of ours.
 
    A process whose parent ends becomes a child of process 1, or of the nearest
    ancestor that adopts orphans. A program that runs commands adopts them, so
-   that it can end what its commands started, also a daemon that left their
+   that it can end what its commands started, even a daemon that left their
    sessions and cleared its environment:
 
        adopt    once, at the start
@@ -40995,11 +41000,11 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
        kill     at the end: nothing outlives the program
 
    Only the library may reap its own children: the leaders of commands stay
-   zombies until their trees are gone. An orphan is known by its session: a
-   command leads one, or is in ours until it does. A daemon looks the same; it
+   zombies until their trees are gone. Orphans are told apart by session: a
+   command leads one, or is in ours until it does. A daemon leads one too; it
    is recognised because nobody reaps it for seconds.
 
-   This is process-wide, so nothing in the library does it by itself. */
+   This is process-wide, so the library never does it unasked. */
 enum {
     HFSBI_ORPHANS_STALE = 10000, /* ms that no zombie of ours stays */
     HFSBI_ORPHANS_ROUND = 256,   /* reaped in one call */
@@ -41790,13 +41795,13 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
    number is not stored: it follows from its place. The exit and the close are
    the last two events; they need no room, so they stay readable for ever.
 
-   What an attached reader has not taken is not dropped. When that is as much
-   as the feed keeps, the feed asks its owner to hold the process, and when
-   half of it was taken, to release it. Some more room is for what is on its
+   Events that an attached reader has not taken are not dropped. When they fill
+   the feed, it asks its owner to hold the process, and when half of them have
+   been taken, to release it. There is some more room for output that is on its
    way when the owner is asked. Without readers the oldest events are dropped.
 
-   Only an owner that does not hold the process, or a lack of memory, makes an
-   attached reader lose events; like one that attaches too late, it gets a GAP. */
+   An attached reader loses events only if its owner does not hold the process
+   or memory runs out; like one that attaches too late, it then gets a GAP. */
 enum {
     HFSBI_FEED_HEAD = 4,         /* bytes of a header */
     HFSBI_FEED_LEAST = 256,      /* bytes that a feed keeps at least */
@@ -42333,8 +42338,8 @@ HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker);
                                                     +-----> remember
 
    A checker remembers the warnings of the last contents by their digest, since
-   programs are slow. Incomplete answers, of a program that was killed or
-   without memory, are shown but not remembered.
+   programs are slow. Incomplete answers, of a program that was killed or when
+   out of memory, are shown but not remembered.
 
    What always holds: a check never fails a write, and no check runs a program
    or module from the directory that the tools write to, the fence. The lock
@@ -44026,17 +44031,17 @@ HFSBI_FN int hfsbi_history_trace(hfsbi_history *h, uint64_t to,
        new-1234-5            a file that is being written
 
    Every file is written under another name and renamed, and never changed
-   afterwards: who dies leaves the old state or the new one, and perhaps a
-   "new-" file, which the next sweep removes. Objects are clones where the file
-   system can (reflinks), else copies. They are never hard links to the files
-   of the root: a program that writes to its file in place would change the
-   object too. Nothing is synced to the disk: a checkpoint survives the end of
-   this process, not always a crash of the machine. An object that such a crash
-   has damaged is noticed by its digest before it is used.
+   afterwards: a process that dies leaves the old state or the new one, and
+   perhaps a "new-" file, which the next sweep removes. Objects are clones
+   where the file system can (reflinks), else copies. They are never hard links
+   to the files of the root: a program that writes to its file in place would
+   change the object too. Nothing is synced to the disk: a checkpoint survives
+   the end of this process, but not always a crash of the machine. An object
+   damaged by such a crash is detected by its digest before it is used.
 
-   Only its owner can read the store. Where it is in the root, the deny list
-   has it (history.c), and confined commands cannot write it where the kernel
-   can see to that. Functions that return int return 0 or an errno. */
+   Only its owner can read the store. If it lies in the root, the deny list
+   names it (history.c), and confined commands cannot write it where the kernel
+   can enforce that. Functions that return int return 0 or an errno. */
 enum {
     HFSBI_STORE_SMALL = 256 * 1024, /* bytes: hashed before it is written */
     HFSBI_STORE_FILE = 1 << 30,     /* longest file that is read whole */
@@ -44504,17 +44509,17 @@ HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
    after the second change. So a file that had changed just before it was read
    is RACY, and the next scan reads it again.
 
-   Nearly all of the time goes to fstatat(), so a large root is scanned in parts
-   by several threads, each a range of paths that had as many items in the last
-   scan:
+   Nearly all of the time goes to fstatat(), so a large root is scanned in
+   parts by several threads, each a range of paths that had as many items in
+   the last scan:
 
        last scan  | a .. b/c | b/d .. e | f/g .. z |
                       part 0     part 1     part 2    --> one scan
 
    Scans are sorted by path, where "/" sorts before every other byte: so a
-   folder comes before what is in it, that comes before all else, and two scans
-   are compared in one pass. What one of two scans leaves out (ignored, or a
-   folder that cannot be read) is no difference between them.
+   folder is followed by its contents, these by all else, and two scans are
+   compared in one pass. A path that one of the scans leaves out (ignored, or
+   in a folder that cannot be read) does not count as a difference.
 
    In its file a checkpoint has all items of a scan, or those that differ from
    a base: one changed file in a tree of thousands takes a few hundred
@@ -45404,10 +45409,10 @@ HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number) {
        3. remove folders that were not empty before
        4. set the modes of folders, which may forbid any change
 
-   Each path goes from the old state to the new one in one step (os room), so
-   whoever dies in between leaves a mixture of whole files, and the same plan
-   made again does the rest. A folder that forbids a change, and is ours, gets
-   the permission for it; step 4 takes that back.
+   Each path goes from the old state to the new one in one step (os room), so a
+   process that dies in between leaves a mixture of whole files, and the same
+   plan made again does the rest. A folder of ours that forbids a change gets
+   the permission for it; step 4 removes it again.
 
    Files that were one file with several names (hard links) become one again:
    the first name gets the content, the others are linked to it.
@@ -45417,10 +45422,10 @@ HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number) {
 
    `known` is the state that this program has left. A path that has another
    state now was changed by somebody else; so was a path in a step of the
-   history that no tool made. It is kept if nothing but such changes would be
-   taken back; otherwise it is a conflict, which the caller must settle before
+   history that no tool made. It is kept if only such changes would be
+   reverted; otherwise it is a conflict, which the caller must resolve before
    it runs the plan. After an interrupted restore a path that is gone, or a
-   folder with another mode, is not somebody else's. */
+   folder with another mode, is not somebody else's change. */
 enum { HFSBI_RESTORE_NOTES = 20 }; /* lines */
 
 /* ---- the plan ---- */
@@ -45926,7 +45931,7 @@ HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r) {
           |                                              |
           +-- what others did meanwhile                  +-- what it did
 
-   so that the history tells both apart. A scan that finds nothing changed
+   so that the history tells the two apart. A scan that finds nothing changed
    makes no checkpoint. Calls that overlap, or follow each other at once, share
    one. Between changed() and after() a checkpoint is owed: whoever scans first
    takes it.
@@ -45937,11 +45942,11 @@ HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r) {
 
        1 <- 2 <- 3 <- 4        undo, undo: at 2; a change: 5, parent 2
 
-   A checkpoint knows its author too. What a person did is not a step that an
-   undo takes back, and stays when it takes back the steps around it.
+   A checkpoint knows its author too. An undo does not revert what a person
+   did, and keeps it when it reverts the steps around it.
 
    Several processes may use one store: its lock is held during a scan, and
-   whoever gets it reads first what the others have added.
+   whoever gets it first reads what the others have added.
 
    Limits never fail a call. Old checkpoints are dropped when the store is too
    large, except the first, the one where the session began, and `at`. If that
@@ -47977,7 +47982,7 @@ HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
 
    Reading is lenient where the meaning is plain (hfsb_json_arg_*): numbers and
    booleans may come as strings, arrays and objects as a string of JSON, null
-   means absent. It is strict about everything else, because a model can repair
+   means absent. It is strict about everything else, because a model can fix
    what an error names. */
 enum { HFSBI_KEYS_NAMED = 10 /* unknown keys that a note names */ };
 
@@ -48530,8 +48535,8 @@ hfsb_str hfsb_tool_result_str(const hfsb_tool_result *result,
                                           +-----> ring --> /api/events
 
    The ring keeps the newest events, limited in number and bytes; older ones
-   are lost to readers, who learn how many. A number is given to every event,
-   also to one that memory did not suffice for.
+   are lost to readers, who learn how many. Every event gets a number, even one
+   for which there was no memory.
 
    The file is only ever appended to. A line that was cut, by a full disk or
    the end of an earlier run, is ended by a line feed before the next one, so
@@ -48541,7 +48546,7 @@ hfsb_str hfsb_tool_result_str(const hfsb_tool_result *result,
    second.
 
    One lock protects everything. It is taken last: under the lock of a loop,
-   and nothing but a post to a loop happens under it. */
+   and only a post to a loop happens under it. */
 enum {
     HFSBI_JOURNAL_EVENTS = 1000,
     HFSBI_JOURNAL_BYTES = 4 * 1024 * 1024,
@@ -49364,8 +49369,8 @@ void hfsb_journal_close(hfsb_journal *j) {
 /* ---- src/tools/job.c ---- */
 /* job.c - jobs: the commands of a tools object.
 
-   A job is one command with an id, from the call of bash until nobody may ask
-   for it any more:
+   A job is one command with an id, from the call of bash until it can no
+   longer be asked for:
 
        add --> WAITING --> RUNNING --> DONE --> text dropped --> freed
                   |                      ^
@@ -49373,14 +49378,14 @@ void hfsb_journal_close(hfsb_journal *j) {
 
    At most max_running commands of the objects that share a root run; the
    others wait in order, and their timeout counts from the moment they were
-   added. Programs may run as long as they like, so the next one does not wait
-   for their end: it gives up after HFSBI_PROGRAM_WAIT. No thread belongs to a
-   job: the loop of the tools steps its process, and a timer ends its wait.
+   added. Programs may run as long as they like, so a program that waits gives
+   up after HFSBI_PROGRAM_WAIT. No thread belongs to a job: the loop of the
+   tools steps its process, and a timer ends its wait.
 
    When a command ends, the result of bash is written once and kept for
    repeats. Finished jobs are freed by age and number, except while a call
    refers to them (users). A job with a caller's id or key must not run twice,
-   so its record outlives its text.
+   so its record is kept after its text is dropped.
 
    A command may end while processes that it started live on (survivors). Their
    pipes are drained here, so that they do not block; their sessions are
@@ -50476,12 +50481,12 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
                      on_start     on_start   feed: EXITED, CLOSED
 
    So it counts among the commands of the server, appears in its list of jobs,
-   in the journal and in checkpoints, is confined as they are, and the kill tool
+   in the journal and in checkpoints, is confined like them, and the kill tool
    ends it.
 
    A caller's id makes it run once: a second start with the same id joins the
    first, whose events can be read from the beginning as long as they are kept.
-   Whoever has started or found a program holds it until the release; a program
+   Whoever starts or finds a program holds it until it is released; a program
    that nobody holds stays readable for a while after its end. */
 /* Seconds that stand for more: ms of them fit into any clock. */
 #define HFSBI_PROGRAM_TIME 1e9
@@ -50751,8 +50756,8 @@ HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
 
    A tools object may have its files and commands elsewhere. Its file tools
    are the same: the root passes their work on (hfsbi_far). A command is a job
-   as any other, with the same arguments, record and result, but no process of
-   this machine belongs to it:
+   like any other, with the same arguments, record and result, but no process
+   of this machine belongs to it:
 
        bash --> job added, RUNNING --> far->run() in the caller's thread
                                           | output: hfsbi_far_output()
@@ -50760,8 +50765,8 @@ HFSBI_FN hfsb_status hfsbi_program_resize(hfsbi_job *job, unsigned cols,
                                        job DONE, result written
 
    So a repeat with the same id or key joins it, as long as the object lives.
-   A command in the background is done, for this object, once it was started:
-   nobody here hears of its end. */
+   For this object a background command is done once it has started: its end is
+   not reported here. */
 HFSBI_FN void hfsbi_far_output(hfsbi_job *job, hfsb_proc_stream stream,
                                hfsb_str bytes) {
     hfsbi_loop_lock(job->tools->loop);
@@ -50852,8 +50857,8 @@ HFSBI_FN void hfsbi_far_run(hfsb_call *call) {
    bytes serve as the hash. The key of a free slot is all zero, which no digest
    is. The table stays at most half full.
 
-   Without memory a file is not added, and must be read again: the set errs on
-   the safe side. */
+   When out of memory a file is not added, and must be read again: the set errs
+   on the safe side. */
 enum {
     HFSBI_SNAPSHOTS_MAX = 4 * 1024 * 1024, /* bytes of all snapshots */
     HFSBI_SNAPSHOTS_COUNT = 1000,          /* they are searched one by one */
@@ -51407,7 +51412,7 @@ HFSBI_FN void hfsbi_file_change_free(hfsbi_file_change *c) {
 
    While a thread in a call waits, it does the work of the host too. So each of
    its turns writes to the pipe `host`, which only hfsb_tools_step() empties;
-   between a step of the host and its next watch() it is only noted.
+   between a step of the host and its next watch() the turn is only recorded.
 
    Whatever may complete a call stirs the object: the loop then starts waiting
    jobs and calls the listeners of the calls that have news. */
@@ -51999,7 +52004,7 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
    hfsb_call_open() prepares a call: it checks and reads the arguments, and
    joins an earlier call with the same key if there is one. Then it starts the
    tool. The file tools finish at once. Other calls set `wait` and finish in
-   hfsb_call_done(), once their event came; until then a listener follows
+   hfsb_call_done(), once their event has come; until then a listener follows
    their progress:
 
        prepare --> WAIT_START --> start --> WAIT_NOTHING --------> done
@@ -52009,9 +52014,9 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
           +--> WAIT_ONCE: a repeat of a call that has the key ------+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
-   result for repeats, or for bash its job. Results are dropped by bytes, records
-   by age and number. A record without a result, and the key of a record that
-   was dropped before its time, still refuse a second run. Two
+   result for repeats, or for bash its job. Results are dropped by bytes,
+   records by age and number. A record without a result, and the key of a
+   record that was dropped before its time, still refuse a second run. Two
    calls are the same when tool and arguments have the same digest; a key that
    comes with another digest is refused.
 
@@ -52910,10 +52915,10 @@ hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
 /* exit.c - exit codes that are answers, not failures.
 
    grep exits with 1 when nothing matches, diff when the files differ, test
-   when the condition is false. The result of bash is a failure all the same,
-   as any code but 0 is, but it has the field exit_meaning, and MCP does not
-   mark it as an error: hosts show errors in red, and models start to repair
-   what is not broken.
+   when the condition is false. The result of bash is still a failure, as for
+   any code but 0, but it has the field exit_meaning, and MCP does not mark it
+   as an error: hosts show errors in red, and models start to repair what is
+   not broken.
 
    The code of a command line is that of its last command, or of a command that
    && follows:
@@ -52923,10 +52928,10 @@ hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
        may       any                  skipped  code  the name that is
        fail                                    123   looked up
 
-   So each of these is judged: it gives an answer, it does not fail (echo), it
-   would have complained on stderr if it had failed (cd), or it may be what
-   failed. `make && grep x log` may be the failure of make. Other rules, which
-   all report a failure too many rather than one too few:
+   So each command of the line is classified: it gives an answer, it does not
+   fail (echo), it would have complained on stderr if it had failed (cd), or it
+   may be what failed. In `make && grep x log` make may have failed. The other
+   rules all report a failure too many rather than one too few:
    - no command that changes how a line ends: set -e, pipefail, exit, eval;
    - nothing that needs more than words and quotes to be read: subshells,
      here-documents, substitutions within quotes;
@@ -53255,7 +53260,7 @@ HFSBI_FN const char *hfsbi_exit_meaning(hfsb_str command, int code,
    bash turns its arguments into a spec and adds a job, or joins the job of an
    earlier call with the same id or key. In the foreground the call waits for
    the job and copies its result; in the background it returns the id at once.
-   The result belongs to the job: it is written when the command ends, also if
+   The result belongs to the job: it is written when the command ends, even if
    no call waits for it. */
 /* ---- bash: arguments ---- */
 
@@ -53806,9 +53811,9 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
 /* control.c - the tools for jobs: bash_output, bash_input, kill.
 
    bash_output reads the log of a job from an offset. It waits for more output,
-   for the end, or for a prompt: an unfinished line that was not shown yet and
-   has not changed for HFSBI_PROMPT_MS. An unfinished line that keeps changing
-   is a progress bar.
+   for the end, or for a prompt: an unfinished line that has not been shown yet
+   and has not changed for HFSBI_PROMPT_MS. An unfinished line that keeps
+   changing is a progress bar.
 
    A model pays for each answer, so it gets pages (hfsb_call_opts.page). Its
    wait ends only with
@@ -53818,13 +53823,13 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
        a pause of HFSBI_PAUSE_MS after new output, if the caller named no time,
        and after input
 
-   and an answer without an offset goes on where the last one ended. Output
-   that is much longer than a page is shown by its head and its tail.
+   and an answer without an offset continues where the last one ended. Of
+   output that is much longer than a page only the head and the tail are shown.
 
    kill asks jobs to end and waits until they have; the grace between TERM and
-   KILL applies. What a finished job left running gets KILL at once when the job
-   is named: a confined command cannot end what another one left. bash_input
-   waits only for an answer by pages. */
+   KILL applies. Processes that a finished job left running get KILL at once
+   when the job is named: a confined command cannot end those of another one.
+   bash_input waits only when it answers by pages. */
 enum {
     HFSBI_KILL_PASSES = 4,     /* over what a finished job left running */
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
@@ -55962,18 +55967,18 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
    kept it (seen.c), so the operations still find their lines when the file has
    changed elsewhere:
 
-       version read   1 2 3 4 5 6 7          place[]: which line of the file
-                      | | |  \ \ \           as it is each one has become
+       version read   1 2 3 4 5 6 7          place[]: which line of the
+                      | | |  \ \ \           current file each one has become
        file now       1 2 3 x 4 5 6 7
 
    An operation is carried out only if its lines, the line before them and the
-   line after them are still next to each other, and have the same places when
-   the lines are compared from the end. Otherwise lines that look alike, such
-   as closing braces, could be taken for one another.
+   line after them are still next to each other, and comparing the lines from
+   the end gives the same places. Otherwise lines that look alike, such as
+   closing braces, could be taken for one another.
 
    Lines keep their ends: new lines end like their neighbours, and a last line
-   without a newline stays without one. Without a session nothing was kept: the
-   tag must be that of the file as it is. */
+   without a newline stays without one. Without a session nothing is kept: the
+   tag must be that of the current file. */
 enum {
     HFSBI_LINE_OPS = 1000,       /* in one call */
     HFSBI_LINE_DIFF = 4000,      /* bytes of diff in a reply */
@@ -56551,8 +56556,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit_lines(void) {
    after the first commit is not undone; the error contains the number of
    changes carried out.
 
-   if_sha256 is an object: the versions, by path, of files as the caller knows
-   them. */
+   if_sha256 is an object: the versions of files, by path, that the caller
+   knows. */
 /* A file in the state that the patch has read. */
 typedef struct hfsbi_patch_seen {
     hfsb_str          path; /* a view of the patch, or of a change */
@@ -58185,8 +58190,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
        now -> main.c     link - 2026-11-16T16:42Z now -> main.c
 
    Details triple the length of a listing, and a model rarely needs them. With
-   them the result has the same as data for programs, in the field `entries`:
-   the names as they are, which a line escapes and decorates:
+   them the result has the same as data for programs, in the field `entries`,
+   with the raw names, which a line escapes and decorates:
 
        {"name":"main.c","type":"file","size":1234,"time":1794847320}
        {"name":"now","type":"link","target":"main.c","time":1794847320}
@@ -59462,13 +59467,13 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_changes(void) {
 /* ---- src/tools/table.c ---- */
 /* table.c - the list of tools, and their definitions for a model.
 
-   Each tool describes itself in a row (hfsbi_tool) in its own file. Another
-   tool needs its name in HFSBI_TOOL_LIST of tools_private.h. The functions of
-   the tools are in a table of their own, in call.c, so that a remote client
-   does not link them. Definitions are written from the rows in the shape of
-   the caller's API. Their words are paid for in every request of a model: all
-   definitions together stay under 8,000 bytes in any format (tested). Tools on
-   request are left out of the list. */
+   Each tool describes itself in a row (hfsbi_tool) in its own file. A new tool
+   needs its name in HFSBI_TOOL_LIST of tools_private.h. The functions of the
+   tools are in a table of their own, in call.c, so that a remote client does
+   not link them. Definitions are written from the rows in the shape of the
+   caller's API. Every request to a model pays for their words: all definitions
+   together stay under 8,000 bytes in any format (tested). Tools on request are
+   left out of the list. */
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
 static const hfsbi_tool_row hfsbi_tool_rows[HFSBI_TOOLS] = {
@@ -59891,11 +59896,10 @@ HFSBI_FN void hfsbi_retry_reset(hfsbi_retry *retry);
 /* socket.c - sockets of the built-in transport: looking up a name, connecting,
    sending; and streams.
 
-   A stream is a connection on which a protocol other than HTTP is spoken. It
-   begins with one request all the same: CONNECT to a proxy, the upgrade to
-   WebSocket. hfsbi_stream_ask() sends it on any stream and reads the head of
-   its reply, and not one byte too few or too many counts as the head: bytes
-   that follow it are left for the protocol that comes. */
+   A stream is a connection for a protocol other than HTTP. It still begins
+   with one request: CONNECT to a proxy, the upgrade to WebSocket.
+   hfsbi_stream_ask() sends it on any stream and reads exactly the head of its
+   reply: bytes after the head are left for the protocol that follows. */
 /* ---- errors ---- */
 
 HFSBI_FN const char *hfsbi_net_text(int code) {
@@ -60295,7 +60299,7 @@ HFSBI_FN hfsb_status hfsbi_stream_ask_run(hfsbi_stream_ask *ask,
    http_proxy (else all_proxy, ALL_PROXY) names the proxy, no_proxy (NO_PROXY)
    the exceptions. They are read once, when the transport is opened. A proxy
    that cannot be used is remembered: calls that need it are refused, because
-   going around it could send them where they must not go. */
+   bypassing it could send them where they must not go. */
 /* The value of a variable; NULL when it is unset or empty. */
 static const char *hfsbi_proxy_variable(const char *name) {
     const char *value = getenv(name);
@@ -61615,8 +61619,8 @@ void hfsb_http_reply_free(hfsb_http_reply *reply) {
                                    |               is awaited by the owner
                                    +--lost, refused, peer's close--> over
 
-   Opening waits, with a deadline; all else never does. What is sent goes
-   through one frame at a time:
+   Opening waits, with a deadline; nothing else does. Output goes through one
+   frame at a time:
 
        pong, ping ----+
        close ---------+--> out, masked --> stream
@@ -61624,7 +61628,7 @@ void hfsb_http_reply_free(hfsb_http_reply *reply) {
        into fragments
 
    so a ping is answered in the middle of a long message, and memory is bounded
-   by the room of two frames. Each frame has a key of its own. */
+   by the size of two frames. Each frame has a key of its own. */
 enum {
     HFSBI_WSC_FRAGMENT = 65536, /* bytes of a message in one frame */
     HFSBI_WSC_IN = 65536        /* bytes received at once */
@@ -61903,9 +61907,9 @@ HFSBI_FN void hfsbi_ws_client_close(hfsbi_ws_client *ws, unsigned code) {
          +---END comes---> REMOTE_END: what has come is still written, -+
                            then the socket is closed and END is sent
 
-   A server that is busy may leave a stream NEW for long: it waits, like any
-   connection to such a server, and the others go on. An END of either side
-   frees it, and drops what has come.
+   A busy server may leave a stream NEW for long: it waits, like any connection
+   to such a server, and the others go on. An END from either side frees it,
+   and drops what has come.
 
    Bounds: a stream holds at most HFSBI_MUX_WINDOW bytes that its socket does
    not take, and credit is given back only for bytes that it took. Sockets are
@@ -61915,9 +61919,9 @@ HFSBI_FN void hfsbi_ws_client_close(hfsbi_ws_client *ws, unsigned code) {
 
    A pipe can die without an end: a machine that slept, a NAT that forgot. So
    each side sends at least a newline every beat_ms, and one that hears nothing
-   for lost_ms is over. No answer is asked for, since it would wait after all
-   that is on its way on a slow line. The client gives up sooner, because it
-   can start again; the server is patient with a client that was suspended.
+   for lost_ms is over. No answer is required: on a slow line it would wait for
+   everything already on its way. The client gives up sooner, because it can
+   start again; the server is patient with a client that was suspended.
 
    All of it happens in the loop, or under its lock. */
 enum {
@@ -62429,8 +62433,8 @@ HFSBI_FN hfsb_status hfsbi_mux_open(const hfsbi_mux_opts *opts, int *in,
 /* ---- src/net/pipe_name.c ---- */
 /* pipe_name.c - commands that lead to another machine, by name.
 
-   What opens a shell on a machine is known for the usual ways to reach one, so
-   a name is enough:
+   The command that opens a shell is known for the usual ways to reach a
+   machine, so a name is enough:
 
        ssh:HOST                ssh HOST exec sh
        docker:CONTAINER        docker exec -i CONTAINER sh
@@ -62441,7 +62445,7 @@ HFSBI_FN hfsb_status hfsbi_mux_open(const hfsbi_mux_opts *opts, int *in,
        exec:COMMAND            COMMAND, which is a shell or hfsb-server --stdio
 
    Names of machines stay one word each and cannot be options; OPTIONS and
-   COMMAND are a line for the shell here, as the user has quoted it. */
+   COMMAND go to the local shell, as the user has quoted them. */
 typedef enum hfsbi_pipe_kind {
     HFSBI_PIPE_SSH,
     HFSBI_PIPE_DOCKER,
@@ -62573,10 +62577,10 @@ HFSBI_FN hfsb_status hfsbi_pipe_name(hfsb_str name, hfsbi_pipe_words *w,
 /* pipe.c - a server at the other end of a command: ssh, docker exec, srun ...
 
    The command's standard input and output become a mux (mux.c); each
-   connection of the HTTP client is a stream of it. What is over there when the
-   command starts is either hfsb-server itself or a POSIX shell that reads
-   commands from its input. Both understand the line that is sent first: the
-   shell runs it, hfsb-server takes only the key from it.
+   connection of the HTTP client is a stream of it. The command leads either to
+   hfsb-server itself or to a POSIX shell that reads commands from its input.
+   Both understand the line that is sent first: the shell runs it, hfsb-server
+   takes only the key from it.
 
        { hfsb_key=...; a script } -->
                                   <--  hfsb-pipe shell Linux x86_64
@@ -62594,16 +62598,16 @@ HFSBI_FN hfsb_status hfsbi_pipe_name(hfsb_str name, hfsbi_pipe_words *w,
        DOWN --start--> UP --the pipe breaks--> DOWN --dial--> UP ...
 
    The first start fails soon: a wrong name stays wrong. After a break the
-   server over there waits for linger_ms, and as long as that the command is
-   started again and again, whatever it reports: a network comes back.
+   remote server waits for linger_ms, and for that long the command is started
+   again and again, whatever it reports: a network comes back.
 
-   The key is the name of the server over there, 16 digits, and its token. The
+   The key is the name of the remote server, 16 digits, and its token. The
    server outlives its pipe for a while: a new pipe with the same key leads to
    the same server. The token keeps other programs of that user, such as
-   confined commands, from its socket; it never is an argument of a program,
+   confined commands, from its socket; it is never an argument of a program,
    and hfsb-server sends it only to the server itself. One thread turns the
-   loop of the mux; whoever dials while the pipe is down starts the command
-   again, and the others wait for that. */
+   loop of the mux; the first thread that dials while the pipe is down starts
+   the command again, and the others wait for that. */
 enum {
     HFSBI_PIPE_NAME = 16,       /* hexadecimal digits of the server's name */
     HFSBI_PIPE_KEY = 48,        /* hexadecimal digits */
@@ -63720,18 +63724,17 @@ HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
    the file exists. Only successful calls count.
 
    hfsb-server also returns the SHA-256 of what it has read or edited, the
-   version of the file. A change is sent with the version that is known, as
-   if_sha256, and the server applies the rule of a local session (tools/seen.c)
-   to a file that is no longer the same:
+   version of the file. A change is sent with the known version, as if_sha256,
+   and the server applies the rule of a local session (tools/seen.c) to a file
+   that is no longer the same:
 
        write                refused; the file must be read again
        edit, multi_edit,    made if it matches exactly and in one place, else
-       apply_patch          refused; the version known stays as it is
+       apply_patch          refused; the known version stays the same
        edit_lines           has its tag instead
 
-   Like those of a local session, the calls that change files take turns:
-   otherwise one would take the work of another for a change by somebody
-   else. */
+   As in a local session, the calls that change files take turns: otherwise one
+   would take the work of another for a change by somebody else. */
 /* ---- files by their absolute path ---- */
 
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path,
@@ -64950,9 +64953,9 @@ hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
    ETag says that it is the same file. A downloaded file appears under its
    name only when it is complete.
 
-   Another server has no /api/files. There a file is read in base64 pieces
-   through bash; size, inode and time of each piece must agree. That of HF's
-   /v1 has file routes of its own, see v1.c. */
+   Other servers have no /api/files. There a file is read in base64 pieces
+   through bash; size, inode and time of each piece must agree. A server of
+   HF's /v1 has file routes of its own, see v1.c. */
 enum {
     HFSBI_COPY_PIECE = 18000,    /* bytes that fit as base64 into a reply
                                     without being truncated */
@@ -65576,7 +65579,7 @@ hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
    hfsb-server names its instance in X-Hfsb, so that a client can tell the
    server that received a call from one that was started later.
 
-   A server is waited for by asking for its health:
+   To wait for a server, its health is requested:
 
        ask --200--> answers                      (after a restart: and it is
         |  \--token refused--> HFSB_AUTH          another instance)
@@ -66235,13 +66238,13 @@ bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox) {
        descriptor --read--> message --> WebSocket --> program
        on_output  <-------- message <-- WebSocket <-- program
 
-   Nothing is read from the descriptor while a message has not left, and nothing
-   from the WebSocket while on_output runs: so a slow side holds the other one,
-   through the network, and memory is bounded. A turn takes only so much of the
-   output, so that a flood of it holds up neither input nor cancel. While the
-   server does not read, its pings show that it is there. A connection that is
-   lost ends the program there, and is not made again: bytes of a pipe cannot
-   be repeated. */
+   Nothing is read from the descriptor while a message has not left, and
+   nothing from the WebSocket while on_output runs: so a slow side holds the
+   other one, through the network, and memory is bounded. A turn takes a
+   limited amount of output, so that a flood of it holds up neither input nor
+   cancel. While the server does not read, its pings show that it is there. A
+   lost connection ends the remote program, and is not made again: bytes of a
+   pipe cannot be repeated. */
 enum {
     HFSBI_REXEC_READ = 65536,    /* bytes of input in one message */
     HFSBI_REXEC_TAKE = 65536,    /* bytes, or ... */
@@ -66582,12 +66585,12 @@ hfsb_status hfsb_sandbox_ask(hfsb_sandbox *sandbox, hfsb_str path,
        GET --> edit engine --> GET --same bytes--> PUT
                                  \--others--> HFSB_STALE: nothing is written
 
-   Nobody is locked out between the last two, and the server writes in place.
-   So a change by others in the time of one request may be lost, and a file
-   whose PUT breaks off may be incomplete: the error says so.
+   There is no lock between the last two, and the server writes in place. So a
+   change by others during that request may be lost, and a file whose PUT
+   breaks off may be incomplete: the error says so.
 
-   A GET is repeated when its connection is lost. Nothing else is, unless
-   nothing of it was sent. */
+   A GET is retried when its connection is lost. Other requests are retried
+   only if nothing of them was sent. */
 enum {
     HFSBI_V1_FILE = 256 << 20, /* bytes of a file that is fetched */
     HFSBI_V1_PART = 4 << 20,   /* of a file in one request */
@@ -67089,7 +67092,7 @@ HFSBI_FN void hfsbi_v1_set_files(hfsbi_v1 *v1) {
 
    That server runs commands and stores bytes; it has no tools. So the tools
    run here, in a tools object whose files and commands are elsewhere
-   (tools/far.c), and what they print is what they print for local files:
+   (tools/far.c), and their output is the same as for local files:
 
        call --> tools --> read, write, edit ... --> /v1/files (v1_files.c)
                      \--> bash, kill -------------> POST /v1/exec
@@ -67104,7 +67107,7 @@ HFSBI_FN void hfsbi_v1_set_files(hfsbi_v1 *v1) {
                                             run
 
    A command is sent once. Each has a variable in its environment by which kill
-   finds its processes, also those that left their process group. */
+   finds its processes, even those that left their process group. */
 enum {
     HFSBI_V1_EVENT = 8 << 20, /* bytes of one event */
     HFSBI_V1_PIDS = 1 << 20,  /* of what kill prints */
@@ -68267,11 +68270,11 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
                               +-- wait <------ again, and tries are left
 
    begin checks the names and fills in the row. once sends the request and
-   classifies the reply; it never decides about repeats, but notes whether
+   classifies the reply; it never decides about retries, but records whether
    another try may help (again) and whether this one may have taken effect
-   although nobody confirmed it (unclear). send repeats within the retry
-   policy. Tokens and secrets are redacted from everything a reply adds to a
-   message, and an HTML page never becomes part of one. */
+   without confirmation (unclear). send retries within the retry policy. Tokens
+   and secrets are redacted from everything a reply adds to a message, and an
+   HTML page never becomes part of one. */
 /* ---- secrets ---- */
 
 typedef struct hfsbi_hub_secrets {
@@ -69502,8 +69505,8 @@ HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
 }
 
 /* ---- src/hub/space.c ---- */
-/* space.c - Spaces: duplicate, delete, set a secret, pause, restart, look
-   at, list.
+/* space.c - Spaces: duplicate, delete, set a secret, pause, restart, inspect,
+   list.
 
    Each call is a row of the table of endpoints (hub_private.h), a body
    where it has one, and the reading of its reply. Two calls need more care,
@@ -69953,9 +69956,9 @@ hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
                                                 ^            | reply lost
                                                 +--- look ---+
 
-   preupload lists the files, and the Hub answers which of them
-   it has, ignores, or wants in LFS. Only the others are sent. When the reply to
-   the commit is lost, another preupload shows whether the head has moved and
+   preupload lists the files, and the Hub answers which of them it has,
+   ignores, or wants in LFS. Only the others are sent. When the reply to the
+   commit is lost, another preupload shows whether the head has moved and
    contains the files. If the head has not moved, the commit is sent again on
    top of exactly that head, so that it cannot be made twice. */
 /* One file of the commit. */
@@ -70440,7 +70443,7 @@ hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
 }
 
 /* ---- src/hub/jobs.c ---- */
-/* jobs.c - logs of Spaces and jobs, and jobs: run, look at, list, cancel.
+/* jobs.c - logs of Spaces and jobs, and jobs: run, inspect, list, cancel.
 
    A log is a stream of server-sent events without ids. When it breaks while it
    is followed, it is opened again and starts from the beginning, so the reader
@@ -70453,7 +70456,7 @@ hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
           ^                     | broken            | no
           +------- wait <-------+-------------------+
 
-   A job is never started twice: after a lost answer the caller must look. */
+   A job is never started twice: after a lost answer the caller must check. */
 /* A log, across its connections. */
 typedef struct hfsbi_log_reader {
     hfsb_hub            *hub;
@@ -71315,14 +71318,14 @@ hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
 }
 
 /* ---- src/hub/sandbox.c ---- */
-/* sandbox.c - sandboxes that are Spaces: their address, their life; and of
-   Spaces and jobs (job_home.c) an owner's list, and those that programs left
-   behind.
+/* sandbox.c - sandboxes that are Spaces: their address, their life; and the
+   list of an owner's Spaces and jobs (job_home.c), and of those that programs
+   left behind.
 
    A handle of a Space is a handle of a server (room remote) whose home is the
    Hub. Its address follows from its name by the Hub's rule; where the rule is
-   not sure, the Hub is asked once. While its server does not answer, the Hub
-   says whether it is worth waiting for:
+   not certain, the Hub is asked once. While its server does not answer, the
+   Hub says whether to wait for it:
 
        starting, running, asleep, unknown    wait
        paused                                HFSB_CONNECT; after a restart wait
@@ -71824,10 +71827,10 @@ hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
         |---reply lost, Hub shows no Space---> DOUBTFUL
         \---cancelled before anyone looked---> UNKNOWN
 
-   Everything but NONE is deleted on failure. "Not found" then means: gone, of
-   a Space that was SEEN and that the Hub no longer shows; never there, if it
-   is DOUBTFUL; not visible yet, if it is MADE or UNKNOWN. A Space that could
-   not be deleted is named in the message. */
+   Everything but NONE is deleted on failure. "Not found" then means: gone, if
+   the Space was SEEN and the Hub no longer shows it; never there, if it is
+   DOUBTFUL; not visible yet, if it is MADE or UNKNOWN. A Space that could not
+   be deleted is named in the message. */
 typedef enum hfsbi_made_state {
     HFSBI_MADE_NONE,
     HFSBI_MADE_DOUBTFUL,
@@ -72544,8 +72547,8 @@ hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
    A job exposes the port of its server, and the Hub gives that port a URL. The
    token of the server is HMAC-SHA-256(token of the Hub, "hf-sandbox:" N), as
    huggingface_hub derives it, where N is a label of the job. So the job itself
-   says all that another machine with the same token of the Hub needs to
-   connect, and nothing must be kept. job_create.c makes such a job.
+   has all that another machine with the same token of the Hub needs to
+   connect, and nothing must be stored. job_create.c makes such a job.
 
    The id of such a sandbox is "jobs/OWNER/ID". It cannot be paused; cancelling
    the job deletes it. */
@@ -72889,21 +72892,21 @@ HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
 }
 
 /* ---- src/hub/job_create.c ---- */
-/* job_create.c - how a sandbox that is a job is created.
+/* job_create.c - creates a sandbox that is a job.
 
    A job runs any image that has /bin/sh. Its command is a boot script that
    decodes a static hfsb-server, checks it, and becomes it. The server is
-   committed once, as base64 text, since the Hub wants other bytes in LFS, to
-   the private model OWNER/hfsb-server, one file for each version and sha256:
+   committed once to the private model OWNER/hfsb-server, one file for each
+   version and sha256, as base64 text, since the Hub wants binary files in LFS:
 
        commit (once) --> run the job --> its URL --> its server answers
                              |  volume: the model, read-only
                              |  secret: SANDBOX_API_TOKEN
                              |  labels: hfsb-sandbox=1, hf-sandbox-nonce=N
 
-   Whatever fails after the job was sent cancels it. When the reply to that
-   request is lost, the nonce finds the job; one that cannot be cancelled is
-   named in the message. */
+   Any failure after the job was sent cancels it. When the reply to that
+   request is lost, the job is found by its nonce; a job that cannot be
+   cancelled is named in the message. */
 enum {
     HFSBI_HUBJOB_NONCE = 32, /* hexadecimal digits */
     HFSBI_HUBJOB_LINE = 76,  /* characters of base64, for openssl */
@@ -73492,7 +73495,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
    failure is kept and reported to every call, because another creation takes
    minutes and is for the model to decide.
 
-   In the remote runtime the maker connects to a sandbox of the caller's, and a
+   In the remote runtime the maker connects to a sandbox of the caller, and a
    call after a failure tries again. Nothing is deleted: close kills the
    commands that the session left running there, in another thread, because
    the sandbox may not answer. */
@@ -73914,10 +73917,10 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
 /* ---- src/hub/hf_jobs_run.c ---- */
 /* hf_jobs_run.c - hf_jobs: the job that its operation run starts.
 
-   A hfsbi_wanted is made of the arguments, and owns all that the job's spec
+   A hfsbi_wanted is made from the arguments, and owns all that the job's spec
    points to: one document with the lists as texts, and one array of views of
    them. A script may be source text, a URL, or a file of the sandbox, whose
-   content is sent. The model names secrets, and the session, which knows their
+   content is sent. The model names secrets; the session, which knows their
    values, fills them in. */
 /* ---- lists of texts ---- */
 
@@ -74418,9 +74421,8 @@ HFSBI_FN hfsb_status hfsbi_hf_jobs_start(hfsbi_hf_jobs_call *c,
    far, inspect and cancel take a job_id. scheduled_... do the same for
    scheduled jobs.
 
-   Anything that the Hub or a job printed is shown without the session's
-   secrets. Text is masked before it is cut, so that no part of a secret
-   remains. */
+   Text that the Hub or a job printed is shown without the session's secrets.
+   It is masked before it is cut, so that no part of a secret remains. */
 enum {
     HFSBI_HF_JOBS_TEXT = 200,      /* characters of a name on the Hub */
     HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command */
@@ -75050,10 +75052,10 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
 /* session.c - what an agent holds: tools here or in a sandbox, and a plan.
 
    The runtime decides where the tools work: on this machine, in a sandbox that
-   preload.c creates in the background, or in one of the caller's, to which it
-   connects there. The session adds tools of its own: plan_tool always,
+   preload.c creates in the background, or in one of the caller's, to which
+   preload.c connects. The session adds tools of its own: plan_tool always,
    sandbox_create and hf_jobs with a sandbox of its own. A call looks for its
-   tool there first, then goes to the runtime.
+   tool among these first, then goes to the runtime.
 
    The options, the spec and all secrets are copied at open, into one buffer
    that is overwritten at close. */

@@ -412,9 +412,8 @@ HFSBI_FN hfsb_status hfsbi_libcurl_open(hfsbi_libcurl *lib, hfsb_err *err) {
    libcurl reports what happens through callbacks; a callback that ends the
    call records the reason first (hfsbi_curl_end), because libcurl only reports
    that it was aborted. A stream has a slot of its own, which is never idle.
-   libcurl repeats requests on its own when a kept
-   connection turns out to be closed: on_request prevents that, except for GET
-   and HEAD. */
+   libcurl repeats requests on its own when a kept connection turns out to be
+   closed: on_request prevents that, except for GET and HEAD. */
 enum { HFSBI_CURL_KEPT = 4, HFSBI_CURL_SOCKETS = 8 };
 
 /* A libcurl handle with its own connections, used by one call at a time. */

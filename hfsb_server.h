@@ -107,12 +107,13 @@ typedef struct hfsb_server_opts {
     bool     no_auth;     /* no token is needed; the server then listens on
                          loopback only */
     bool     open_to_all; /* a server with no_auth may listen on any address */
-    /* A second way to be trusted: asked about a request for a route that needs
-       a token and whose token is absent or wrong. True lets it in; otherwise
-       it gets 401. Runs in the thread that serves, as soon as the head is
-       complete; must not block, nor reply. Where it is set Authorization and
-       X-Sandbox-Authorization stay in the head unless they hold the token.
-       Compare secrets with hfsb_secret_equal(). (NULL: only the token) */
+    /* A second way to authorize a request: called when a route needs a token
+       and the request's token is absent or wrong. Return true to accept the
+       request; otherwise it gets 401. Runs in the thread that serves, as soon
+       as the head is complete; must not block, nor reply. If it is set,
+       Authorization and X-Sandbox-Authorization stay in the head unless they
+       hold the token. Compare secrets with hfsb_secret_equal(). (NULL: only
+       the token) */
     bool (*authorize)(void *user, const hfsb_request *request);
     const char *const *allow_hosts; /* names that Host and Origin may have, in
                          addition to loopback names and the bound address;
@@ -145,16 +146,15 @@ typedef struct hfsb_server_opts {
                            count (0: 1,024) */
     long long idle_ms;     /* between requests (0: 60,000) */
     long long stop_ms;     /* upper limit for a stop (0: 10,000) */
-    long long drain_ms;    /* of a stop before that: everything is served as
-                          before, but those that ask for readiness get 503, so
-                          that a load balancer looks elsewhere (0: none) */
-    long long max_idle_ms; /* stops the server once there was, for so long, no
-                          request with the token (health checks need none; a
-                          GET with "X-Hfsb-Who: page" only looks on,
-                          unless a file is being sent) and no command that
-                          waits or runs, a background job included; what a
-                          command has left running does not count (0: never)
-                        */
+    long long drain_ms;    /* first part of a stop: everything is served as
+                          before, but readiness checks get 503, so that a load
+                          balancer looks elsewhere (0: none) */
+    long long max_idle_ms; /* stop after this long without a request that has
+                          the token and without a command that waits or runs,
+                          background jobs included (0: never). Health checks
+                          have no token; a GET with "X-Hfsb-Who: page" counts
+                          only while it sends a file; what a command has left
+                          running does not count */
     size_t    max_threads; /* for work that takes less than a second; up to
                             eight times as many for work that takes longer
                             (0: 8) */
@@ -202,8 +202,8 @@ HFSB_API hfsb_status hfsb_server_run(hfsb_server *server, hfsb_err *err);
 
 /* Stops the server: after drain_ms no new connections, up to 2 s for requests
    to finish, then commands are ended and their replies sent; at most stop_ms
-   in all. Connections that are open get 503 meanwhile. A second call stops it
-   at once. From any thread or signal handler. */
+   in all. Meanwhile new requests on open connections get 503. A second call
+   stops it at once. From any thread or signal handler. */
 HFSB_API void hfsb_server_stop(hfsb_server *server);
 
 /* Instead of run, from the host's own loop: waits up to wait_ms (0: not at
@@ -219,16 +219,16 @@ HFSB_API size_t    hfsb_server_watch(hfsb_server *server, hfsb_watch *list,
                                      size_t max);
 HFSB_API long long hfsb_server_deadline(hfsb_server *server);
 
-/* Calls fn(user) soon in the thread that serves: so the host's own threads can
-   reply. From any thread. HFSB_OK or HFSB_NOMEM. Calls still pending when the
-   server closes are made by close. */
+/* Calls fn(user) soon in the thread that serves, so that the host's own
+   threads can reply. From any thread. HFSB_OK or HFSB_NOMEM. Calls still
+   pending when the server closes are made by close. */
 HFSB_API hfsb_status hfsb_server_post(hfsb_server *server,
                                       void (*fn)(void *user), void *user);
 
 /* ---- timers; only in the thread that serves, or before it runs ---- */
 
-/* Calls fn(user) in the thread that serves once the time that hfsb_timer_set()
-   gave is over. */
+/* Calls fn(user) in the thread that serves when the time set by
+   hfsb_timer_set() has passed. */
 typedef struct hfsb_timer hfsb_timer;
 
 /* Opens a timer in *out, not set. HFSB_OK; HFSB_NOMEM with *out NULL.
@@ -237,8 +237,8 @@ typedef struct hfsb_timer hfsb_timer;
 HFSB_API hfsb_status hfsb_timer_open(hfsb_server *server,
                                      void (*fn)(void *user), void *user,
                                      hfsb_timer **out, hfsb_err *err);
-/* Calls fn once in ms milliseconds, instead of the time set before; ms below 0:
-   not at all. fn may set or close its own timer. */
+/* Calls fn once in ms milliseconds, instead of the time set before; ms below
+   0: not at all. fn may set or close its own timer. */
 HFSB_API void hfsb_timer_set(hfsb_timer *timer, long long ms);
 /* NULL is allowed. */
 HFSB_API void hfsb_timer_close(hfsb_timer *timer);
@@ -249,7 +249,7 @@ typedef void (*hfsb_route_fn)(void *user, hfsb_request *request);
 
 typedef struct hfsb_route {
     const char   *method; /* "GET" (which answers HEAD too), "POST" ...; "*":
-                           any, also one that HTTP does not know */
+                           any, even one that HTTP does not define */
     const char   *path;   /* "/hello"; a "*" matches one part, not empty:
                            "/things/" "*" "/parts"; "**" at the end matches the
                            rest, which may be empty */
@@ -269,14 +269,14 @@ typedef struct hfsb_route {
     /* For bodies of any size, in pieces as they arrive: begin is called when
        the head is complete, body for each piece. With neither set the body is
        kept in memory. Both may reply, or begin a reply: then nothing more is
-       called, and the rest of the body is read and thrown away. A route cannot
+       called, and the rest of the body is read and discarded. A route cannot
        send its reply while it reads: it begins the reply in fn. */
     hfsb_route_fn begin;
     void (*body)(void *user, hfsb_request *request, hfsb_str piece);
     const char *accept; /* only for requests whose Accept lists this type, as
                            those of browsers list "text/html" (NULL: for all).
-                           Of several routes that fit, the first one that was
-                           added is taken */
+                           Of several routes that match, the first one added
+                           is used */
 } hfsb_route;
 
 /* Adds a route, before the server runs or in its thread. Texts are copied.
@@ -300,7 +300,7 @@ HFSB_API hfsb_status hfsb_request_query(const hfsb_request *request,
 /* The body so far; "" for a route that takes it in pieces. */
 HFSB_API hfsb_str     hfsb_request_body(const hfsb_request *request);
 HFSB_API hfsb_server *hfsb_request_server(const hfsb_request *request);
-/* Stores and returns a pointer of the handler's own. */
+/* Store and return a pointer of the handler's own. */
 HFSB_API void  hfsb_request_set(hfsb_request *request, void *own);
 HFSB_API void *hfsb_request_get(const hfsb_request *request);
 /* Calls gone(user, request) once if the peer goes away or the server ends
@@ -327,8 +327,8 @@ HFSB_API void hfsb_reply(hfsb_request *request, int status, const char *type,
 /* {"detail":...,"error":...}, both the same text; format as in printf. */
 HFSB_API void hfsb_reply_error(hfsb_request *request, int status,
                                const char *format, ...) HFSBI_PRINTF(3, 4);
-/* JSON in the format of hfsb_json_printf(). Without memory, or for an invalid
-   format, the connection is closed. */
+/* JSON in the format of hfsb_json_printf(). When out of memory, or for an
+   invalid format, the connection is closed. */
 HFSB_API void hfsb_reply_json(hfsb_request *request, int status,
                               const char *format, ...) HFSBI_PRINTF(3, 4);
 /* length bytes of a file, starting at offset; takes over fd. */
@@ -361,7 +361,7 @@ typedef struct hfsb_server_sandbox_opts {
                           no proxy gives up (0: 10,000); half the command's
                           timeout if that is less */
     bool      no_page; /* there is no page at "/", and raw output of commands
-                          is not kept for those who watch */
+                          is not kept for people who watch */
 } hfsb_server_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
@@ -393,17 +393,17 @@ typedef struct hfsb_mcp_opts {
                                  Each client session has its own tools; in it
                                  a file must be read before it is changed.
                                  no_imports is set when bash is not offered;
-                                 `who` becomes "mcp:NAME" when the client says
-                                 its name. The journal gets also the calls of
+                                 `who` becomes "mcp:NAME" when the client gives
+                                 its name. The journal also gets the calls of
                                  added tools and those in a sandbox */
     bool                   no_tools;  /* offer only tools that are added */
     bool                   read_only; /* offer only tools that change nothing:
                                  of the added ones those whose annotations have
                                  readOnlyHint true */
-    hfsb_str    only; /* names of the built-in tools to offer, commas between
-                      (empty: all but exists and edit_lines), or of a set of
-                      them: claude, gpt, small; an unknown one is HFSB_ARG.
-                      Added tools are always offered */
+    hfsb_str    only; /* names of the built-in tools to offer, separated by
+                      commas (empty: all but exists and edit_lines), or the
+                      name of a set: claude, gpt, small; an unknown name is
+                      HFSB_ARG. Added tools are always offered */
     const char *path; /* of the route (NULL: "/mcp"; "": no route) */
     long long   answer_ms;   /* a call that takes longer is answered with its
                             output so far and a job to ask later (0: 50,000);
@@ -412,22 +412,23 @@ typedef struct hfsb_mcp_opts {
     long long   grace_ms;    /* between SIGTERM and SIGKILL at the end of stdio
                             (0: 500) */
     size_t      max_message; /* bytes of one message (0: 32 MiB) */
-    size_t      max_result;  /* bytes of the text of a result of a built-in
-                            tool, in a tenth as many lines (0: 20,000; at least
-                            4,000): hosts cut longer ones, and with them what
-                            the model needs next */
+    size_t      max_result;  /* bytes of text in a built-in tool's result, in a
+                            tenth as many lines (0: 20,000; at least 4,000):
+                            hosts cut longer results, and with them what the
+                            model needs next */
     bool        logging;     /* clients may ask for lines of hfsb_mcp_log() */
 } hfsb_mcp_opts;
 
 /* Adds MCP to a server, before it serves. opts may be NULL; its texts and
    lists are copied as by hfsb_tools_open(). HFSB_OK; HFSB_ARG; otherwise as
    hfsb_tools_open() and hfsb_server_add(). On failure *out is NULL and the
-   server is as it was, but after HFSB_NOMEM it can only be closed. */
+   server is unchanged, but after HFSB_NOMEM it can only be closed. */
 HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
                                          const hfsb_mcp_opts *opts,
                                          hfsb_mcp **out, hfsb_err *err);
 
-/* The local tools that sessions have theirs like; NULL with no_tools. */
+/* The local tools; those of sessions have the same options. NULL with
+   no_tools. */
 HFSB_API const hfsb_tools *hfsb_mcp_tools(const hfsb_mcp *mcp);
 
 #ifdef HFSB_HUB
@@ -440,7 +441,7 @@ HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), one
    message per line. Both stay the caller's, and their O_NONBLOCK is not
-   changed. May be called once; HFSB_ARG then, or HFSB_NOMEM, HFSB_IO.
+   changed. HFSB_OK; HFSB_ARG on a second call; HFSB_NOMEM, HFSB_IO.
 
    At the end of input the server stops: calls have 200 ms to finish, then they
    are cancelled, and commands and all processes they left are killed. Slow
@@ -464,9 +465,9 @@ typedef struct hfsb_mcp_tool {
                                 the like help */
     const char *annotations; /* a JSON object such as {"readOnlyHint":true}
                                 (NULL: the tool may change anything) */
-    /* Does the work and reports its result with the functions below; without
-       any the result is "(no output)". Runs in a thread of the server, may
-       block, and may run several times at once: max_threads of
+    /* Does the work and reports its result with the functions below; if it
+       calls none, the result is "(no output)". Runs in a thread of the server,
+       may block, and may run several times at once: max_threads of
        hfsb_server_opts limits it, together with the file tools. Many hosts
        give up after a minute. arguments is an object that lives until fn
        returns. */
@@ -475,8 +476,8 @@ typedef struct hfsb_mcp_tool {
     void *user;
 } hfsb_mcp_tool;
 
-/* Adds a tool, before the server serves. Texts are copied. HFSB_OK, also for
-   a tool that read_only leaves out; HFSB_ARG for a bad or taken name and for a
+/* Adds a tool, before the server serves. Texts are copied. HFSB_OK, even for a
+   tool that read_only leaves out; HFSB_ARG for a bad or taken name and for a
    schema that is not an object; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_mcp_add_tool(hfsb_mcp            *mcp,
                                        const hfsb_mcp_tool *tool,
@@ -497,23 +498,23 @@ HFSB_API void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
 HFSB_API void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 /* Sends progress if the client asked for it. Numbers that do not grow are
-   dropped; total 0 is unknown; message may be "". */
+   dropped; total 0: unknown; message may be "". */
 HFSB_API void hfsb_mcp_progress(hfsb_mcp_call *call, double progress,
                                 double total, const char *message);
 /* Sends a log line if the client asked for its level: "debug", "info",
    "notice", "warning", "error", "critical", "alert", "emergency". */
 HFSB_API void hfsb_mcp_log(hfsb_mcp_call *call, const char *level,
                            hfsb_str text);
-/* Is set when the result is not wanted any more and when the server stops: a
-   slow function should check it now and then. Lives until fn returns. */
+/* Is set when the result is no longer wanted and when the server stops: a slow
+   function should check it from time to time. Lives until fn returns. */
 HFSB_API const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call);
 
 /* ---- src/dialect/dialect.h ---- */
 /* ==== DIALECT: the protocols of others =================================== */
 
-/* A dialect lets the clients of another protocol use the sandbox, unchanged:
-   its routes, its errors, its way to send a token. Their commands are jobs of
-   the server, and their calls are in its journal.
+/* A dialect lets clients of another protocol use the sandbox unchanged: it has
+   the routes and errors of that protocol, and its way to send a token. Their
+   commands are jobs of the server, and their calls are in its journal.
 
    A build that wants fewer of them defines HFSB_DIALECTS as a list of these:
    HFSB_DIALECT_HF, HFSB_DIALECT_CODEX, HFSB_DIALECT_AGENT_SANDBOX,
@@ -521,27 +522,26 @@ HFSB_API const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call);
 typedef struct hfsb_dialect_opts {
     const char *name;     /* see hfsb_dialect_name() */
     bool        own_port; /* listen on a port of its own; else its routes are
-                             beside those of the server */
+                             added to those of the server */
     const char *host;     /* of that port, as hfsb_server_listen() */
     unsigned    port;     /* (0: the kernel picks one) */
-    hfsb_str    token;    /* its clients send (empty: that of the server);
+    hfsb_str    token;    /* that its clients send (empty: that of the server);
                              copied */
-    bool        on_fds;   /* instead of routes serve one client over a pair of
-                             descriptors, a message on each line: "codex". The
-                             server stops at the end of its input, and the
+    bool        on_fds;   /* no routes: serve one client over a pair of
+                             descriptors, one message per line: "codex". At
+                             the end of its input the server stops, and the
                              processes of the client end */
     int         in, out;  /* these descriptors, which stay the caller's */
     const char *const *settings; /* "NAME=value", NULL-terminated: variables
-                             that the dialect reads, see docs/dialects.md; an
-                             environment will do (NULL: none); copied */
+                             that the dialect reads, see docs/dialects.md; a
+                             whole environment is fine (NULL: none); copied */
 } hfsb_dialect_opts;
 
 /* Adds a dialect to a server that has the sandbox. *bound (may be NULL)
    receives its port. HFSB_OK; HFSB_ARG: there is no such dialect, no sandbox,
    another dialect has the same routes on the same port, or this one is not for
-   descriptors; else as
-   hfsb_server_listen() and hfsb_tools_open(). After a failure the server may
-   have some of its routes: close it. */
+   descriptors; else as hfsb_server_listen() and hfsb_tools_open(). After a
+   failure the server may have some of its routes: close it. */
 HFSB_API hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
                                              const hfsb_dialect_opts *opts,
                                              unsigned *bound, hfsb_err *err);
@@ -549,22 +549,22 @@ HFSB_API hfsb_status hfsb_server_add_dialect(hfsb_server             *server,
 HFSB_API const char *hfsb_dialect_name(size_t n);
 
 /* Codex's exec-server in a sandbox: passes messages between a pair of
-   descriptors, a message on each line, and hfsb-server --api codex over
-   there. */
+   descriptors, one message per line, and hfsb-server --api codex in the
+   sandbox. */
 typedef struct hfsb_codex_bridge_opts {
     hfsb_sandbox *sandbox; /* must stay open until the server is closed */
     int           in, out; /* stay the caller's */
     hfsb_err     *why; /* receives the reason when the bridge ends before its
-                          input: the connection was lost for good (NULL: it is
+                          input, because the connection is lost for good (NULL:
                           not wanted); must last as long as the server */
 } hfsb_codex_bridge_opts;
 
-/* Connects, and adds the bridge to a server, which needs no sandbox of its own.
-   A connection that is lost later is made again for 50 s, and the session
-   resumed. At the end of its input the processes over there are ended, and the
-   server stops. HFSB_OK; HFSB_NOT_FOUND: the server over there was started
-   without --api codex; HFSB_AUTH; HFSB_ARG: it speaks HF's /v1; HFSB_REFUSED:
-   the transport has no streams; else as hfsb_transport. */
+/* Connects, and adds the bridge to a server, which needs no sandbox of its
+   own. If the connection is lost later, reconnects for up to 50 s and resumes
+   the session. At the end of its input the remote processes are ended, and the
+   server stops. HFSB_OK; HFSB_NOT_FOUND: the remote server was started without
+   --api codex; HFSB_AUTH; HFSB_ARG: it speaks HF's /v1; HFSB_REFUSED: the
+   transport has no streams; else as hfsb_transport. */
 HFSB_API hfsb_status hfsb_server_add_codex_bridge(
     hfsb_server *server, const hfsb_codex_bridge_opts *opts, hfsb_err *err);
 
@@ -1247,21 +1247,21 @@ HFSBI_FN hfsb_status hfsbi_relay_copy_fields(hfsb_request           *request,
                                              const hfsbi_relay_opts *opts);
 
 /* ---- src/server/idle.c ---- */
-/* idle.c - the stop of a server that nobody uses.
+/* idle.c - stops a server that nobody uses.
 
    A server with a limit (max_idle_ms) is in use while
 
        a request is being answered      that carried the token, for a route
                                         that needs one: no health check, and
-                                        not a page that only looks on, but
-                                        for a file while it is sent
+                                        no GET of the page, except for a file
+                                        while it is sent
        a command waits or runs          of any of its tools
        a part needs it                  a host with sandboxes in it
 
-   and stops, as by hfsb_server_stop(), once it has not been in use for so
-   long. The timer looks when that could be the case at the earliest; while
-   something goes on it looks every few seconds, and takes the next look for
-   the end, so that the server never stops too early. */
+   and stops, as by hfsb_server_stop(), once it has not been in use for that
+   long. The timer fires when that can be the case at the earliest. While the
+   server is in use it fires every few seconds, and counts the time up to its
+   next turn as used, so that the server never stops too early. */
 enum { HFSBI_IDLE_LOOK_MS = 5000 };
 
 /* True for what the page at "/" asks for to show it: a tab that somebody has
@@ -1344,7 +1344,7 @@ HFSBI_FN void hfsbi_server_set_idle(hfsb_server *server, long long max_ms) {
    is an object, in a list of its server so that closing the server frees those
    that are left:
 
-       open --> off --set--> on --time over--> off, then fn(user)
+       open --> off --set--> on --time up---> off, then fn(user)
                  ^------ set(-1) ------+
 
    It is off before fn is called, so fn may set it again or close it. */
@@ -1411,9 +1411,9 @@ HFSBI_FN void hfsbi_timers_close(hfsb_server *server) {
      end  --> the handler: in the loop, or in a pool thread
 
    hfsbi_request_check() is the only place that decides who may do what. A
-   check that fails replies; then no handler is called. The token's value is
-   wiped from the head before anything else happens: only a digest of the token
-   is kept, so neither can be read from the server's memory later.
+   failed check replies, and no handler is called. The token's value is wiped
+   from the head before anything else happens, and only a digest of the token
+   is kept, so it cannot be read from the server's memory later.
 
    A request lives until its reply is sent or its connection closes, and as
    long as work runs for it in a pool thread. */
@@ -2302,7 +2302,8 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
 
    The functions here are called by handlers at any time. They send, record the
    state and touch the connection, which then acts when the handler has
-   returned (see conn.c). Without memory for a reply the connection breaks. */
+   returned (see conn.c). If there is no memory for a reply, the connection
+   breaks. */
 /* ---- the head ---- */
 
 /* The field Date, written once a second. */
@@ -3477,10 +3478,10 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,
    messages as they come, and whole control frames are answered here. A peer
    that has been silent for a while is sent a ping, and is lost when nothing
    comes after that for as long again. While the owner pauses nothing is read:
-   then pings only show the peer that somebody is here, and no answer is
-   expected. While bytes wait to be sent there are none: a ping would wait
-   after them. A peer that does not read is lost after body_ms, as with any
-   reply; the owner looks at hfsbi_websocket_waiting() before it sends much.
+   then pings only show the peer that this side is alive, and no answer is
+   expected. While bytes wait to be sent there are no pings: they would wait
+   after those bytes. A peer that does not read is lost after body_ms, as with
+   any reply; the owner checks hfsbi_websocket_waiting() before it sends much.
 
    The owner must not use the object after its `closed` was called. */
 typedef enum hfsbi_websocket_state {
@@ -4121,8 +4122,8 @@ HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
 /* ---- src/server/relay_head.c ---- */
 /* relay_head.c - the heads of a relayed request and of its reply.
 
-   A head is not passed on as it is but written again, without fields that
-   concern one connection and without those that may hold a token:
+   A head is not passed on but rewritten, without fields that concern one
+   connection and without those that may hold a token:
 
      client                       this server                  inner server
      GET /open/KEY/a?b   ----->   GET /a?b               ----->
@@ -4137,8 +4138,8 @@ HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
      Cookie: a=1             <->  Cookie: hfsb-a=1
 
    So a cookie of an inner server reaches that server alone. Cookies without
-   the mark are of other servers of the same host, since a cookie is for all
-   of its ports, and are not passed on. */
+   the prefix belong to other servers of the same host, since a cookie applies
+   to all of its ports, and are not passed on. */
 #define HFSBI_RELAY_MARK "hfsb-"
 
 /* ---- names of fields ---- */
@@ -4374,16 +4375,15 @@ HFSBI_FN hfsb_status hfsbi_relay_copy_fields(hfsb_request           *request,
       |  +-EAGAIN  |         |  +--> TUNNEL ---> a side ended, freed
       +---------> 503       502
 
-   The head of the request is written again (relay_head.c); its body follows as
-   it comes. The reply is parsed and written again, too, so the connection to
-   the client stays one of this server: every request on it is checked and
-   routed. After a change of the protocol (WebSocket) bytes pass as they are,
-   both ways.
+   The head of the request is rewritten (relay_head.c); its body follows as it
+   comes. The reply is parsed and rewritten, too, so the connection to the
+   client stays one of this server: every request on it is checked and routed.
+   After a change of the protocol (WebSocket) bytes pass unchanged, both ways.
 
    A port is one of 127.0.0.1, or of ::1 when nobody listens there.
 
    A server whose queue of connections is full gets head_ms to take another
-   one. A socket of TCP waits for that in the kernel; a Unix socket refuses at
+   one. A TCP socket waits for that in the kernel; a Unix socket refuses at
    once, and is tried again.
 
    A tunnel has no deadline while both sides are open: the kernel finds out
@@ -4391,13 +4391,13 @@ HFSBI_FN hfsb_status hfsbi_relay_copy_fields(hfsb_request           *request,
    mean that it is gone, the inner server may go on for as long as it sends
    something every idle_ms.
 
-   A reply begins when the request is complete. What comes from the inner
-   server before that is held, up to a limit. An inner server that takes no
-   more of a body has its reason, which its reply gives: the rest of the body
-   is dropped. That server closes with bytes unread, so the kernel resets the
-   connection. A small body is sent whole in any case, into the buffers of the
-   kernel. So a reset is a failure, which means that what came is not all, only
-   after a request without a body.
+   A reply begins when the request is complete. Bytes that the inner server
+   sends before that are held, up to a limit. If the inner server stops taking
+   a body, its reply gives the reason, and the rest of the body is dropped.
+   That server closes with bytes unread, so the kernel resets the connection. A
+   small body is sent whole in any case, into the buffers of the kernel. So a
+   reset means an incomplete reply, and is a failure, only after a request
+   without a body.
 
    Either side waits for the other: reading stops while much is unsent. */
 enum {
@@ -4970,8 +4970,8 @@ HFSBI_FN hfsb_status hfsbi_relay_add(hfsb_server *server, hfsbi_face *face,
                           +-------------------+-------------+-second stop---+
 
    DRAIN: all goes on, but health says that the server is not ready.
-   FINISH: listeners are closed, requests may finish. Connections that are idle
-   may ask, get 503 and are closed.
+   FINISH: listeners are closed, requests may finish. A new request on an idle
+   connection gets 503, and the connection is closed.
    END: the parts end their work, and its replies still go out.
    hfsb_server_close() works in any state: it closes connections at once, and
    waits only for work in pool threads. */
@@ -7742,8 +7742,8 @@ HFSBI_FN void hfsbi_fetch_start(hfsb_request           *request,
 
    The body goes to the disk in blocks: the loop fills one while a pool thread
    writes the other. The thread opens the writer, writes and commits; the loop
-   only collects bytes, and calls `done` in the end. While both blocks are full,
-   reading the body is paused.
+   only collects bytes, and calls `done` at the end. Reading the body pauses
+   while both blocks are full.
 
    A body of multipart/form-data is taken apart in the thread as well, which
    opens and commits a file for each part that `part` gives a path to. A file
@@ -8106,7 +8106,7 @@ HFSBI_FN void hfsbi_upload_finish(void *user, hfsb_request *request) {
 /* ---- src/api/files.c ---- */
 /* files.c - /api/files: files of any size as bytes, by GET, PUT and DELETE.
 
-   A GET is a fetch (fetch.c), a PUT an upload (upload.c); here are their
+   A GET is a fetch (fetch.c), a PUT an upload (upload.c); this file has their
    options and the JSON of their replies. A DELETE checks its conditions and
    removes the file in a pool thread. */
 /* ---- replies ---- */
@@ -8436,23 +8436,24 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
      ANY  /open/KEY/PATH     without: a browser cannot send a field when it
                              opens a link
 
-   All are relayed to 127.0.0.1:PORT. A key is random and means one port. It is
-   valid until the server stops or is reset, or has a new token, or nobody has
-   used it for 12 hours; of 64 keys the one that was unused for longest gives
-   way. Only digests are kept: a command may be able to read our memory.
+   All are relayed to 127.0.0.1:PORT. A key is random and stands for one port.
+   It is valid until the server stops, is reset or gets a new token, or nobody
+   has used the key for 12 hours; there are at most 64 keys, and a new one
+   replaces the one unused for longest. Only digests are kept: a command may be
+   able to read our memory.
 
    The pages of an inner server are not trusted, yet they come from the origin
    of our own page, which has the token in its storage. Therefore every reply
    has a Content-Security-Policy that makes the browser treat it as a page of
    an origin of its own: it sees neither our storage nor our replies. Its
-   requests to its own server are then such of a foreign page, without Origin
-   or with "null". For /open they are allowed: whoever knows the key may read
-   all replies. That page must not see more than these, so fields by which a
-   reply changes the whole origin are dropped, and no service worker is given
-   out.
+   requests to its own server then look like those of a foreign page, without
+   Origin or with "null". For /open they are allowed: anyone who knows the key
+   may read all replies. Such a page must not see more than that, so fields by
+   which a reply changes the whole origin are dropped, and no service worker is
+   served.
 
-   Where commands have no network, or certain ports only, the same holds here:
-   a client that may run commands does not reach more than they do. */
+   Where commands have no network, or certain ports only, the same applies
+   here: a client that may run commands reaches no more than they do. */
 /* ---- keys ---- */
 
 static void hfsbi_open_digest(hfsb_str key, unsigned char *out) {
@@ -8769,7 +8770,7 @@ HFSBI_FN hfsb_status hfsbi_open_add(hfsbi_api *api, hfsb_err *err) {
 }
 
 /* ---- src/api/init.c ---- */
-/* init.c - POST /init: what a server learns after its start.
+/* init.c - POST /init: configures a server after its start.
 
    A pool of warm servers starts before anyone knows who will use them. Such a
    server has no token, and all its other endpoints refuse:
@@ -8777,17 +8778,17 @@ HFSBI_FN hfsb_status hfsbi_open_add(hfsbi_api *api, hfsb_err *err) {
        started --POST /init {"token","env","work_dir"}--> in use
                  the first caller wins            later ones need the token
 
-   The variables are for all commands from then on, the working directory for
-   all relative paths. All of it is set, or nothing. A caller that lost the
-   reply may repeat the request: who knows the token may do it again.
+   From then on the variables apply to all commands, the working directory to
+   all relative paths. Everything is set, or nothing. A caller that lost the
+   reply may repeat the request: anyone who knows the token may.
 
-   A web page must not be the first caller. Where the server listens for
-   everyone it cannot know its own names, so here every request that a browser
-   makes for a page is refused (hfsbi_request_is_direct()), and so is a body
-   that is not declared as JSON, which a page could send without asking.
+   A web page must not be the first caller. A server that listens for everyone
+   cannot know its own names, so this route refuses every request that a
+   browser makes for a page (hfsbi_request_is_direct()), and a body that is not
+   declared as JSON, which a page could send without asking.
 
-   The token is in the body alone: the buffer of that is as long as it may get
-   from the start, the JSON is parsed in place, and all of it is wiped. */
+   Only the body contains the token: its buffer has its full length from the
+   start, the JSON is parsed in place, and all of it is wiped. */
 /* The body of a request. */
 typedef struct hfsbi_init {
     hfsb_json_doc doc;
@@ -8930,10 +8931,10 @@ HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
 }
 
 /* ---- src/api/reset.c ---- */
-/* reset.c - POST /reset: a server is made ready for its next user.
+/* reset.c - POST /reset: makes a server ready for its next user.
 
      KILLING    the kill tool asks every command to end, with its grace
-     SWEEPING   what commands left running is killed, until none is found
+     SWEEPING   processes left running are killed, until none is found
      RESTORING  in a pool thread: the first checkpoint, or empty roots
      the reply
 
@@ -8942,8 +8943,8 @@ HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
    forgotten; the journal stays.
 
    A client that goes away changes nothing: half a reset would leave the next
-   user with files of the last one. Only a server that ends gives it up, before
-   RESTORING. */
+   user with files of the last one. Only the end of the server aborts it,
+   before RESTORING. */
 enum {
     HFSBI_RESET_SWEEPS = 200, /* of a process that forks all the time */
     HFSBI_RESET_PAUSE = 5     /* ms between two */
@@ -9558,10 +9559,10 @@ HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request) {
                  |                    |
                  +-- the client goes, or the job is forgotten --> freed
 
-   A command never waits for those who watch it. What a slow client has no room
-   for is skipped but for its last lines, and a line in brackets before these
-   says how much: a watcher always sees the end. Other clients read the same
-   command in other ways: see /api/jobs/ID/output. */
+   A command never waits for those who watch it. Output that a slow client has
+   no room for is skipped except its last lines, and a line in brackets before
+   these says how much: a watcher always sees the end. Other clients read the
+   same command in other ways: see /api/jobs/ID/output. */
 enum {
     HFSBI_RAW_TAKE = 16384,          /* bytes of one piece */
     HFSBI_RAW_BACKLOG = 1024 * 1024, /* most unsent bytes of one client */
@@ -9727,18 +9728,18 @@ HFSBI_FN void hfsbi_raw_get(void *user, hfsb_request *request) {
        server, last      {"exit_code":0,"signal":0,"timed_out":false}, or
                          {"error":"...","code":"not_found"}; then it closes
 
-   Without argv and `command` the program is the shell of the commands, and with
-   cols and rows it has a terminal: `hfsb shell` and the page open one. It is a program as those of the dialects
-   (program.c): one of the jobs, confined like all of them, with its place in
-   the journal.
+   Without argv and `command` the program is the shell of the commands, and
+   with cols and rows it has a terminal: `hfsb shell` and the page open one. It
+   is a program like those of the dialects (program.c): one of the jobs,
+   confined like all of them, and recorded in the journal.
 
      open --> SPEC --first message--> STARTING --on_start--> RUNNING --+
                 |                         |                     |      | exit
                 +---- the client goes: the program is killed ---+--> ENDED
 
    Neither side buffers without limit. A client that reads slowly holds the
-   program, since its feed has a limit; while the program does not read, what
-   the client has sent waits here, and no more is read from it. */
+   program, since its feed has a limit; while the program does not read, the
+   client's input waits here, and no more is read from the client. */
 enum {
     HFSBI_EXEC_TAKE = 32768,      /* bytes of output in one message */
     HFSBI_EXEC_FULL = 512 * 1024, /* unsent bytes that hold the program */
@@ -10105,15 +10106,15 @@ HFSBI_FN void hfsbi_exec_get(void *user, hfsb_request *request) {
      {"cpus":4,"cpu_ms":81250,"memory":N,"memory_max":N,"disk":N,"disk_max":N,
       "ports":[{"port":8000,"pid":4711,"command":"python3 -m http.server"}]}
 
-   cpu_ms is time that processors were busy, since some moment in the past: the
-   difference of two calls is what happened between them. Members that the
+   cpu_ms is the time that processors were busy, since some moment in the past:
+   the difference of two calls is the busy time between them. Members that the
    system does not report are 0. In a container with a cgroup of its own the
    figures are the container's.
 
-   A port is listed when a process listens on it that has the marker of a
-   command, HFSB_JOB, in its environment: those of other services are not
-   ours. The sockets of commands are found first, since a busy machine may have
-   any number of others. All of it is read from files, in a pool thread. */
+   A port is listed when the process that listens on it has the marker of a
+   command, HFSB_JOB, in its environment: those of other services are left out.
+   The sockets of commands are found first, since a busy machine may have any
+   number of others. All of it is read from files, in a pool thread. */
 enum {
     HFSBI_STATS_PORTS = 64,      /* that are listed */
     HFSBI_STATS_SOCKETS = 16384, /* of commands that are looked at */
@@ -11033,10 +11034,10 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
    server, and no markup made from text (Trusted Types).
 
    Browsers ask for text/html, clients of the API do not: for them there is
-   nothing at "/", as before, or what another protocol has there.
+   nothing at "/", or what another protocol has there.
 
-   With HFSB_PAGE_GZIP, the name of a header that the build has made with gzip,
-   the page is sent compressed to those who take that. */
+   With HFSB_PAGE_GZIP, the name of a header that the build made with gzip, the
+   page is sent compressed to clients that accept that. */
 #ifdef HFSB_PAGE_GZIP
 #include HFSB_PAGE_GZIP
 #endif
@@ -11223,17 +11224,17 @@ HFSBI_FN void hfsbi_plan_get(void *user, hfsb_request *request) {
 /* ---- src/api/openapi.c ---- */
 /* openapi.c - GET /api/openapi.json: the HTTP API as OpenAPI 3.1.
 
-   The document is written for each request from what the server has: its own
-   routes in the order they were added, and for /api/TOOL the row of the tool.
-   So it lists what answers here, routes of a host program too, and none of the
+   The document is written for each request from the server's own routes, in
+   the order they were added, and for /api/TOOL from the row of the tool. So it
+   lists what answers here, routes of a host program too, but none of the
    dialects, whose protocols are described elsewhere.
 
        route "GET /api/jobs/" "*"  -->  "/api/jobs/{id}": {"get": {...}}
 
    A table below adds words, parameters and replies to the routes that are not
-   tools; a route without a row is listed with its method and path only. A route
-   for any method, such as /proxy, is left out: OpenAPI cannot say that. The
-   shapes that several of them share are components. */
+   tools; a route without a row is listed with its method and path only. A
+   route for any method, such as /proxy, is left out: OpenAPI cannot express
+   it. Schemas that several routes share are components. */
 /* ---- the table ---- */
 
 typedef struct hfsbi_files_query {
@@ -11705,10 +11706,10 @@ HFSBI_FN void hfsbi_openapi_get(void *user, hfsb_request *request) {
      POST   /api/open, any /proxy, /open see open.c
 
    The tools live in the server's loop. They oversee those of MCP sessions: the
-   routes for jobs, kill and the figures cover all commands of the server. The
-   object is a part of the server:
-   end() cancels calls and kills commands, free() closes the tools. Once a
-   route refers to the object, only free() may free it. */
+   routes for jobs, kill and the metrics cover all commands of the server. The
+   object is a part of the server: end() cancels calls and kills commands,
+   free() closes the tools. Once a route refers to the object, only free() may
+   free it. */
 /* Adds a route with the default options. */
 static hfsb_status hfsbi_api_route(hfsbi_api *api, const char *method,
                                    const char *path, hfsb_route_fn fn,
@@ -12757,8 +12758,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *method,
 /* message.c - messages of MCP, read and written.
 
    Reading turns a parsed JSON value and the HTTP fields that came with it into
-   a hfsbi_mcp_message: what is asked, or what is wrong and how to answer. The
-   checks run in the order that clients and the conformance suite expect:
+   a hfsbi_mcp_message: the request, or the error and its answer. The checks
+   run in the order that clients and the conformance suite expect:
 
        shape (JSON-RPC) -> era -> headers -> method -> params of the method
 
@@ -13361,10 +13362,10 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
        2\tsecond line
        [lines 1-2 of 9; read on with offset=3]
 
-   Hosts cut long results without a word, at 8,000 to 50,000 characters, some
-   by lines. So a result stays below the option max_result, and a cut is ours:
-   lines of a file, entries of a folder and the log of a job end at a line's
-   end, with the offset to go on with. The output of a command loses its
+   Hosts silently cut long results, at 8,000 to 50,000 characters, some by
+   lines. So a result stays below the option max_result, and is cut here: lines
+   of a file, entries of a folder and the log of a job are cut at the end of a
+   line, with the offset to continue with. The output of a command loses its
    middle, because its end matters most, whether it failed or not:
 
        HEAD
@@ -13375,8 +13376,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
        ERROR: Exit code 1
        [full output saved to /tmp/bash_output_1.txt]
 
-   The last line names the file again, for hosts that cut the result all the
-   same, and keep its end. */
+   The last line names the file again, for hosts that still cut the result and
+   keep its end. */
 enum {
     HFSBI_MCP_PER_LINE = 10, /* bytes for each of its lines */
     HFSBI_MCP_MARGIN = 400,  /* bytes for a marker and footers of the cut */
@@ -14444,10 +14445,10 @@ hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
    A session has tools of its own, opened at its first call: commands and the
    set of files read belong to it. They live in the server's loop. Sessions
    are kept in a list of bounded length; when it is full, one that no request
-   uses makes room: one that holds nothing, else one without commands, else
-   the least recently used. Most clients just go away, so a session whose
-   commands run must not keep new clients out for ever: they are ended with
-   it, in the loop, and its memory is freed when they are gone.
+   uses is dropped: one that holds nothing, else one without commands, else the
+   least recently used. Most clients just go away, so a session whose commands
+   run must not keep new clients out for ever: its commands are ended with it,
+   in the loop, and its memory is freed when they are gone.
 
    A call lives from its message to its answer:
 
@@ -14458,11 +14459,11 @@ hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
                                                                               |
                                 freed <-- answered, or nobody listens <-------+
 
-   While it runs it beats: it sends progress, if the client asked for it. At
-   its deadline it is answered with what there is: a command goes on as a job,
-   a thread is asked to return early. A call that is cancelled, or whose
-   channel is gone, is not answered. A call in a thread is freed only when the
-   thread is done with it.
+   While it runs it sends progress at intervals (beats), if the client asked
+   for it. At its deadline it is answered with the output so far: a command
+   goes on as a job, a thread is asked to return early. A call that is
+   cancelled, or whose channel is gone, is not answered. A call in a thread is
+   freed only when the thread is done with it.
 
    Sending an answer may bring the next message, and that may end other calls:
    a loop over calls starts again after each answer. */
@@ -15413,16 +15414,16 @@ const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
 /* ---- src/mcp/channel.c ---- */
 /* channel.c - serves one message of a client: its method and its answer.
 
-   A channel hands over a text and is owed as many answers as it contains
-   requests: they come at once, or later from the calls that were started.
+   A channel passes in a text and is owed an answer for each request in it:
+   answers come at once, or later from the calls that were started.
 
        text -> parsed document -> message -> method -> answer
                     |                         tools/call -> call ... -> answer
                     +-> batch: each message in turn
 
    Batches exist only in revisions before 2025-06-18, and no known client sends
-   them. They are answered message by message, as single messages would be; a
-   channel may join the answers. */
+   them. They are answered message by message, like single messages; a channel
+   may join the answers. */
 enum {
     HFSBI_MCP_BATCH = 100, /* messages in one batch */
     HFSBI_MCP_CALLS = 512  /* running at once; more are refused */
@@ -15632,8 +15633,8 @@ HFSBI_FN void hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
 /* ---- src/mcp/stdio.c ---- */
 /* stdio.c - a channel over a pair of descriptors, one message per line.
 
-   wire.c reads and writes the lines; here is what becomes of them, and the
-   end:
+   wire.c reads and writes the lines; this file handles them, and the end of
+   the channel:
 
            SERVING
               | end of input, or the server stops, or nobody reads
@@ -15897,8 +15898,8 @@ hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
    The answers to a batch are sent as they come, in any order: none is kept
    until the others are there.
 
-   A client may disconnect in every state, which is CLOSED too: then its calls
-   go on unanswered, or are cancelled since 2026-07-28.
+   A client may disconnect in any state, which leads to CLOSED too: its calls
+   then go on unanswered, or, since 2026-07-28, are cancelled.
 
    Which session a request belongs to:
 
@@ -15910,8 +15911,8 @@ hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
 
    Clients with the same name, and those without any id, share a session and
    cannot be distinguished: a host opens several connections and closes them at
-   will. So kill without an id ends only what came over the same connection
-   (channel.owner), and names the rest. */
+   will. So kill without an id ends only the jobs that came over the same
+   connection (channel.owner), and names the others. */
 enum {
     HFSBI_MCP_ID = 128,           /* bytes of an id that a client sends */
     HFSBI_MCP_KEY_SIZE = 256,     /* of a session's id, with NUL */
@@ -16291,8 +16292,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *method,
 /* mcp.c - MCP on a server: options, start and shutdown.
 
    The object is a part of its server and lives as long. At the start it opens
-   the local tools once, to report errors early; sessions open theirs like
-   these. Then it may get tools of the program, a session, stdio.
+   the local tools once, to report errors early; sessions open theirs with the
+   same options. Then it may get tools of the program, a session, stdio.
 
    Shutdown: a stop of the server ends stdio at once, while requests over HTTP
    have time to finish; then calls in threads are cancelled and commands asked
@@ -16589,7 +16590,7 @@ const hfsb_tools *hfsb_mcp_tools(const hfsb_mcp *mcp) {
 /* remote.c - tools of a session, which run in its remote sandbox.
 
    A remote call blocks, so it runs in a thread. A command is a job whose id is
-   chosen here, so that waiting for it can end at any time:
+   chosen here, so that the wait for it can end at any time:
 
        the deadline passes   the command goes on; the answer is its output so
                              far, and the id to ask for the rest
@@ -17618,10 +17619,10 @@ HFSBI_FN void hfsbi_e2b_box_free(hfsbi_e2b_box *box);
                      |----> work() in a thread -----------> answer
        process --> feed --> process/output, exited, closed, as notifications
 
-   The output of a process is sent as fast as the client reads; then the
-   process is held, and not our memory filled. While the session is detached
-   nothing is sent. A start that is repeated after the session was resumed joins
-   the process of the first one: its answer may have been lost.
+   The output of a process is sent as fast as the client reads; beyond that the
+   process is held, so that our memory does not fill. While the session is
+   detached nothing is sent. A start that is repeated after the session was
+   resumed joins the process of the first one: its answer may have been lost.
 
    Over descriptors there is one client: the server stops at the end of its
    input, and its processes end at once. */
@@ -18451,7 +18452,7 @@ HFSBI_FN bool hfsbi_codex_spec(hfsbi_codex_call *call, hfsbi_job_spec *spec,
 }
 
 /* ---- src/dialect/codex_session.c ---- */
-/* codex_session.c - sessions of codex.c: what a client has while its
+/* codex_session.c - sessions of codex.c: what a client keeps while its
    connection is lost.
 
    A session has the processes and the open files of one client:
@@ -18603,8 +18604,8 @@ HFSBI_FN void hfsbi_codex_initialize(hfsbi_codex_call *call) {
               answers the start                    finds it while it is kept
 
    Numbers are those of the feed. A client needs every number: where events are
-   lost, because there was no memory for them, it gets a note with the first of
-   their numbers and nothing with the others.
+   lost for lack of memory, it gets a note with the first of their numbers, and
+   empty events with the others.
 
    process/read is for a client that was away: it has a reader of its own, from
    the number that the client names. */
@@ -19686,12 +19687,12 @@ HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call) {
 
 /* ---- src/dialect/codex_calls.c ---- */
 /* codex_calls.c - what codex_bridge.c remembers while a connection may break:
-   the calls that are not answered, and the processes that run over there.
+   the calls that are not answered, and the remote processes that run.
 
-   A call stays in the queue until it is answered. One that must not be carried
-   out twice keeps only its id once it was sent; of a process the start is kept,
-   since it is repeated after a resume. The events of a process are numbered,
-   and each passes once: the one that is next. */
+   A call stays in the queue until it is answered. A call that must not be
+   carried out twice keeps only its id once it is sent; the start of a process
+   is kept, since it is repeated after a resume. The events of a process are
+   numbered, and each passes once: only the next number passes. */
 /* ---- kinds ---- */
 
 /* Methods that change nothing, or not twice: they may be sent again when the
@@ -19910,26 +19911,26 @@ HFSBI_FN void hfsbi_bridge_forget(hfsbi_bridge_calls *c) {
    pass between a pair of descriptors here and the WebSocket /codex of a
    sandbox.
 
-       Codex --line--> queue --frames--> WebSocket --> codex.c over there
+       Codex --line--> queue --frames--> WebSocket --> codex.c, remote
        Codex <--wire-- message <--frames-- WebSocket
 
-   A connection that is lost is made again, and its session resumed; Codex does
-   not notice:
+   After a lost connection the bridge reconnects and resumes the session; Codex
+   does not notice:
 
        OPEN --lost--> DIALING --connected--> RESUMING --answered--> OPEN
          |               |       (without a session: OPEN)
          |               +--no time left, refused--> DONE
          +--end of input--> ENDING --closed, late--> DONE
 
-   A call stays in the queue until it is answered. Those that were sent when
+   A call stays in the queue until it is answered. Calls that were sent when
    the connection broke are sent again if that is safe; the others are answered
-   with an error. The start of each process that runs is kept: after a resume
-   it is repeated, the server joins it with the process and sends all events
-   again, and those that Codex has got are dropped. So an event passes only if
-   it has the number that is next.
+   with an error. The start of each running process is kept: after a resume it
+   is repeated, the server joins it with the process and sends all events
+   again, and those that Codex already has are dropped. So an event passes only
+   if it has the next number.
 
    Memory is bounded: input is read only while little waits to be sent or
-   answered, and the WebSocket only while Codex reads. Pings are sent even then,
+   answered, and the WebSocket only while Codex reads. Pings are always sent,
    so that the server does not take a busy Codex for a dead one. */
 enum {
     HFSBI_BRIDGE_AHEAD = 1 << 20,   /* bytes that Codex has not read: stop
@@ -20629,14 +20630,14 @@ hfsb_status hfsb_server_add_codex_bridge(hfsb_server                  *server,
 /* agent_sandbox_exec.c - POST /execute of Kubernetes' agent-sandbox, and what
    its clients may know of the environment of commands.
 
-   A command line is split into words as a shell would, without a shell, and run
+   A command line is split into words as by a shell, but without one, and run
    as a program (program.c); the reply has all its output:
 
        words --> program --> feed --> head and tail of stdout and stderr
                     |                          |
                X-Request-ID                the reply, 200
 
-   Its clients repeat a POST after a 5xx or a lost connection. So nothing that
+   Its clients retry a POST after a 5xx or a lost connection. So nothing that
    happens after the start leads to a 5xx, and a repeat with the same
    X-Request-ID joins the program that runs or has run. */
 enum {
@@ -21075,11 +21076,11 @@ HFSBI_FN void hfsbi_kube_metadata(void *user, hfsb_request *request) {
      sandboxd        /v1/files/PATH, /v1/health, /v1/metadata; errors are
                      {"code":...,"message":...}
 
-   All paths are taken from the root on, with or without a slash before them,
-   and stay beneath it. Commands are in agent_sandbox_exec.c. A router stands
-   between the clients and the server and removes their tokens, so a dialect on
-   a loopback port of its own needs none. Work on files is an operation
-   (hfsbi_kube_op), which runs in a pool thread and replies in the loop. */
+   All paths begin at the root, with or without a leading slash, and stay
+   beneath it. Commands are in agent_sandbox_exec.c. A router between the
+   clients and the server removes their tokens, so a dialect on a loopback port
+   of its own needs none. Work on files is an operation (hfsbi_kube_op), which
+   runs in a pool thread and replies in the loop. */
 enum { HFSBI_KUBE_LIST = 8 << 20 }; /* bytes of a list; clients take no more */
 
 /* ---- errors ---- */
@@ -21632,9 +21633,10 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_agent_sandbox(void) {
 /* ---- src/dialect/dialect.c ---- */
 /* dialect.c - opens the protocols of others on a server.
 
-   A dialect is a part of the server with a tools object of its own, opened like
-   that of /api: the same root, environment, confinement, limits and journal,
-   another `who`. Its commands end when the server stops, as all others do. */
+   A dialect is a part of the server with a tools object of its own, opened
+   like that of /api: the same root, environment, confinement, limits and
+   journal, another `who`. Like all others, its commands end when the server
+   stops. */
 /* ---- the list ---- */
 
 /* Those of HFSB_DIALECTS, see dialect.h; each returns its kind. */
@@ -21855,10 +21857,10 @@ HFSBI_FN void hfsbi_dialect_reply(hfsb_request *request, int status,
    host from the beginning of MAKING to the end of REMOVING: until then it has
    processes, files and a uid.
 
-   Whoever answers later, or works in a thread, holds the guest. It can be found
-   by its id while it is LIVE; a guest that is ENDING waits for its last holder
-   and its last command, both of which are events of the loop. The uid is for
-   others once no process and no file is left. */
+   A request that is answered later, or works in a thread, holds the guest. A
+   guest can be found by its id while it is LIVE; one that is ENDING waits for
+   its last holder and its last command, both of which are events of the loop.
+   The uid is reused once no process and no file is left. */
 /* ---- the list ---- */
 
 HFSBI_FN hfsbi_guest *hfsbi_host_find(const hfsbi_host *host, hfsb_str id) {
@@ -22241,7 +22243,7 @@ HFSBI_FN void hfsbi_host_close(hfsbi_host *host) {
 /* hf_exec.c - commands of the sandbox API of Hugging Face.
 
    A command is a program (program.c) whose output is sent as lines of JSON
-   while it runs, or one in the background, whose output nobody asks for:
+   while it runs, or a background program, whose output is dropped:
 
      POST /v1/exec -------> WAITING --> stream: start, stdout ..., exit
      POST /v1/processes --> WAITING --> reply --> in the list until DELETE,
@@ -22250,8 +22252,8 @@ HFSBI_FN void hfsbi_host_close(hfsbi_host *host) {
 
    Each has one reader of its feed. The reader of a stream stops while its
    client has much to read, which holds the process; that of a background
-   process drops what comes. A client that goes away ends its command, and the
-   object lives on until the command has ended.
+   process drops the output. A client that goes away ends its command, and the
+   object lives until the command has ended.
 
    Output is text: no event ends inside a character, and characters at which
    clients split lines are escaped. A ping says that a silent command runs. */
@@ -22829,12 +22831,12 @@ HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_commands(void) {
      POST   /files/mkdir   with all folders above it
      DELETE /files/delete  an entry, or a tree
 
-   The last four are done in a pool thread, which writes the reply. Clients
-   build an object from an entry: it has six keys and no other.
+   The last four run in a pool thread, which writes the reply. Clients build an
+   object from an entry: it has exactly six keys.
 
    A path is resolved beneath the root of its place, from the working directory
    of its commands. In host mode every path begins at the home of the sandbox,
-   "/a" and "../a" too. */
+   even "/a" and "../a". */
 enum { HFSBI_HF_PAGE = 10000, HFSBI_HF_PAGE_MAX = 50000 };
 
 typedef struct hfsbi_hf_file hfsbi_hf_file;
@@ -23317,16 +23319,17 @@ HFSBI_FN const hfsbi_dialect_route *hfsbi_hf_files(void) {
 /* hf_host.c - host mode of the sandbox API of Hugging Face: many sandboxes in
    one server.
 
-   A sandbox is a guest of host.c, with an environment of its own; its directory
-   is its home. A DELETE is answered when the home is removed, which it is also
-   when nobody has used the sandbox for as long as its creator allows.
+   A sandbox is a guest of host.c, with an environment of its own; its
+   directory is its home. A DELETE is answered when the home is removed; it is
+   also removed when nobody has used the sandbox for as long as its creator
+   allows.
 
    The token of the server makes, lists and removes all sandboxes and recovers
-   their tokens; whatever works in one sandbox needs the token of that sandbox
-   (protocol 3). What keeps their commands apart is their confinement
-   (Landlock), without which the mode is refused unless it is asked for, and as
-   root a uid for each sandbox (uids.c); else all run as the user of the server.
-   A port of a sandbox is a Unix socket in its home. */
+   their tokens; requests to one sandbox need the token of that sandbox
+   (protocol 3). Their commands are kept apart by confinement (Landlock),
+   without which the mode is refused unless it is asked for, and as root by a
+   uid for each sandbox (uids.c); else all run as the user of the server. A
+   port of a sandbox is a Unix socket in its home. */
 enum { HFSBI_HF_CAPACITY = 64 };
 
 /* A request that waits until sandboxes are removed. */
@@ -23654,7 +23657,8 @@ HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
 
      POST --> an order of host.c: homes (thread) --> tools --> reply
 
-   A request makes all that it asks for and there is room for, or none. */
+   A request is granted as many sandboxes as it asks for and there is room for;
+   all of these are made, or none. */
 enum { /* of a sandbox with a uid of its own, unless a request has others */
        HFSBI_HF_PROCESSES = 256,
        HFSBI_HF_MEGABYTES = 2048
@@ -23853,9 +23857,9 @@ HFSBI_FN void hfsbi_hf_sandboxes_post(void *user, hfsb_request *request) {
 /* ---- src/dialect/hf.c ---- */
 /* hf.c - the sandbox API of Hugging Face (/v1), protocol 3.
 
-   What huggingface_hub.Sandbox and its kin call. The routes of commands are in
-   hf_exec.c, those of files in hf_files.c; here are the tokens, the errors,
-   the arguments of commands, and the proxy to a port.
+   The API that huggingface_hub.Sandbox and its kin call. The routes of
+   commands are in hf_exec.c, those of files in hf_files.c; here are the
+   tokens, the errors, the arguments of commands, and the proxy to a port.
 
    A request works in a place: the tools of the dialect, or in host mode those
    of one sandbox (hf_host.c), for which the same routes exist beneath its id.
@@ -24210,7 +24214,7 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void) {
 /* ---- src/dialect/e2b.c ---- */
 /* e2b.c - E2B's envd: sandboxes, users, tokens, errors, messages.
 
-   A client of E2B speaks to a control plane, which makes sandboxes, and to the
+   An E2B client talks to a control plane, which makes sandboxes, and to the
    envd of a sandbox. Here both are one server:
 
        POST /v2/sandboxes ...      control plane    e2b_control.c
@@ -24220,12 +24224,12 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_hf(void) {
                                                     e2b_transfer.c
 
    E2b-Sandbox-Id names the sandbox. As long as the control plane has made
-   none, every name is that of the server's own sandbox: so a client with
+   none, every name stands for the server's own sandbox: so a client with
    E2B_DEBUG=true, or with a control plane of its own, finds it.
 
-   The user in Authorization is no secret, and there is one user: its own name,
+   The user in Authorization is no secret, and there is only one: its own name,
    "user" and "root" all mean it. The secret is X-Access-Token, or for /files
-   a signature made with it; therefore it is kept in plain. */
+   a signature made with it; therefore the token is kept in plain text. */
 /* ---- errors ---- */
 
 static bool hfsbi_e2b_is_rpc(const hfsb_request *request) {
@@ -24818,9 +24822,9 @@ HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_e2b(void) {
        GET  /health          204 while the sandbox lives
        GET  /metrics, /envs  figures of the machine; variables of the sandbox
        POST /init            sets token, variables, work directory and the name
-                             of the user, late: the first caller sets the
-                             token, later ones need it; of two that were
-                             delayed the one with the newer timestamp counts
+                             of the user after the start: the first caller
+                             sets the token, later ones need it; if two arrive
+                             out of order, the newer timestamp counts
 
    The calls of files are in e2b_transfer.c. */
 /* ---- health, variables, init ---- */
@@ -25028,7 +25032,7 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err) {
        POST /files           a body, or the parts of one, by upload.c
        POST /files/compose   joins files, in a pool thread
 
-   Bodies are sent and taken as they are, without a content coding. */
+   Bodies are sent and received without a content coding. */
 enum { HFSBI_E2B_NAMES = 20 }; /* of written files in an error */
 
 /* ---- GET /files ---- */
@@ -25476,8 +25480,8 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_transfer(hfsbi_e2b *e2b, hfsb_err *err) {
 
    A stream takes the output at the pace of its client: while 256 KiB wait to
    be sent it takes nothing, and the program is held when its buffer is full.
-   A client that goes away leaves the program running; the exit stays known, so
-   that a later Connect gets it.
+   A client that goes away leaves the program running; the exit is kept for a
+   later Connect.
 
    e2b_input.c has the other direction. */
 enum {
@@ -25968,9 +25972,9 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_process(hfsbi_e2b *e2b, hfsb_err *err) {
 /* ---- src/dialect/e2b_input.c ---- */
 /* e2b_input.c - E2B's process.Process: input of programs.
 
-   Input that a program does not read yet is kept in the request, and offered
-   again when the program has read some: so the client waits for its reply, or
-   its stream is paused, and one request keeps one message at most. */
+   Input that a program has not read yet is kept in the request, and offered
+   again when the program has read some. Until then the client waits for its
+   reply, or its stream is paused, so one request keeps one message at most. */
 enum {
     HFSBI_E2B_GIVE = 256 << 10, /* bytes offered at once */
     HFSBI_E2B_MESSAGE = 4 << 20 /* bytes of a message of StreamInput */
@@ -26660,9 +26664,9 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_files(hfsbi_e2b *e2b, hfsb_err *err) {
                               \__ ended: by the client, the sandbox or the end
                                   of the directory; after the thread
 
-   Changes are turned into messages in a thread, since an event may contain the
-   entry that has changed. A stream takes no changes while its client does not
-   read: the watcher keeps some, and reports when it had to drop others. */
+   Changes become messages in a thread, since an event may contain the entry
+   that has changed. A stream takes no changes while its client does not read:
+   the watcher keeps some, and reports when it had to drop others. */
 enum {
     HFSBI_E2B_WATCHERS = 64,   /* of a sandbox that streams have, and as many
                                 that are asked by id */
@@ -27135,14 +27139,14 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_watch(hfsbi_e2b *e2b, hfsb_err *err) {
 /* ---- src/dialect/e2b_control.c ---- */
 /* e2b_control.c - E2B's control plane: makes, lists and ends sandboxes.
 
-   A sandbox is a guest of host.c: a directory beneath the work directory of the
-   server, which is its root, and a tools object with variables, a token and
-   jobs of its own. Its commands are confined as those of the server are. As
-   root each has a uid of its own; else they run as the same user, and
-   sandboxes keep their files apart, not hostile users.
+   A sandbox is a guest of host.c: a directory beneath the work directory of
+   the server, which is its root, and a tools object with variables, a token
+   and jobs of its own. Its commands are confined like those of the server. If
+   the server is root, each sandbox has a uid of its own; else all run as the
+   same user, and sandboxes keep their files apart, not hostile users.
 
    It ends when its timeout has passed, when it is killed, and with the server.
-   Pausing would need a copy of its processes: it is refused. */
+   Pausing is refused: it would need a copy of its processes. */
 enum {
     HFSBI_E2B_BOXES = 256,   /* at a time */
     HFSBI_E2B_PAGE = 100,    /* of these in one reply */
