@@ -129,7 +129,7 @@ static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
 }
 
 /* Searches PATH for the program `name`, and appends "PATH=" to *path with the
-   directories outside the fence. False if not found, or without memory. */
+   directories outside the fence. False if not found, or when out of memory. */
 static bool hfsbi_fence_search(const hfsbi_fence *fence,
                                const char *const *env, const char *name,
                                hfsb_buf *path, char program[PATH_MAX]) {
@@ -290,7 +290,7 @@ static bool hfsbi_shell_message(hfsb_str line, hfsb_str *number,
 }
 
 /* Appends the warning for one message of the shell. bash prints "warning" for
-   a here-document without end. False without memory. */
+   a here-document without end. False when out of memory. */
 static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
                              hfsb_buf *lines) {
     hfsb_buf text = HFSB_INIT;
@@ -347,7 +347,7 @@ static bool hfsbi_shell_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
 }
 
 /* Appends the first syntax error that the shell `name` reports for content.
-   True if the answer is complete and can be remembered. */
+   True if the answer is complete and can be cached. */
 static bool hfsbi_check_shell(hfsbi_checker     *checker,
                               const hfsb_cancel *cancel, const char *name,
                               hfsb_str content, hfsb_buf *lines) {
@@ -365,7 +365,7 @@ static bool hfsbi_check_shell(hfsbi_checker     *checker,
     return ended;
 }
 
-/* ---- remembered warnings ---- */
+/* ---- cached warnings ---- */
 
 HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
                                  unsigned char digest[HFSB_SHA256_SIZE]) {
@@ -406,7 +406,7 @@ HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
     return seen != NULL;
 }
 
-/* Replaces the least recently used entry. Without memory nothing changes.
+/* Replaces the least recently used entry. When out of memory, nothing changes.
    Call with the lock held. */
 static void hfsbi_check_store(hfsbi_checker      *checker,
                               const unsigned char digest[HFSB_SHA256_SIZE],
@@ -435,7 +435,7 @@ hfsbi_check_remember(hfsbi_checker      *checker,
     (void)pthread_mutex_unlock(&checker->lock);
 }
 
-/* Appends the warnings of a shell about content, remembered or new. */
+/* Appends the warnings of a shell about content, cached or new. */
 static void hfsbi_check_script(hfsbi_checker     *checker,
                                const hfsb_cancel *cancel, const char *shell,
                                hfsb_str content, hfsb_buf *lines) {
@@ -486,8 +486,8 @@ static void hfsbi_check_json(hfsb_str path, hfsb_str content,
     if (content.len > HFSBI_CHECK_JSON || hfsbi_check_allows_comments(path))
         return;
     doc.alloc = text.alloc = lines->alloc;
-    /* The message starts with line and column. Other failures, nesting too
-       deep or no memory, are not errors of the file. */
+    /* The message starts with line and column. Other failures, too deep
+       nesting or running out of memory, are not errors in the file. */
     if (hfsb_json_parse(content, NULL, &doc, &err) == HFSB_SYNTAX &&
         hfsb_buf_printf(&text, "JSON error at %s", err.msg) == HFSB_OK)
         (void)hfsbi_check_warn(lines, hfsb_buf_str(&text));
@@ -515,7 +515,7 @@ static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_buf_truncate(lines, 0);
 }
 
-/* Copies the caller's checks with their suffixes; false without memory. */
+/* Copies the caller's checks with their suffixes; false when out of memory. */
 static bool hfsbi_checker_copy(hfsbi_checker          *checker,
                                const hfsb_tools_check *checks, size_t count) {
     const char *suffix;

@@ -57,22 +57,23 @@ typedef struct hfsbi_checker {
     hfsbi_python       python;
     hfsb_alloc         alloc;
     pthread_mutex_t    lock;    /* protects what follows; held briefly */
-    hfsb_confine      *confine; /* of the programs; opened at first need */
+    hfsb_confine      *confine; /* of the programs; opened on first use */
     unsigned long long clock;
     hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
 } hfsbi_checker;
 
-/* Opens a checker with copies of the caller's checks. NULL without memory. */
+/* Opens a checker with copies of the caller's checks. NULL when out of
+   memory. */
 HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
                                            size_t                  count,
                                            const hfsb_alloc       *alloc);
-/* No run may be under way. NULL is allowed. */
+/* No run may be in progress. NULL is allowed. */
 HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
 
 /* Appends to *warnings one line, with LF, for each finding about content, the
    text of the file at path. Never fails: a check that cannot run reports
-   nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   cancel (may be NULL) is set; for Python, patience_ms at most. Several
+   nothing. Takes as long as the programs it runs, at most 10 s each, or until
+   cancel (may be NULL) is set; for Python, at most patience_ms. Several
    threads may run it at once; working memory comes from warnings->alloc. */
 HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
                                 const hfsb_cancel *cancel, hfsb_str path,
@@ -92,12 +93,12 @@ HFSBI_FN bool hfsbi_checker_expects(const hfsbi_checker *checker,
 HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
 
 /* Appends a heading and the lines of warnings to an output, or nothing when
-   there are none or memory is short. path names the file when the output is
+   there are none or when out of memory. path names the file when the output is
    not that of its write (empty: it is). */
 HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines);
 
-/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
-   without memory. */
+/* Appends text to *lines as one line of valid UTF-8, ended by LF; false when
+   out of memory. */
 HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text);
 
 /* The digest of a program's name and the content it checks. */
@@ -134,11 +135,11 @@ typedef struct hfsbi_outer_program {
     hfsb_alloc   alloc;
 } hfsbi_outer_program;
 
-/* The confinement of the programs that check: nothing to write, no network.
-   NULL where the system has no means for it. */
+/* The confinement of the programs that check: nothing writable, no network.
+   NULL where the system does not support it. */
 HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker);
 
-/* Searches PATH for a program. False if it is not found, or without
+/* Searches PATH for a program. False if it is not found, or when out of
    memory; then there is nothing to free. */
 HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
                                hfsbi_outer_program *program);
@@ -147,12 +148,11 @@ HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
 /* ==== python.c: the helper for Python files ============================== */
 
 /* Appends the warnings about content to *lines, as hfsbi_checker_run() does.
-   With patience_ms, warnings that come later are kept for
-   hfsbi_python_late(). */
+   With patience_ms, later warnings are kept for hfsbi_python_late(). */
 HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
                                  const hfsb_cancel *cancel, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines);
-/* Starts the helper of a checker unless it runs. */
+/* Starts the helper of a checker unless one runs. */
 HFSBI_FN void hfsbi_python_expect(void *checker);
 /* Appends the warnings that came late, as hfsbi_check_put() does, and forgets
    them; those about a file that has changed since are dropped. With

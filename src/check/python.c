@@ -81,7 +81,7 @@ static const char hfsbi_python_helper[] =
     "null = os.open(os.devnull, os.O_RDWR)\n"
     "for fd in (0, 1, 2):\n"
     "    os.dup2(null, fd)\n"
-    "try:\n" /* a module that crashes leaves no core file in "/" */
+    "try:\n" /* a crashing module leaves no core file in "/" */
     "    import resource\n"
     "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
     "except Exception:\n"
@@ -163,7 +163,7 @@ static const char hfsbi_python_helper[] =
     "        return None\n"
     "\n"
     /* (module, name): the names of the parameters, or None if any keyword may
-       be valid; the module's file, and when that had changed. A reinstalled
+       be valid; the module's file, and when that was modified. A reinstalled
        module is imported again. */
     "known = {}\n"
     "\n"
@@ -247,7 +247,7 @@ static const char hfsbi_python_server[] =
     "\n"
     "if mode == 'imports':\n"
     "    add_packages()\n"
-    "for i in range(1000):\n" /* then its memory is freed by a new helper */
+    "for i in range(1000):\n" /* then a new helper starts with fresh memory */
     "    signal.alarm(60)\n"  /* ends an idle helper */
     "    size = requests.readline()\n"
     "    signal.alarm(0)\n"
@@ -286,7 +286,7 @@ typedef enum hfsbi_py_state {
     HFSBI_PY_PARTIAL
 } hfsbi_py_state;
 
-/* What becomes of the answer. */
+/* What happens to the answer. */
 typedef enum hfsbi_py_reader {
     HFSBI_PY_WAITS, /* a thread waits for it and frees the check */
     HFSBI_PY_LATER, /* the next reply shows it */
@@ -362,8 +362,8 @@ static void hfsbi_py_stop(hfsbi_checker *checker) {
         hfsbi_py_answer(checker, check, false);
 }
 
-/* Splits the output into lines. After an answer that is too long, or without
-   memory, hfsbi_py_on_change() stops the helper. */
+/* Splits the output into lines. After an answer that is too long, or when out
+   of memory, hfsbi_py_on_change() stops the helper. */
 static void hfsbi_py_on_output(void *user, hfsb_proc_stream stream,
                                hfsb_str bytes) {
     hfsbi_checker *checker = (hfsbi_checker *)user;
@@ -427,8 +427,8 @@ static bool hfsbi_py_start(hfsbi_checker *checker) {
     return py->proc != NULL;
 }
 
-/* Sends a request to the helper, which is started if none runs, or if the one
-   that runs takes no more. *fresh: it was started. False if that fails. */
+/* Sends a request to the helper, which is started if none runs, or if the
+   running one takes no more. *fresh: it was started. False if that fails. */
 static bool hfsbi_py_send(hfsbi_checker *checker, hfsb_str content,
                           bool *fresh) {
     hfsbi_python *py = &checker->python;
@@ -466,7 +466,7 @@ static hfsbi_py_check *hfsbi_py_ask(hfsbi_checker *checker, hfsb_str path,
     check->until = hfsb_clock_ms();
     for (; *link; link = &(*link)->next)
         if ((*link)->state == HFSBI_PY_ASKED)
-            check->until = (*link)->until; /* it comes after that one */
+            check->until = (*link)->until; /* it is answered after that one */
     check->until += checker->timeout_ms;
     *link = check;
     return check;
@@ -474,7 +474,7 @@ static hfsbi_py_check *hfsbi_py_ask(hfsbi_checker *checker, hfsb_str path,
 
 /* ---- waiting ---- */
 
-/* Notices answers, the end of the helper, and a helper that is stuck. */
+/* Handles answers, the end of the helper, and a helper that is stuck. */
 static void hfsbi_py_look(hfsbi_checker *checker) {
     hfsbi_py_check *check;
     hfsbi_loop_turn(checker->python.loop, 0);
@@ -512,7 +512,7 @@ static void hfsbi_py_wait(hfsbi_checker *checker, const hfsb_cancel *cancel,
     hfsbi_py_look(checker);
 }
 
-/* Nobody gets the answer any more. */
+/* Discards the answer. */
 static void hfsbi_py_drop(hfsbi_checker *checker, hfsbi_py_check *check) {
     check->reader = HFSBI_PY_NOBODY;
     if (check->state != HFSBI_PY_ASKED) hfsbi_py_free(checker, check);
@@ -529,8 +529,8 @@ static void hfsbi_py_forget(hfsbi_checker *checker, hfsb_str path) {
     }
 }
 
-/* The answer goes with a later reply. Those that nobody has asked for are
-   forgotten, oldest first. */
+/* Leaves the answer to a later reply. Unclaimed answers are dropped, oldest
+   first. */
 static void hfsbi_py_postpone(hfsbi_checker *checker, hfsbi_py_check *check) {
     hfsbi_py_check *oldest = NULL, *c = checker->python.checks;
     size_t          count = 0;
@@ -543,8 +543,8 @@ static void hfsbi_py_postpone(hfsbi_checker *checker, hfsbi_py_check *check) {
     if (count > HFSBI_PYTHON_LATE) hfsbi_py_drop(checker, oldest);
 }
 
-/* Asks and waits. True if a helper that had served before ended without an
-   answer: it was idle for too long, or has served enough. */
+/* Asks and waits. True if a helper that had answered before ended without an
+   answer: it was idle for too long, or has answered enough. */
 static bool hfsbi_py_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
                          hfsb_str path, hfsb_str content,
                          const unsigned char *digest, hfsb_buf *lines) {

@@ -298,7 +298,8 @@ static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
 /* hfsbi_needle_find() first looks for two bytes of the needle that are rare in
    text, 64 starts at a time, and compares only where both match. A budget
    bounds the comparisons. When an input exhausts it, the two-way algorithm of
-   Crochemore and Perrin takes over: linear on every input, without memory. */
+   Crochemore and Perrin takes over: linear on every input, without
+   allocating. */
 
 /* How common a byte is in source text, roughly: 0 rare, 4 everywhere. Digits
    and capitals distinguish similar lines better than punctuation. */
@@ -329,7 +330,7 @@ static void hfsbi_rare_pair(hfsb_str needle, size_t *first, size_t *second) {
     best = 9;
     for (i = 0; i < end; i++) {
         int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
-        /* of equally rare ones the last, which is far from the first */
+        /* among equally rare bytes the last: it is far from the first */
         if (rank <= best && needle.ptr[i] != needle.ptr[*first]) {
             best = rank;
             *second = i;
@@ -448,8 +449,8 @@ const char *hfsb_status_text(hfsb_status code) {
     return i < (size_t)HFSB_STATUS_COUNT ? text[i] : "unknown status";
 }
 
-/* Prints to the end of the message. A message that is cut loses its last
-   character unless that is ASCII: whether it is whole cannot be seen. */
+/* Prints to the end of the message. A truncated message loses its last
+   character unless that is ASCII: it may be incomplete. */
 static void hfsbi_err_print(hfsb_err *err, const char *format, va_list ap) {
     size_t len = strlen(err->msg), end = sizeof err->msg - 1, last;
     int    n = vsnprintf(err->msg + len, end + 1 - len, format, ap);
@@ -573,7 +574,7 @@ static bool hfsbi_buf_room(hfsb_buf *b, size_t n) {
 hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s) {
     bool fits = b->status == HFSB_OK && s.len < b->cap - b->len &&
                 (!b->max || b->len + s.len <= b->max);
-    if (!fits) { /* s may show bytes of the buffer, which moves */
+    if (!fits) { /* s may point into the buffer, which moves */
         const char *held = b->ptr;
         bool        inside = b->cap && s.ptr >= held && s.ptr < held + b->cap;
         size_t      at = inside ? (size_t)(s.ptr - held) : 0;

@@ -1,14 +1,14 @@
 #pragma once
 
-/* core_private.h - what the files of core offer to each other and to the other
-   rooms. Never part of the public header.
+/* core_private.h - functions of core that its files and the other rooms share.
+   Never part of the public header.
 
    A function used by several files is HFSBI_FN: static in the joined headers,
    extern when the files are compiled one by one (the tests do both). The
    sections below are in the order of the files. */
 
-/* Feature macros must be set before the first libc header; hfsb.h gives advice
-   where one was included. */
+/* Feature macros must be set before the first libc header; hfsb.h reports an
+   error with advice when one was included earlier. */
 #ifndef HFSB_PURE
 #if defined(__linux__) && !defined(_GNU_SOURCE)
 #define _GNU_SOURCE 1
@@ -104,7 +104,7 @@ HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
 HFSBI_FN void *hfsbi_realloc(const hfsb_alloc *alloc, void *ptr,
                              size_t old_size, size_t new_size);
 
-/* Room for count items of size bytes, not cleared; NULL without memory or
+/* Room for count items of size bytes, not cleared; NULL when out of memory or
    when the product overflows. A count of 0 is taken as 1. free() takes the
    same count and size, and ptr may be NULL. */
 HFSBI_FN void *hfsbi_array(const hfsb_alloc *alloc, size_t count, size_t size);
@@ -112,19 +112,19 @@ HFSBI_FN void  hfsbi_array_free(const hfsb_alloc *alloc, void *ptr,
                                 size_t count, size_t size);
 
 /* Grows an array of *cap items to hold at least need. Returns the new array
-   and updates *cap; NULL, with the old array unchanged, without memory. */
+   and updates *cap; NULL, with the old array unchanged, when out of memory. */
 HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
                                 size_t *cap, size_t need, size_t size);
 
-/* qsort() without memory and without a quadratic case (heap sort). Not
+/* qsort() that allocates nothing and is never quadratic (heap sort). Not
    stable: compare must order any two items whose order matters. */
 HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
                          int (*compare)(const void *a, const void *b));
 
 /* ---- base.c: views ---- */
 
-/* A text to be found several times, which hfsb_str_find() would examine
-   each time. */
+/* A text to search for several times; hfsb_str_find() would analyse it anew in
+   each call. */
 typedef struct hfsbi_needle {
     hfsb_str text;
     size_t   first, second; /* offsets of two rare bytes */
@@ -132,7 +132,7 @@ typedef struct hfsbi_needle {
 
 HFSBI_FN hfsbi_needle hfsbi_needle_make(hfsb_str text);
 
-/* Offset of the first place in s, or HFSB_NPOS. */
+/* Offset of the first match in s, or HFSB_NPOS. */
 HFSBI_FN size_t hfsbi_needle_find(const hfsbi_needle *needle, hfsb_str s);
 
 /* ASCII only, whatever the locale. */
@@ -154,7 +154,7 @@ HFSBI_UNUSED static inline bool hfsbi_is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-/* c, an ASCII capital in lower case. */
+/* c, in lower case if it is an ASCII capital. */
 HFSBI_FN char hfsbi_lower(char c);
 
 /* s without the spaces, tabs and CRs at its end, or at both ends. */
@@ -165,7 +165,8 @@ HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s);
 HFSBI_FN bool hfsbi_str_equal_nocase(hfsb_str a, hfsb_str b);
 
 /* Removes the next item from the list *rest, whose items are separated by
-   sep; false at its end. An empty list has no item, "a,,b" an empty one. */
+   sep; false at the end. An empty list has no items, "a,,b" has an empty
+   one. */
 HFSBI_FN bool hfsbi_list_next(hfsb_str *rest, char sep, hfsb_str *item);
 
 /* True when item is in the list. */
@@ -199,9 +200,9 @@ HFSBI_FN size_t hfsbi_utf8_open(hfsb_str s);
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 
 /* Checks a text that arrives in pieces; all-zero is the initial state of
-   *stream. Returns the number of bytes of the piece before the first one that
-   no well-formed text can have there, or piece.len; *stream has then taken as
-   many. A character is not complete while stream->len is not 0. */
+   *stream. Returns the number of bytes of the piece before the first
+   ill-formed one, or piece.len; *stream has consumed that many. The last
+   character is incomplete while stream->len is not 0. */
 HFSBI_FN size_t hfsbi_utf8_stream_check(hfsb_utf8_stream *stream,
                                         hfsb_str          piece);
 
@@ -219,7 +220,7 @@ HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
 }
 
 /* Eight bytes as a little-endian number, on every machine. Not every compiler
-   makes one load of the shifts. */
+   merges the shifts into one load. */
 HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     uint64_t x;
@@ -252,8 +253,8 @@ typedef struct hfsbi_number {
 } hfsbi_number;
 
 /* Reads the longest JSON number at p. Returns its end, or for BAD the place of
-   the fault. A byte that cannot continue a number must follow it: that byte
-   is read, no other from `end` on. */
+   the fault. The number must be followed by a byte that cannot continue it:
+   that byte is read, but no other at or after `end`. */
 HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
                                         hfsbi_number *out);
 
@@ -401,7 +402,7 @@ hfsbi_json_copy_run(const char *at, const char *end, char *out, bool high) {
 
 /* ---- json_write.c ---- */
 
-/* Appends text as a JSON string, in quotes. A failure is in out->status. */
+/* Appends text as a JSON string, in quotes. A failure sets out->status. */
 HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
 
 /* hfsb_json_printf() for a va_list. */
@@ -410,13 +411,13 @@ HFSBI_FN hfsb_status hfsbi_json_vprintf(hfsb_buf *out, const char *format,
 
 /* ---- json_build.c ---- */
 
-/* A document that is made value by value. key is NULL for the root and inside
-   arrays. Failures are remembered until finish(). */
+/* A document built value by value. key is NULL for the root and inside arrays.
+   Failures are remembered until finish(). */
 typedef hfsb_json_tree hfsbi_build;
 
 HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_build_free(hfsbi_build *b);
-/* What was to be added could not be made: finish reports st. */
+/* Records that a value could not be made: finish() will return st. */
 HFSBI_FN void hfsbi_build_fail(hfsbi_build *b, hfsb_status st);
 HFSBI_FN void hfsbi_build_object(hfsbi_build *b, const char *key);
 HFSBI_FN void hfsbi_build_array(hfsbi_build *b, const char *key);
@@ -426,16 +427,16 @@ HFSBI_FN void hfsbi_build_bool(hfsbi_build *b, const char *key, bool value);
 HFSBI_FN void hfsbi_build_int(hfsbi_build *b, const char *key,
                               long long value);
 HFSBI_FN void hfsbi_build_str(hfsbi_build *b, const char *key, hfsb_str value);
-/* A number, boolean or null, as it is in another document. */
+/* A copy of a number, boolean or null of another document. */
 HFSBI_FN void hfsbi_build_node(hfsbi_build *b, const char *key,
                                const hfsb_json_value *value);
 /* A key, for the value that comes next with key NULL. */
 HFSBI_FN void hfsbi_build_key(hfsbi_build *b, hfsb_str key);
-/* A copy of a value of another document, with all it holds. */
+/* A copy of a value of another document, with everything in it. */
 HFSBI_FN void hfsbi_build_value(hfsbi_build *b, const char *key,
                                 const hfsb_json_value *value);
-/* Moves the document into *doc, which was all zero. HFSB_OK; HFSB_NOMEM. The
-   builder is empty and may be used again in any case. */
+/* Moves the document into *doc, which must be all zero. HFSB_OK; HFSB_NOMEM.
+   Either way the builder is left empty and may be used again. */
 HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc);
 
 /* ---- text.c ---- */
@@ -448,9 +449,9 @@ HFSBI_FN void hfsbi_text_put_marker(hfsb_buf              *out,
                                     hfsb_str spill_path, size_t saved);
 
 /* Appends what hfsb_text_truncate() would write for the text of a followed by
-   the text of b, two windows of the same limit. When saved is not 0, the
+   the text of b, two windows with the same limit. When saved is not 0, the
    file at spill_path holds only that many bytes of it. HFSB_OK; HFSB_NOMEM or
-   HFSB_LIMIT with *out as it was. */
+   HFSB_LIMIT with *out unchanged. */
 HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                                              const hfsb_text_window *b,
                                              hfsb_str spill_path, size_t saved,
@@ -480,7 +481,7 @@ HFSBI_FN void hfsbi_sha1_digest(hfsb_str a, hfsb_str b,
                                 unsigned char digest[HFSBI_SHA1_SIZE]);
 HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b, char hex[HFSBI_SHA1_HEX]);
 
-/* The name that git gives to a file with that content. */
+/* Git's object name for a file with that content. */
 HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]);
 
 /* ---- date.c ---- */
@@ -498,20 +499,21 @@ HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
 /* ---- secret.c ---- */
 
-/* Returns text i of its owner that must never be shown; it may be empty. */
+/* Returns the owner's secret i, which must never be shown; it may be empty. */
 typedef hfsb_str (*hfsbi_secret_fn)(const void *owner, size_t i);
-/* Replaces all of the owner's `count` secrets in text by "***", in place, so
-   that it cannot fail; returns the new length and ends a shortened text with a
-   NUL. Of several secrets at one place the longest counts. Secrets of less
-   than 4 bytes are not replaced: they could be part of any word. */
+/* Replaces all of the owner's `count` secrets in text by "***". Works in
+   place, so it cannot fail; returns the new length and NUL-terminates a
+   shortened text. If several secrets match at one place, the longest counts.
+   Secrets of fewer than 4 bytes are not replaced: they could be part of any
+   word. */
 HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
                              size_t count, char *text, size_t len);
 /* Replaces what looks like a secret by "***": tokens of well-known services,
    the value after Bearer, Authorization, HF_TOKEN=, "password": and the like,
-   passwords in URLs, private keys. In place and returns as hfsbi_redact(). */
+   passwords in URLs, private keys. Works and returns like hfsbi_redact(). */
 HFSBI_FN size_t hfsbi_redact_shapes(char *text, size_t len);
-/* True for the name of a variable or an argument whose value is a secret:
-   HF_TOKEN, api_key. */
+/* True for the name of a variable or argument whose value is secret: HF_TOKEN,
+   api_key. */
 HFSBI_FN bool hfsbi_is_secret_name(hfsb_str name);
 
 /* ---- path.c ---- */

@@ -74,8 +74,8 @@ static void hfsbi_sha_plain(unsigned int         state[8],
 typedef int  hfsbi_v4 __attribute__((vector_size(16)));
 typedef char hfsbi_v16 __attribute__((vector_size(16)));
 
-/* CPUID is only asked for long inputs: in a virtual machine it takes as long
-   as hashing some kilobytes. */
+/* CPUID is queried only for long inputs: in a virtual machine it takes as long
+   as hashing a few kilobytes. */
 static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
     unsigned a, b, c, d;
     if (!sha->asked && blocks >= 128) {

@@ -61,7 +61,7 @@ HFSBI_FN void hfsbi_build_key(hfsbi_build *b, hfsb_str key) {
     if (b->nodes.status == HFSB_OK) hfsbi_build_text(b, key);
 }
 
-/* Before each value: its key, and one more item in its container. */
+/* Called before each value: adds its key and counts it in its container. */
 static bool hfsbi_build_begin(hfsbi_build *b, const char *key) {
     if (b->nodes.status != HFSB_OK) return false;
     if (b->open)

@@ -20,8 +20,8 @@
    the last indentation of its depth. */
 #include "core_private.h"
 
-/* Faults and their messages. Those above SURROGATE are about one byte, which
-   the message goes on to show. */
+/* Faults and their messages. Those listed before SURROGATE concern one byte,
+   which the message then shows. */
 #define HFSBI_JSON_FAULT_LIST(X)                                           \
     X(NO_VALUE, "expected a value")                                        \
     X(NO_ITEM, "expected a value after ','")                               \
@@ -44,7 +44,7 @@
     X(RANGE, "expected a number up to about 1.8e308, found a larger one: " \
              "send it as a string")                                        \
     X(DEPTH, "")  /* names the limit */                                    \
-    X(VALUES, "") /* and so does this */                                   \
+    X(VALUES, "") /* the same */                                           \
     X(TWICE, "expected each key once in an object, found \"")              \
     X(NOMEM, "")
 
@@ -191,8 +191,8 @@ static const char *hfsbi_json_bad_string(hfsbi_json_parser *p,
     return hfsbi_json_fail(p, at, HFSBI_JSON_NO_UTF8);
 }
 
-/* True when two well-formed characters of three bytes, which most languages
-   of Asia are written in, start at `at`. Eight bytes are read. */
+/* True when two well-formed three-byte characters start at `at`: most Asian
+   languages are written in these. Reads eight bytes. */
 static inline bool hfsbi_json_pair(const char *at) {
     uint64_t x = hfsbi_load64(at);
     uint64_t a = x & 0x200F, b = x >> 24 & 0x200F; /* see _character() */
@@ -259,8 +259,8 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
     return at + 1;
 }
 
-/* The same without a copy: nothing is written before the whole text is known
-   to be valid. */
+/* The same without a copy: nothing is written until the whole text is known to
+   be valid. */
 static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
                                     hfsb_json_value *node) {
     const char *start = at, *end = p->end;
@@ -320,7 +320,7 @@ static inline const char *hfsbi_json_string(hfsbi_json_parser *p,
     return at + n + 1;
 }
 
-/* Decodes a string in place, which hfsbi_json_check() found valid. */
+/* Decodes in place a string that hfsbi_json_check() has accepted. */
 static void hfsbi_json_unescape(hfsb_json_value *node) {
     size_t            len = (size_t)(node->tag >> HFSBI_JSON_COUNT), n;
     const char       *at = node->as.str;
@@ -464,7 +464,7 @@ static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p, hfsb_str text,
     return code;
 }
 
-/* ---- keys that an object holds twice ---- */
+/* ---- repeated keys ---- */
 
 /* Objects with more keys than this are sorted, not compared pair by pair. */
 #define HFSBI_JSON_FEW 16
@@ -522,7 +522,7 @@ static size_t hfsbi_json_keys_in(const hfsb_json_value *value) {
 }
 
 /* Index of the first key node that repeats an earlier key of its object, or
-   HFSB_NPOS; *nomem: there was no memory to find out. */
+   HFSB_NPOS; *nomem: there was not enough memory to check. */
 static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
                                       bool                    *nomem) {
     const hfsb_alloc *alloc = &p->doc->alloc;
@@ -581,8 +581,8 @@ static inline bool hfsbi_json_same(const char *a, const char *b, size_t n) {
     return hfsbi_load64(a + n - 8) == hfsbi_load64(b + n - 8);
 }
 
-/* The end of the blanks at `at`, mostly an indentation: most lines have that
-   of the last line of their depth. */
+/* The end of the blanks at `at`, mostly an indentation: most lines have the
+   same one as the previous line at their depth. */
 static const char *hfsbi_json_blanks(hfsbi_json_parser *p, const char *at,
                                      size_t depth) {
     const char *start = at;
@@ -620,7 +620,8 @@ static void hfsbi_json_relocate(hfsbi_json_parser *p, uintptr_t was) {
     p->out = block + ((uintptr_t)p->out - was);
 }
 
-/* As many of `cap` nodes as may be needed: the last two are never all used. */
+/* Limits cap to what may be needed: max_nodes + 2, of which the last two are
+   never both used. */
 static size_t hfsbi_json_cap(const hfsbi_json_parser *p, size_t cap) {
     return cap < p->max_nodes + 2 ? cap : p->max_nodes + 2;
 }
@@ -819,14 +820,14 @@ static bool hfsbi_json_text(hfsbi_json_parser *p, const char *at) {
         at = hfsbi_json_scalar(p, at, p->nodes, HFSBI_JSON_NO_VALUE);
     }
     if (at && at < p->end) {
-        /* point at what follows a lone string, not at the blank after it */
+        /* report what follows a lone string, not the blank between them */
         while (at < p->end && hfsbi_json_is_blank(*at)) at++;
         return hfsbi_json_fail(p, at, HFSBI_JSON_NO_TEXT_END);
     }
     return at != NULL;
 }
 
-/* Reads a text without a bracket at its end from a copy with a NUL there.
+/* Reads a text that does not end in a bracket from a copy that ends in a NUL.
    Strings are not decoded: only a number or a word can be valid here. */
 static bool hfsbi_json_text_copy(hfsbi_json_parser *p, size_t from) {
     const hfsb_alloc *alloc = &p->doc->alloc;
@@ -854,7 +855,7 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     char   last = p->end[-1];
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
     /* A value needs two bytes, but most are longer: more than 20 in indented
-       text. And a large text often is mostly one string: a file. */
+       text. And a large text is often mostly one string: a file. */
     size_t cap = len < 1024 ? len / 4 + 4 : len / 20 + 228;
     p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, hfsbi_json_cap(p, cap)))
@@ -866,8 +867,8 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     return hfsbi_json_text(p, p->text + from);
 }
 
-/* Checks for repeated keys, decodes strings in place (from then on the text
-   has changed) and returns unused memory. */
+/* Checks for repeated keys, decodes strings in place (which changes the text)
+   and returns unused memory. */
 static bool hfsbi_json_complete(hfsbi_json_parser *p, hfsb_str text,
                                 bool unique) {
     bool   nomem = false;
@@ -887,7 +888,7 @@ static bool hfsbi_json_complete(hfsbi_json_parser *p, hfsb_str text,
     return true;
 }
 
-/* Sets up the parser, without the blanks at the end of the text. An all-zero
+/* Sets up the parser, leaving out blanks at the end of the text. An all-zero
    initialiser would cost more than parsing a small request. */
 static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
                                const hfsb_json_parse_opts *opts,
@@ -929,7 +930,7 @@ static hfsb_status hfsbi_json_parse(hfsb_str text, bool in_place,
         return hfsbi_json_report(&p, text, err);
     }
     ok = hfsbi_json_run(&p, from, !in_place);
-    if (ok && p.used > p.max_nodes) /* by the one or two to spare */
+    if (ok && p.used > p.max_nodes) /* it used a spare node */
         ok = hfsbi_json_fail(&p, p.end, HFSBI_JSON_VALUES) != NULL;
     /* Keys can only be compared when decoded, but decoding in place would
        leave no text to locate a repeated key in: start over with a copy. */

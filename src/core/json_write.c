@@ -170,7 +170,7 @@ typedef struct hfsbi_json_boxes {
     size_t                  depth;
 } hfsbi_json_boxes;
 
-/* Pushes a container; false without memory. */
+/* Pushes a container; false when out of memory. */
 static bool hfsbi_json_enter(hfsbi_json_boxes *s, const hfsb_alloc *alloc,
                              const hfsb_json_value *box) {
     size_t n = s->depth - HFSBI_JSON_SHALLOW;
@@ -492,7 +492,7 @@ typedef struct hfsbi_json_args {
     va_list list;
 } hfsbi_json_args;
 
-/* Inside quotes: the text of a string; outside: as it is. */
+/* Appends s: inside quotes as the text of a string, outside unchanged. */
 static void hfsbi_json_insert(hfsb_buf *b, hfsb_str s, bool quoted) {
     if (!quoted) hfsb_buf_append(b, s.ptr ? s : HFSB_LIT("null"));
     else if (b->status == HFSB_OK && s.len)

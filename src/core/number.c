@@ -234,12 +234,12 @@ typedef struct hfsbi_number_parts {
     bool        integer;
 } hfsbi_number_parts;
 
-/* Of the digits beyond this many only matters whether one is not 0: the border
+/* Of the digits after these it only matters whether one is not 0: the midpoint
    between two doubles has at most 768 digits. */
 #define HFSBI_DIGITS_MAX 779
 
 /* Reads the digits as an integer; returns the power of ten to multiply it
-   with. */
+   by. */
 static int64_t hfsbi_big_read(hfsbi_big *x, const hfsbi_number_parts *n) {
     int64_t     exponent = n->exponent - n->fraction;
     const char *p;
@@ -622,7 +622,7 @@ static char *hfsbi_put_zeros(char *out, int n) {
     return out + n;
 }
 
-/* Turns len digits into d.ddde-7 or d.ddde21: as JavaScript, but without
+/* Turns len digits into d.ddde-7 or d.ddde21: like JavaScript, but without
    the plus. */
 static char *hfsbi_put_scientific(char *out, int len, int exponent) {
     if (len > 1) {

@@ -124,7 +124,7 @@ static bool hfsbi_is_assignment(hfsb_str s) {
            !(i + 1 < s.len && s.ptr[i + 1] == '=');
 }
 
-/* `print(1)`, `os.getcwd()`, but not `f() { ...; }` of a shell. */
+/* `print(1)`, `os.getcwd()`, but not the shell's `f() { ...; }`. */
 static bool hfsbi_is_call(hfsb_str s) {
     size_t i = hfsbi_skip_target(s, 0), next;
     if (i == 0 || i == s.len || s.ptr[i] != '(') return false;

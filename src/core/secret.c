@@ -62,8 +62,8 @@ HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
 
 /* ---- by shape ---- */
 
-/* A text on its way through a search: bytes before `to` are done, bytes from
-   `at` on are not. */
+/* A text being redacted: bytes before `to` are final, bytes from `at` on are
+   not yet searched. */
 typedef struct hfsbi_redaction {
     char  *text;
     size_t len, at, to;
@@ -105,7 +105,7 @@ static bool hfsbi_same_letters(hfsb_str a, const char *b) {
     return i == a.len && !b[i];
 }
 
-/* True for a word that begins as the tokens of a well-known service do. */
+/* True for a word that begins like a token of a well-known service. */
 static bool hfsbi_is_token_word(hfsb_str word) {
     static const struct {
         const char *prefix;
@@ -127,7 +127,7 @@ static bool hfsbi_is_token_word(hfsb_str word) {
     return false;
 }
 
-/* True when name ends in one of these words, as HF_TOKEN and db.password. */
+/* True when name ends in one of these words, like HF_TOKEN or db.password. */
 static bool hfsbi_name_ends(hfsb_str name, const char *const *words) {
     for (; *words; words++) {
         size_t n = strlen(*words);
@@ -164,7 +164,7 @@ static hfsbi_secrecy hfsbi_name_secrecy(hfsb_str name) {
         "mysql_pwd",    NULL};
     static const char *const maybe[] = {"token", "key", "signature", "sig",
                                         NULL};
-    /* most words end in another letter than these */
+    /* most words do not end in one of these letters */
     if (!name.len || !strchr("degnsty", hfsbi_lower(name.ptr[name.len - 1])))
         return HFSBI_NOT_SECRET;
     if (hfsbi_name_ends(name, sure)) return HFSBI_SECRET;
@@ -176,7 +176,7 @@ HFSBI_FN bool hfsbi_is_secret_name(hfsb_str name) {
     return hfsbi_name_secrecy(name) != HFSBI_NOT_SECRET;
 }
 
-/* True for 16 bytes or more of a token's alphabet with a digit among them. */
+/* True for 16 or more bytes of a token's alphabet, including a digit. */
 static bool hfsbi_looks_random(hfsb_str value) {
     bool   digit = false;
     size_t i;
@@ -241,7 +241,7 @@ static void hfsbi_redact_header(hfsbi_redaction *r, bool bearer) {
 }
 
 /* After "-u" or "--user": hides the password of user:password. A number is a
-   group's: docker run -u 1000:1000. */
+   group ID: docker run -u 1000:1000. */
 static void hfsbi_redact_user(hfsbi_redaction *r) {
     size_t   at = r->at, end, colon, i;
     char     quote = '\0';
@@ -260,8 +260,8 @@ static void hfsbi_redact_user(hfsbi_redaction *r) {
     hfsbi_redaction_hide(r, end);
 }
 
-/* At "://": hides the password of user:password@host, and a token that has the
-   user's place. */
+/* At "://": hides the password of user:password@host, and a token in place of
+   the user. */
 static void hfsbi_redact_userinfo(hfsbi_redaction *r) {
     size_t at = r->at + 3, colon = 0, begin = at;
     for (; at < r->len && (unsigned char)r->text[at] > ' ' &&
@@ -324,9 +324,9 @@ static void hfsbi_redact_word(hfsbi_redaction *r, size_t end) {
     else if (how != HFSBI_NOT_SECRET) hfsbi_redact_value(r, option, how);
 }
 
-/* True when no shape fits the text: no word is a token, and nothing in it
-   separates a name from its value. Most paths are such a text, and this takes
-   a fraction of the search. */
+/* True when no shape can match the text: no word is a token, and nothing
+   separates a name from its value. This holds for most paths, and the test
+   takes a fraction of the time of the search. */
 static bool hfsbi_is_shapeless(hfsb_str text) {
     size_t at = 0, end;
     for (; at < text.len; at = end + 1) {

@@ -31,8 +31,8 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
 
 /* ---- the filter: a line as a terminal would leave it ---- */
 
-/* A line is a row of cells with a cursor. A cell is one code point, also for a
-   wide or combining character: there is no arithmetic on widths.
+/* A line is a row of cells with a cursor. A cell is one code point, even if it
+   is a wide or combining character: widths are ignored.
      a character   overwrites the cell at the cursor and advances it;
      CR            moves the cursor to cell 0;
      BS            moves it back by one, at most to cell 0;
@@ -97,7 +97,7 @@ struct hfsb_text_filter {
 
 /* ---- the filter: cells ---- */
 
-/* Appends cells as UTF-8, by way of a small block. */
+/* Appends cells as UTF-8, through a small buffer. */
 static void hfsbi_cells_put(hfsb_buf *out, const uint32_t *cells,
                             size_t count) {
     char   text[1024];
@@ -122,7 +122,7 @@ static void hfsbi_cells_blank(hfsb_text_filter *f, size_t from, size_t to) {
 
 /* Makes room for up to n cells from the cursor on, writing the first half of a
    full row. Returns the number of cells there is room for, at least one, or 0
-   without memory. */
+   when out of memory. */
 static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *out) {
     hfsbi_line  *l = &f->line;
     const size_t half = HFSBI_LINE_MAX / 2;

@@ -14,8 +14,8 @@
 #include "edit_private.h"
 
 #define HFSBI_SITES       64    /* windows compared */
-#define HFSBI_SITE_RARE   16    /* places of a piece that is still rare */
-#define HFSBI_SITE_NEAR   64    /* sites that are one, in bytes */
+#define HFSBI_SITE_RARE   16    /* most places of a rare piece */
+#define HFSBI_SITE_NEAR   64    /* sites this near are one, in bytes */
 #define HFSBI_SITE_MARGIN 512   /* bytes around the old text's length */
 #define HFSBI_SITE_LINE   4096  /* longest way to a line's end */
 #define HFSBI_SLICE_LINES 128   /* of an old text that are compared */
@@ -669,7 +669,7 @@ static void hfsbi_nearby_take(hfsbi_nearby *p, hfsb_str old_core,
     hfsbi_closest_finish(p, lines, c);
 }
 
-/* The site whose window aligns best; HFSB_NPOS if none is any good. */
+/* The site whose window aligns best; HFSB_NPOS if none is good enough. */
 static size_t hfsbi_best_site(hfsbi_nearby *p, const hfsbi_sites *sites) {
     size_t i, best = HFSB_NPOS, cells = 0;
     int    most = 0, score = 0;
@@ -689,8 +689,8 @@ static size_t hfsbi_best_site(hfsbi_nearby *p, const hfsbi_sites *sites) {
     return best;
 }
 
-/* The first difference after a site in an old text of which only a slice is
-   compared, or else the first before it. */
+/* In an old text of which only a slice is compared: the first difference after
+   the site, or else the first before it. */
 static hfsbi_site hfsbi_site_shift(const hfsbi_nearby *p, hfsbi_site site) {
     hfsb_str   old = p->old_text, file = p->file->text, a, b, x, y;
     hfsbi_site s = site;
@@ -730,7 +730,7 @@ static size_t hfsbi_skeleton_site(hfsbi_nearby *p, const hfsbi_sites *sites) {
     return best;
 }
 
-/* Without a piece in the file: all of it if it is small. */
+/* When no piece is in the file: adds all of it if it is small. */
 static void hfsbi_sites_everywhere(hfsbi_sites *sites, hfsb_str file) {
     size_t i;
     if (file.len > HFSBI_SITES * HFSBI_SITE_MARGIN) return;

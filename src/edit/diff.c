@@ -115,8 +115,8 @@ static hfsb_status hfsbi_lcs_run(const hfsb_alloc *alloc, const hfsb_str *olds,
     return HFSB_OK;
 }
 
-/* The blanks at the start of a line; most for an empty line, which is no good
-   place to begin. */
+/* The blanks at the start of a line; the maximum for an empty line, which is a
+   bad place to begin. */
 static size_t hfsbi_line_depth(hfsb_str line) {
     size_t n = hfsbi_indent_len(line, 0);
     return n < line.len ? n : HFSB_NPOS;
@@ -147,7 +147,7 @@ static void hfsbi_slide_insertion(const hfsb_str *news, size_t from, size_t to,
     }
 }
 
-/* Does so for all lines that were inserted without others being removed. */
+/* Does this for every insertion that removes no lines. */
 static void hfsbi_slide_insertions(const hfsb_str *news, size_t new_count,
                                    size_t old_count, size_t *same) {
     size_t from, to;
@@ -208,7 +208,7 @@ typedef struct hfsbi_unified {
     size_t           old_lines, new_lines; /* in that hunk */
     bool             changes;              /* lines with - or + in it */
     size_t           old_pos, old_seen;    /* line ends before old_pos */
-    size_t           gained;               /* lines added less lines removed */
+    size_t           gained;               /* lines added minus removed */
     bool             full;
 } hfsbi_unified;
 
@@ -334,14 +334,14 @@ static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
     return st == HFSB_OK ? u->body->status : st;
 }
 
-/* Goes up to `lines` line starts back from pos, not before `floor`. */
+/* Goes back up to `lines` line starts from pos, not before `floor`. */
 static size_t hfsbi_lines_back(hfsb_str text, size_t pos, size_t lines,
                                size_t floor) {
     while (lines-- && pos > floor) pos = hfsbi_line_start(text, pos - 1);
     return pos > floor ? pos : floor;
 }
 
-/* Goes up to `lines` lines on from pos; *reached is true when that arrives at
+/* Goes forward up to `lines` lines from pos; *reached is true on arrival at
    `ceiling`, the start of a line. */
 static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
                              size_t ceiling, bool *reached) {

@@ -150,7 +150,7 @@ static hfsb_status hfsbi_check_diff(const hfsbi_edit_item *item) {
                         words->new_text, words->patch, words->exact);
 }
 
-/* Refuses what needs no search. */
+/* Refuses what can be refused without a search. */
 static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
     const hfsb_edit        *edit = item->edit;
     const hfsbi_edit_words *words = hfsbi_item_words(item);
@@ -214,7 +214,7 @@ static hfsb_status hfsbi_refuse_ambiguous(const hfsbi_edit_item *item) {
     return HFSB_AMBIGUOUS;
 }
 
-/* The place is clear, but not what new_str makes of it. */
+/* Refuses an edit whose place is clear, but not its new text. */
 static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
                                         const hfsbi_rewritten *result) {
     const hfsbi_match *m = item->matches.items + result->match;
@@ -236,7 +236,7 @@ static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
     return HFSB_REFUSED;
 }
 
-/* ---- changes that were made before ---- */
+/* ---- changes already made ---- */
 
 HFSBI_FN size_t hfsbi_count_visible(hfsb_str s) {
     size_t i, n = 0;
@@ -584,7 +584,7 @@ static bool hfsbi_is_line_start(hfsb_str text, size_t pos) {
 }
 
 /* Reduces a place to the lines it changes: lines at its start and its end that
-   are the same in the new text only served to find it. */
+   are the same in the new text only serve to find it. */
 static void hfsbi_place_reduce(const hfsbi_edit_plan *plan,
                                hfsbi_edit_place      *p) {
     hfsb_str was = hfsb_str_slice(plan->content, p->start, p->end);

@@ -23,7 +23,7 @@ HFSBI_FN hfsb_status hfsbi_lines_split(const hfsb_alloc *alloc, hfsb_str text,
 HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines);
 
 /* Sets same[j], for each new line j, to the index of the equal old line it is
-   paired with, or to HFSB_NPOS for a new line. Indexes rise. If more than
+   paired with, or to HFSB_NPOS for a new line. Indexes ascend. If more than
    4 million pairs lie between the common head and tail, every line there
    counts as changed. HFSB_OK or HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
@@ -104,8 +104,8 @@ typedef struct hfsbi_view_change {
     size_t text_pos, text_len;
 } hfsbi_view_change;
 
-/* A folded text with the way back to the bytes of the original. The view adds
-   LFs of its own, so that every line starts after a LF and ends at one:
+/* A folded text that maps back to the bytes of the original. The view adds LFs
+   of its own, so that every line starts after a LF and ends at one:
 
        original     |  if x: \r\n|    go|
        TRAIL        \n|  if x:\n|    go|\n
@@ -113,7 +113,7 @@ typedef struct hfsbi_view_change {
        ... +LINES   the same, without the blank lines
 
    With INDENT, which is for whole lines, the LF at the end is only added to a
-   text that lacks it. All-zero but for text.alloc is ready to use. */
+   text that lacks it. All-zero except for text.alloc is ready to use. */
 typedef struct hfsbi_view {
     hfsb_buf           text;
     hfsbi_view_change *changes;
@@ -136,8 +136,8 @@ HFSBI_FN bool hfsbi_view_after(const hfsbi_view *view, size_t view_pos,
 
 /* ---- fold.c: all places of a pattern ---- */
 
-/* All places of a pattern, overlapping ones too, found in linear time
-   altogether. Set text and pattern, which is not empty; leave the rest 0. */
+/* All places of a pattern, including overlapping ones, found in linear time
+   overall. Set text and pattern, which is not empty; leave the rest 0. */
 typedef struct hfsbi_occurrences {
     hfsb_str     text, pattern;
     size_t       at, gap; /* private: the last place, and its distance to the
@@ -162,7 +162,7 @@ typedef struct hfsbi_edit_text {
 } hfsbi_edit_text;
 
 /* make() assumes that every line ends in LF, which is enough for edits within
-   a line; scan() finds out. */
+   a line; scan() detects the line ends. */
 HFSBI_FN hfsbi_edit_text hfsbi_edit_text_make(hfsb_str content,
                                               bool     keep_mark);
 HFSBI_FN void            hfsbi_edit_text_scan(hfsbi_edit_text *file);
@@ -177,7 +177,7 @@ HFSBI_FN size_t hfsbi_edit_line_end(const hfsbi_edit_text *file, size_t pos,
 HFSBI_FN bool hfsbi_starts_line(const hfsbi_edit_text *file, size_t pos);
 HFSBI_FN bool hfsbi_starts_text(const hfsbi_edit_text *file, size_t pos);
 
-/* The line end for text put in at pos: the first at or after pos, else the
+/* The line end for text inserted at pos: the first at or after pos, else the
    first of the file, else empty. */
 HFSBI_FN hfsb_str hfsbi_newline_at(const hfsbi_edit_text *file, size_t pos);
 
@@ -208,7 +208,7 @@ typedef enum hfsbi_rung {
     HFSBI_RUNGS        /* their number */
 } hfsbi_rung;
 
-/* How a rung is called in messages. */
+/* What a rung is called in messages. */
 typedef struct hfsbi_rung_words {
     const char *note; /* in the report of an edit; NULL: none */
     const char *how;  /* in a refusal: "It matches {how} at:" */
@@ -246,11 +246,11 @@ enum {
 };
 
 /* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. With
-   HIDDEN a loose match counts together with the places where only a joiner, a
-   mark or a soft hyphen is in the way: such a place may be the one that is
-   meant. old_text has LF only and is not empty; with LINES it ends in LF.
-   matches->count is 0 when no rung matches. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT;
-   free *matches in each case. */
+   HIDDEN a place that only a joiner, a mark or a soft hyphen keeps from
+   matching counts as a loose match: it may be the one that is meant. old_text
+   has LF only and is not empty; with LINES it ends in LF. matches->count is 0
+   when no rung matches. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT; free *matches in
+   each case. */
 HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
                                       const hfsbi_edit_text *file,
                                       hfsb_str old_text, unsigned rungs,
@@ -272,8 +272,8 @@ typedef enum hfsbi_indent_rule {
     HFSBI_INDENT_ADD,    /* the file has one more prefix everywhere */
     HFSBI_INDENT_REMOVE, /* the old text has one more prefix everywhere */
     HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
-    HFSBI_INDENT_TABLE,  /* no rule, but each became one other: look it up */
-    HFSBI_INDENT_MIXED   /* the same, or tabs for spaces, but for one line */
+    HFSBI_INDENT_TABLE,  /* no rule, but each maps to one other: look it up */
+    HFSBI_INDENT_MIXED   /* the same, or tabs for spaces, except one line */
 } hfsbi_indent_rule;
 
 /* UNITS: one unit for the levels of each side; 0: a tab, else spaces. */
@@ -284,7 +284,7 @@ typedef struct hfsbi_indent_unit_map {
     size_t support;             /* indented lines that show the units */
 } hfsbi_indent_unit_map;
 
-/* MIXED: how many lines are converted, and how many the same. */
+/* MIXED: how many lines are converted, and how many kept. */
 typedef struct hfsbi_indent_mix {
     size_t converted; /* lines with tabs for spaces */
     size_t kept, kept_tabs, kept_spaces;
@@ -294,7 +294,7 @@ typedef struct hfsbi_indent_mix {
 
 #define HFSBI_INDENT_DISTINCT 64
 
-/* The indentations of the old text, by a line that has each of them. */
+/* The distinct indentations of the old text, each by a line that has it. */
 typedef struct hfsbi_indent_table {
     size_t line[HFSBI_INDENT_DISTINCT];
     bool   torn[HFSBI_INDENT_DISTINCT]; /* it became two or more */
@@ -317,11 +317,11 @@ typedef struct hfsbi_indent_map {
 /* The indentation of a line; ptr NULL for a blank line. */
 HFSBI_FN hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds);
 
-/* True when the one consists of tabs and the other of spaces. */
+/* True when one consists of tabs and the other of spaces. */
 HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b);
 
 /* Finds the rule that explains all lines; news are the lines of new_text.
-   *steps, 0 at first, keeps those of the file for the next match. */
+   *steps, 0 at first, caches those of the file for the next match. */
 HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     const hfsbi_old_line *lines, size_t count,
                                     const hfsbi_lines *news, unsigned folds,
@@ -330,18 +330,18 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
 
 /* Appends the file's indentation for `indent`; false, and nothing appended,
    when that is not clear. near_off: an unchanged line next to this one has the
-   same indentation, and another in the file. */
+   same indentation, but a different one in the file. */
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
                                bool near_off, hfsb_buf *out);
 
-/* True when a line is indented by a level more or less in the file: by a tab,
-   or by steps that its lines take. False for a slip of a blank or two. */
+/* True when the file indents a line by a level more or less: by a tab, or by a
+   step that its lines take. False for a slip of a blank or two. */
 HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
                                  const hfsbi_old_line *line);
 
-/* Sets *line to the first line of news that is a line of olds but for its
-   indentation, with nothing before it that explains the shift: the two texts
-   are then indented differently. HFSB_NPOS if not found. HFSB_OK or
+/* Sets *line to the first line of news that differs from a line of olds only
+   in indentation, with nothing before it that explains the shift: the two
+   texts are then indented differently. HFSB_NPOS if not found. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
                                           const hfsbi_lines *olds,
@@ -365,7 +365,7 @@ typedef struct hfsbi_edit_texts {
     bool verbatim; /* look-alikes of a changed line are meant as sent */
 } hfsbi_edit_texts;
 
-/* Gives both texts the blank lines of the match, where they have others and
+/* Gives both texts the blank lines of the match, where theirs differ and
    new_text did not change them. copies then holds the texts. HFSB_OK;
    HFSB_REFUSED when it is not clear how many blank lines belong before *line
    of new_text; HFSB_NOMEM, HFSB_LIMIT. */
@@ -401,7 +401,7 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
 HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
 
-/* ---- edit.c: what hunks of a patch are screened for too ---- */
+/* ---- edit.c: checks that hunks of a patch need too ---- */
 
 /* True for .md and .txt files, where an omission line is ordinary text. */
 HFSBI_FN bool hfsbi_is_prose(hfsb_str path);
@@ -438,7 +438,7 @@ enum {
 
 /* Changes texts->new_text, which is to replace an exact match, to what it
    means. The new text is in *copy, which is empty before; the caller checks
-   copy->status. Returns the HFSBI_MEANT_ bits, 0 if it is meant as it is. */
+   copy->status. Returns the HFSBI_MEANT_ bits, 0 if it is meant literally. */
 HFSBI_FN unsigned hfsbi_read_intent(const hfsbi_edit_text *file,
                                     const hfsbi_match     *match,
                                     hfsbi_edit_texts *texts, hfsb_buf *copy);
@@ -486,8 +486,8 @@ typedef struct hfsbi_misread {
     const char    *before, *after;
 } hfsbi_misread;
 
-/* A difference that is the same everywhere: old_text is the text of the file
-   read another way, or the other way round. NULL if it is not. */
+/* Finds a difference that is the same everywhere: old_text is the text of the
+   file read another way, or the other way round. NULL if there is none. */
 HFSBI_FN const hfsbi_misread *hfsbi_reading_of(const hfsb_alloc *alloc,
                                                hfsb_str          old_text,
                                                hfsb_str          file_text);
@@ -514,15 +514,14 @@ typedef struct hfsbi_closest {
     hfsb_buf    copy;               /* private: holds lines */
 } hfsbi_closest;
 
-/* Without memory nothing is found. The lines show the bytes of the file or of
-   c->copy; free *c when done. */
+/* When out of memory, nothing is found. The lines show the bytes of the file
+   or of c->copy; free *c when done. */
 HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
                                  const hfsbi_edit_text *file,
                                  hfsb_str old_text, hfsbi_closest *c);
 HFSBI_FN void hfsbi_closest_free(hfsbi_closest *c);
 
-/* The start of the line of pos; in a line that is too long a place before
-   pos. */
+/* The start of the line of pos; in an overlong line a place before pos. */
 HFSBI_FN size_t hfsbi_line_back(const hfsbi_edit_text *file, size_t pos);
 
 /* True for "..." alone or in a comment. */
@@ -551,7 +550,7 @@ typedef struct hfsbi_hint {
 } hfsbi_hint;
 
 /* Append to the message why old_text was not found, or where it was found.
-   Without memory the message is shorter. */
+   When out of memory, the message is shorter. */
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint);
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                    const hfsbi_matches *matches);
@@ -626,8 +625,8 @@ HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
                                   const hfsbi_hunk   **kept,
                                   const hfsbi_hunk   **moved);
 
-/* New lines may be indented as the file is, next to a single old line that is
-   not: it is then unclear whether they move like that one. Returns the first
+/* New lines may be indented like the file, next to a single old line that is
+   not: it is then unclear whether they move with that line. Returns the first
    of these lines, ptr NULL if not found. */
 HFSBI_FN hfsb_str hfsbi_hunk_torn(const hfsbi_patch *patch,
                                   const hfsbi_hunk *hunk, hfsb_str was);

@@ -11,7 +11,7 @@
 
 #define HFSBI_HINT_SIZE  1190 /* longest message, in bytes */
 #define HFSBI_HINT_WIDTH 999  /* characters shown of a line */
-#define HFSBI_HINT_CUT   70   /* the same where there is little room */
+#define HFSBI_HINT_CUT   70   /* the same when room is short */
 #define HFSBI_HINT_ITEMS 3    /* differences named */
 #define HFSBI_HINT_PROBE 8192 /* a NUL in these bytes means binary */
 #define HFSBI_HINT_LINES 16   /* old lines looked for one by one */
@@ -35,7 +35,7 @@ static void hfsbi_show_text(hfsb_err *err, hfsb_str text, size_t width) {
     if (pos < text.len) hfsbi_err_add(err, "...");
 }
 
-/* Adds a line like read does. */
+/* Adds a line the way read shows it. */
 static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number,
                             size_t width) {
     hfsbi_err_add(err, "\n%zu\t", number);
@@ -128,7 +128,7 @@ static const char *hfsbi_old_name(const hfsbi_hint *h, bool starts) {
     return starts ? "The hunk" : "the hunk";
 }
 
-/* The same where its lines are counted, which added lines are not. */
+/* The same for a count of lines: added lines are not counted. */
 static const char *hfsbi_old_lines(const hfsbi_hint *h) {
     return h->hunk ? "the hunk's old lines" : hfsbi_hint_words(h)->old_text;
 }
@@ -293,8 +293,8 @@ static bool hfsbi_hidden_at(hfsb_str line, size_t pos) {
     return hfsbi_is_hidden(code);
 }
 
-/* The number of the line that the file has for an old line elsewhere: next to
-   the place, or the only one in the file; 0 if not found. */
+/* The number of the line where the file has an old line elsewhere: next to the
+   place, or the only one in the file; 0 if not found. */
 static size_t hfsbi_elsewhere(const hfsbi_explain *x, hfsb_str line) {
     hfsb_str file = x->hint->file->text;
     size_t   i, at;
@@ -383,7 +383,7 @@ static hfsb_str hfsbi_unindent(hfsb_str line) {
     return hfsb_str_slice(line, hfsbi_indent_len(line, 0), line.len);
 }
 
-/* True when the lines of the row differ in nothing but indentation. */
+/* True when the lines of the row differ only in indentation. */
 static bool hfsbi_differs_in_indent(const hfsbi_explain *x,
                                     const hfsbi_row     *row) {
     return !row->same && row->old_line != HFSB_NPOS &&
@@ -398,8 +398,8 @@ static void hfsbi_show_indent(hfsb_err *err, hfsb_str indent) {
     else hfsbi_err_add(err, "nothing");
 }
 
-/* Adds the first line that is indented in another way, and how many more
-   there are. */
+/* Adds the first line that is indented differently, and how many more there
+   are. */
 static void hfsbi_item_indent(hfsbi_explain *x) {
     const hfsbi_row *row = NULL;
     size_t           i, count = 0;
@@ -482,7 +482,7 @@ static void hfsbi_put_unnumbered(hfsb_buf *out, hfsb_str s) {
     hfsbi_numbered_strip(s, out);
 }
 
-/* Without a code fence around the text. */
+/* Appends the text without the code fence around it. */
 static void hfsbi_put_unfenced(hfsb_buf *out, hfsb_str s) {
     hfsb_str rest = s, line, ending, body = HFSB_INIT;
     size_t   n = 0, start = 0;
@@ -495,7 +495,7 @@ static void hfsbi_put_unfenced(hfsb_buf *out, hfsb_str s) {
     hfsb_buf_append(out, body.len ? body : s);
 }
 
-/* The old side of a diff: without its marks and its added lines. */
+/* Appends the old side of a diff: without marks and added lines. */
 static void hfsbi_put_unmarked(hfsb_buf *out, hfsb_str s) {
     hfsb_str rest = s, line, ending;
     size_t   mark = out->len, marks = 0;
@@ -513,7 +513,7 @@ static void hfsbi_put_unmarked(hfsb_buf *out, hfsb_str s) {
     hfsb_buf_append(out, s);
 }
 
-/* Number of lines, of the first ones, that are not in the file. */
+/* How many of the first lines of text are not in the file. */
 static size_t hfsbi_count_missing(hfsb_str file, hfsb_str text) {
     hfsb_str line;
     size_t   n = 0, missing = 0;
@@ -540,8 +540,8 @@ static void hfsbi_hint_numbers(const hfsbi_hint *h) {
                               : hfsbi_hint_words(h)->new_text);
 }
 
-/* Puts old_str without such marks into *copy and reports them, if fewer of its
-   lines are missing in the file without them. */
+/* If fewer lines of old_str are missing in the file without such marks,
+   reports the marks and puts old_str without them into *copy. */
 static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
     static hfsbi_reading *const list[] = {
         hfsbi_put_unnumbered, hfsbi_put_unfenced, hfsbi_put_unmarked};
@@ -702,8 +702,8 @@ static void hfsbi_hint_explain(hfsbi_explain *x) {
     hfsb_buf_free(&copy);
 }
 
-/* In a binary file no line is like another: it is named, as by read, and not
-   searched. */
+/* A binary file is not searched for similar lines: the message reports that it
+   is binary, like read. */
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
     hfsb_str      text = hint->file->text;
     hfsbi_explain x;

@@ -415,10 +415,10 @@ HFSBI_FN bool hfsbi_view_after(const hfsbi_view *v, size_t view_pos,
 
 /* ---- all places of a pattern ---- */
 
-/* Two places next to each other, `gap` apart, show that the pattern repeats
-   after `gap` bytes. If that is at most half of it, the next place is either
-   `gap` bytes on, and a comparison of that many bytes decides, or more than
-   half a pattern away. So searches advance by half a pattern each. */
+/* Two consecutive places, `gap` apart, show that the pattern repeats after
+   `gap` bytes. If that is at most half of it, the next place is either `gap`
+   bytes on, and a comparison of that many bytes decides, or more than half a
+   pattern away. So searches advance by half a pattern each. */
 HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *f, size_t from) {
     size_t   gap = f->gap, next = f->at + gap, end = next + f->pattern.len;
     size_t   last = f->at;

@@ -105,8 +105,8 @@ static void hfsbi_put_levels(hfsb_buf *out, long level, size_t unit) {
 }
 
 /* True when all pairs differ by the same number of units. If all levels are
-   equal they prove nothing about a shift: then it must be zero. A line that is
-   indented the same way shows that the others fit by accident. */
+   equal they prove nothing about a shift: then it must be zero. A line with
+   the same indentation on both sides shows that the others fit by accident. */
 static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
                              size_t file_unit) {
     long   first = -1;
@@ -269,7 +269,7 @@ static bool hfsbi_find_mixed(hfsbi_indent_map *map) {
            map->mix.kept + mixed >= (map->mix.level_off ? 2 : 1);
 }
 
-/* Appends an indentation that no mixed pair has, by those that are alike. */
+/* Appends an indentation that no mixed pair has, derived from similar ones. */
 static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
                                hfsb_buf *out) {
     char kind = hfsbi_indent_kind(indent);
@@ -288,9 +288,9 @@ static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
     return true;
 }
 
-/* Appends an indentation where one pair may be off: what has the same
-   indentation next to that line is not clear. If most others have it, only a
-   line that is off by a level is in doubt. */
+/* Appends an indentation where one pair may be off: for a new line next to it
+   with the same indentation, the result is not clear. If most others have it,
+   only a line that is off by a level is in doubt. */
 static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
                             bool near_off, hfsb_buf *out) {
     size_t                k = hfsbi_indent_find(map, indent);
@@ -353,8 +353,9 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
     else if (all && hfsbi_find_table(map)) map->rule = HFSBI_INDENT_TABLE;
 }
 
-/* True when one indentation became one other, by a prefix as well as by other
-   units, and `indent` would differ: 4 became 2, and is 8 now 6 or 4? */
+/* True when the only indentation seen may have changed by a prefix or by its
+   unit, with different results for `indent`: 4 became 2, so is 8 now 6 or
+   4? */
 static bool hfsbi_may_be_units(const hfsbi_indent_map *map, hfsb_str indent) {
     const hfsbi_old_line *line = map->lines + map->table.line[0];
     size_t                a, b;
@@ -388,9 +389,9 @@ static bool hfsbi_put_prefixed(const hfsbi_indent_map *map, hfsb_str indent,
     return true;
 }
 
-/* True when a line of the old text may be a slip instead of the proof of a
-   unit, and `indent` can be of the file's units as well as of the old ones:
-   spaces for spaces, seen on one line only. */
+/* True when the one line that proves a change from spaces to spaces may be a
+   slip, so that `indent` can be in the file's units as well as in the old
+   ones. */
 static bool hfsbi_may_be_slip(const hfsbi_indent_map *map, hfsb_str indent,
                               bool seen) {
     size_t i, deepest = 0;
@@ -441,7 +442,7 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
     case HFSBI_INDENT_MIXED:
         return hfsbi_put_mixed(map, indent, near_off, out);
     case HFSBI_INDENT_TABLE:
-        /* If some lines are the same, others are off one by one. */
+        /* If some lines are the same, each other one is off by itself. */
         if (!seen || (map->mix.kept_tabs + map->mix.kept_spaces &&
                       hfsbi_is_off(map->lines + map->table.line[k])))
             return false;
@@ -460,10 +461,10 @@ static hfsb_str hfsbi_line_core(hfsb_str line, unsigned folds) {
         hfsb_str_slice(line, hfsbi_indent_len(line, folds), line.len));
 }
 
-/* The first new line that is an old line with another indentation, and no
-   line before it that could be the reason: none less deep that now encloses
-   it, none that enclosed it before. Or the first line, if it is deeper than
-   the first old one and no line is shared. same[] pairs the lines. */
+/* The first new line that is an old line with another indentation, when no
+   line before it explains that: no shallower line encloses it now, and none
+   enclosed it before. Or the first line, if it is deeper than the first old
+   one and no line is shared. same[] pairs the lines. */
 static size_t hfsbi_find_shifted(const hfsbi_lines *olds,
                                  const hfsbi_lines *news, const size_t *same,
                                  unsigned folds) {

@@ -181,7 +181,7 @@ static bool hfsbi_omits_in_words(hfsb_str words, bool bracketed) {
            words.len == 1;
 }
 
-/* The leader of a comment that is all of the line; empty if none. */
+/* The leader of a comment that fills the line; empty if none. */
 static hfsb_str hfsbi_comment_leader(hfsb_str line) {
     static const char *const leaders[] = {"//",   "{/*", "/*", "#",
                                           "<!--", "--",  ";",  "%"};
@@ -405,8 +405,8 @@ static bool hfsbi_closes_block(hfsb_str new_text) {
     return next.len && memchr("})]", next.ptr[0], 3);
 }
 
-/* old_text begins after the indentation, new_text with it. Not if lines were
-   put before the first one or took its place: they may be deeper. */
+/* True when old_text begins after the indentation and new_text with it. False
+   if other lines precede or replace the first one: they may be deeper. */
 static bool hfsbi_doubles_indent(const hfsbi_intent *t) {
     hfsb_str words = hfsbi_trim(hfsbi_first_line(t->old_text));
     hfsb_str now = hfsbi_trim(hfsbi_first_line(t->new_text));
@@ -419,7 +419,8 @@ static bool hfsbi_doubles_indent(const hfsbi_intent *t) {
            hfsbi_keeps_indents(t, !hfsb_str_equal(words, now));
 }
 
-/* The first line of old_text has lost its indentation in new_text. */
+/* True when the first line of old_text has lost its indentation in
+   new_text. */
 static bool hfsbi_loses_indent(const hfsbi_intent *t, hfsb_str indent) {
     hfsb_str line = hfsbi_first_line(t->old_text);
     hfsb_str last = hfsbi_final_line(t->old_text);
@@ -431,8 +432,8 @@ static bool hfsbi_loses_indent(const hfsbi_intent *t, hfsb_str indent) {
            hfsbi_keeps_indents(t, 0);
 }
 
-/* old_text is a line without indentation, and so is that line where it stands
-   again in new_text, after others. */
+/* True when old_text is a line without its indentation, and new_text repeats
+   that line without it after others. */
 static bool hfsbi_lacks_all_indent(const hfsbi_intent *t) {
     hfsb_str line = hfsbi_first_line(t->old_text);
     return hfsbi_has_word(line) &&
@@ -442,9 +443,9 @@ static bool hfsbi_lacks_all_indent(const hfsbi_intent *t) {
                               hfsbi_trim(line));
 }
 
-/* old_text is a line with a part of its indentation, and so are the other
-   lines of new_text: one is level with old_text, and none is that line where
-   the file has it. */
+/* True when old_text is a line with a part of its indentation, and the other
+   lines of new_text lack the rest too: one is level with old_text, and none is
+   that line as deep as in the file. */
 static bool hfsbi_lacks_some_indent(const hfsbi_intent *t, hfsb_str indent) {
     hfsb_str news = hfsbi_other_lines(t->new_text), line;
     hfsb_str words = hfsbi_trim(hfsbi_first_line(t->old_text));

@@ -257,7 +257,7 @@ static hfsb_status hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
     return hfsbi_match_add(s, base + start, base + end, lacks_newline);
 }
 
-/* True when a second match makes no difference any more. */
+/* True when more matches would make no difference. */
 static bool hfsbi_has_enough(const hfsbi_search *s) {
     return s->few && (s->matches->count > 1 || s->matches->overlapping);
 }
@@ -279,9 +279,9 @@ static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
     return HFSB_OK;
 }
 
-/* Takes the pattern without its last LF at the end of the file, in text as in
-   hfsbi_search_text(): only where it was not found otherwise. If the file ends
-   in a newline, that LF ends a blank line that the file does not have. */
+/* Takes the pattern without its last LF at the end of the file, if it was not
+   found otherwise. text is as in hfsbi_search_text(). If the file ends in a
+   newline, that LF ends a blank line that the file does not have. */
 static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
                                     bool folded, size_t skip, size_t base) {
     hfsb_str core =
@@ -398,7 +398,7 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
     hfsb_status st;
     s->matches->rung = HFSBI_RUNG_EXACT;
     if (!has_cr && !(has_lf && s->file->has_cr)) {
-        /* No CR can be inside a match: search the file as it is. */
+        /* No CR can be inside a match: search the file itself. */
         s->pattern = s->old_text;
         st = hfsbi_search_text(s, s->file->text, false, 0, 0);
         if (st == HFSB_OK && !s->matches->count)
@@ -462,8 +462,8 @@ static const struct {
                            HFSBI_FOLD_LOOKS | HFSBI_FOLD_LINES},
 };
 
-/* Counts the places where a joiner, a mark or a soft hyphen is in the way as
-   matches too, if there are any. */
+/* Adds the places that only a joiner, a mark or a soft hyphen keeps from
+   matching. */
 static hfsb_status hfsbi_search_hidden(hfsbi_search *s, hfsb_str old_text) {
     hfsbi_matches *m = s->matches, found = *m;
     hfsb_status    st;
@@ -480,8 +480,8 @@ static hfsb_status hfsbi_search_hidden(hfsbi_search *s, hfsb_str old_text) {
     return st;
 }
 
-/* The old text for a rung without the blank lines at its edges where they do
-   not count; empty when that is no other text than an earlier rung had. */
+/* The old text for a rung, without the blank lines at its edges if that rung
+   ignores them; empty when an earlier rung had the same text. */
 static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
                                 unsigned folds) {
     hfsbi_matches *m = s->matches;
@@ -491,7 +491,7 @@ static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
     text = hfsbi_drop_edges(text, folds, &m->drop_head, &m->drop_tail);
     if (rung == HFSBI_RUNG_EDGES && text.len == s->old_text.len) return none;
     if (rung == HFSBI_RUNG_LINES && s->file->mixed_cr)
-        return none; /* mend.c knows one line end */
+        return none; /* mend.c knows only one line end */
     if (rung == HFSBI_RUNG_LINES &&
         hfsb_str_find_byte(text, '\n') >= text.len - 1)
         return none; /* one line has no blank line inside */

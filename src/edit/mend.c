@@ -79,8 +79,8 @@ static void hfsbi_set_gap(hfsbi_full_lines *f, size_t i, size_t gap) {
 }
 
 /* The blank lines before new line j are those before old line i. If the file
-   has as many as old_text they are put in as sent; else new_text must have as
-   many too, and gets those of the file. */
+   has as many as old_text, they are written as sent; else new_text must have
+   as many as old_text, and gets those of the file. */
 static bool hfsbi_mend_gap(hfsbi_mending *m, size_t i, size_t j) {
     if (m->olds.gap[i] == m->file.gap[i]) return true;
     if (m->olds.gap[i] != m->news.gap[j]) return false;
@@ -88,7 +88,7 @@ static bool hfsbi_mend_gap(hfsbi_mending *m, size_t i, size_t j) {
     return true;
 }
 
-/* Lines put in between two others: the blank lines stay on the side where
+/* Lines inserted between two others: the blank lines stay on the side where
    there are as many as before, if the other side has as many as the file. */
 static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
                                 size_t to) {
@@ -102,7 +102,7 @@ static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
     return true;
 }
 
-/* New lines [from, to) replace old lines [i, end); both texts go on with an
+/* New lines [from, to) replace old lines [i, end); both texts continue with an
    equal line, or end there. */
 static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
                               size_t from, size_t to) {
@@ -124,7 +124,8 @@ static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
     return last || hfsbi_mend_gap(m, end, to);
 }
 
-/* Gives news the blank lines of the file where they did not change. */
+/* Gives news the blank lines of the file where new_text did not change
+   them. */
 static bool hfsbi_mend_news(hfsbi_mending *m) {
     size_t i = 0, j = 0, from, end;
     do {

@@ -5,7 +5,7 @@
    sections, patch_update.c applies the hunks of one of them to its file. */
 #include "edit_private.h"
 
-/* A patch while it is applied. */
+/* A patch being applied. */
 typedef struct hfsbi_patching {
     const hfsb_patch_files *files;
     hfsbi_patch             patch;

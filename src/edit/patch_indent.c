@@ -20,9 +20,9 @@ static bool hfsbi_next_text(hfsb_str *rest, hfsb_str *line) {
 
 /* ---- a single old line ---- */
 
-/* The least indented line of a hunk that is added, or is not; lines that are
-   blank, or like `except`, do not count. ptr NULL if not found. *count is
-   the number of those that count. */
+/* The least indented line of a hunk among those added, or among the others;
+   blank lines and lines like `except` do not count. ptr NULL if not found.
+   *count is the number of lines that count. */
 static hfsb_str hfsbi_least_line(const hfsbi_patch *patch,
                                  const hfsbi_hunk *hunk, bool added,
                                  hfsb_str except, size_t *count) {
@@ -69,9 +69,9 @@ static bool hfsbi_has_margin_text(hfsb_str text) {
 
 enum { HFSBI_HUNK_INDENTS = 32 };
 
-/* True when the old lines of the hunk, which matched as they are, have more
-   than one indentation, and those of all new lines among them. Brackets alone
-   are in too many places to show anything. */
+/* True when the old lines of the hunk, which matched unchanged, have more than
+   one indentation, and all new lines have one of these. Brackets alone are too
+   common to show anything. */
 static bool hfsbi_shows_indent(const hfsbi_patch *patch,
                                const hfsbi_hunk  *hunk) {
     hfsb_str list[HFSBI_HUNK_INDENTS];
@@ -91,8 +91,8 @@ static bool hfsbi_shows_indent(const hfsbi_patch *patch,
     return count > 1;
 }
 
-/* 0 for the same indentation, 2 if one has tabs and the other has not: nobody
-   does that on one line only. Else 1. */
+/* 0 for the same indentation, 2 if only one has tabs, which nobody does on a
+   single line. Else 1. */
 static size_t hfsbi_moved_by(hfsb_str a, hfsb_str b) {
     if (hfsb_str_equal(a, b)) return 0;
     return (hfsb_str_find_byte(a, '\t') == HFSB_NPOS) !=

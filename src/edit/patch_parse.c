@@ -100,7 +100,7 @@ static void hfsbi_skip_blank_lines(hfsbi_patch *p) {
     while (p->last > p->first && !hfsbi_trim(l[p->last - 1]).len) p->last--;
 }
 
-/* Leaves out a heredoc and a fence around the patch. True when one of them is
+/* Strips a heredoc and a fence around the patch. True when one of them is
    closed: then the end of the patch is not missing. */
 static bool hfsbi_patch_unwrap(hfsbi_patch *p) {
     const hfsb_str *l = p->text.items;
@@ -209,7 +209,7 @@ static bool hfsbi_diff_stops(const hfsbi_patch *p, size_t i) {
            (i + 2 >= p->last || hfsbi_is_anchor(l[i + 2]));
 }
 
-/* Reads the lines of a hunk; "\ No newline at end of file" is about the line
+/* Reads the lines of a hunk; "\ No newline at end of file" applies to the line
    before it. */
 static hfsb_status hfsbi_parse_body(hfsbi_patch *p, size_t *i, size_t to,
                                     bool diff) {
@@ -332,7 +332,7 @@ static const char *hfsbi_git_refusal(hfsb_str line) {
     return NULL;
 }
 
-/* Reads a line of git's head; false when it is no such line. */
+/* Reads a line of git's head; false for any other line. */
 static bool hfsbi_git_line(hfsb_str line, hfsbi_diff_head *h) {
     static const char *const ignored[] = {"index ", "similarity index ",
                                           "dissimilarity index "};
@@ -480,7 +480,7 @@ static hfsb_status hfsbi_parse_diff(hfsbi_patch *p, hfsb_err *err) {
    A block is a hunk; those of one file need not come in its order. Other text
    around them is skipped. */
 
-/* True for a line of seven times `c` and then the word. */
+/* True for a line of seven `c` followed by the word. */
 static bool hfsbi_is_block_mark(hfsb_str line, char c, const char *word) {
     size_t i;
     line = hfsbi_trim_end(line);
@@ -552,7 +552,7 @@ static hfsb_status hfsbi_find_block(const hfsbi_patch *p, size_t head,
                              ">>>>>>> REPLACE.");
 }
 
-/* True when the last section goes on with this path. */
+/* True when the last section updates this path. */
 static bool hfsbi_goes_on(const hfsbi_patch *p, hfsb_str path) {
     const hfsbi_section *s;
     if (!p->section_count) return false;

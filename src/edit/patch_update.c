@@ -163,7 +163,7 @@ static size_t hfsbi_line_of(const hfsbi_update *u, size_t pos) {
            hfsbi_count_lines(&u->file, hfsb_str_slice(u->file.text, 0, pos));
 }
 
-/* The line end for text put in at pos. */
+/* The line end for text inserted at pos. */
 static hfsb_str hfsbi_patch_newline(const hfsbi_update *u, size_t pos) {
     hfsb_str newline = hfsbi_newline_at(&u->file, pos);
     return newline.len ? newline : HFSB_LIT("\n");
@@ -216,8 +216,8 @@ static hfsbi_hint hfsbi_hunk_hint(const hfsbi_update *u) {
     return hint;
 }
 
-/* True when a section before this one changes or adds the same file: then the
-   lines that a refusal shows are not yet on disk. */
+/* True when an earlier section changes or adds the same file: then the lines
+   that a refusal shows are not yet on disk. */
 static bool hfsbi_is_changed_before(const hfsbi_update *u) {
     const hfsbi_section *s = u->patch->sections;
     for (; s < u->section; s++)
@@ -303,9 +303,9 @@ static size_t hfsbi_find_part(const hfsbi_edit_text *file, hfsb_str text,
     return found;
 }
 
-/* Finds the line of an anchor in [from, to): the first of the closest ones,
-   else the only one that contains it. *pos, the start of the line or an offset
-   in it, is HFSB_NPOS if not found. */
+/* Finds the line of an anchor in [from, to): the first of the closest matches,
+   else the only line that contains it. *pos, the start of the line or an
+   offset in it, is HFSB_NPOS if not found. */
 static hfsb_status hfsbi_find_anchor(hfsbi_update *u, hfsb_str text,
                                      size_t from, size_t to, size_t *pos) {
     hfsbi_matches m;
@@ -358,7 +358,7 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update     *u,
     return st;
 }
 
-/* Follows the @@ lines. One that is only above the cursor is still true, and
+/* Follows the @@ lines. One that is only above the cursor is accepted, but
    does not narrow the place of old lines. */
 static hfsb_status hfsbi_follow_anchors(hfsbi_update     *u,
                                         const hfsbi_hunk *hunk,
@@ -423,8 +423,8 @@ static hfsb_status hfsbi_find_hunk(hfsbi_update *u, const hfsbi_hunk *hunk,
     return st;
 }
 
-/* Where a hunk starts by its line number, if the file has moved as the hunk
-   before shows; HFSB_NPOS outside the file. */
+/* Where a hunk starts by its line number, shifted like the numbered hunk
+   before it; HFSB_NPOS outside the file. */
 static size_t hfsbi_expected_pos(const hfsbi_update *u,
                                  const hfsbi_hunk   *hunk) {
     long long line = (long long)hunk->number;
@@ -437,8 +437,9 @@ static size_t hfsbi_expected_pos(const hfsbi_update *u,
     return line == 1 ? pos : HFSB_NPOS;
 }
 
-/* Chooses among several matches the first from `from` on, an offset or
-   HFSB_NPOS, if it is as close. It must start there, or be the only one. */
+/* Chooses among several matches the first at or after `from`, an offset or
+   HFSB_NPOS, if it is as close. It must start there, or else be the only
+   one. */
 static hfsb_status hfsbi_choose_from(const hfsbi_update *u, size_t from,
                                      bool there, hfsbi_matches *m,
                                      bool *chosen) {
@@ -457,8 +458,8 @@ static hfsb_status hfsbi_choose_from(const hfsbi_update *u, size_t from,
 
 /* Chooses among several matches: by the line number of the hunk; by its
    heading, when only one match is after it; the first one after an @@ line,
-   unless the indentation is not the same, which tells such places apart. The
-   chosen one becomes the first. */
+   unless indentation was folded, which may be what tells such places apart.
+   The chosen one becomes the first. */
 static hfsb_status hfsbi_choose_match(const hfsbi_update     *u,
                                       const hfsbi_hunk       *hunk,
                                       const hfsbi_hunk_range *r,
@@ -586,7 +587,7 @@ static int hfsbi_hunk_place_order(const void *x, const void *y) {
     return a->hunk->line < b->hunk->line ? -1 : 1;
 }
 
-/* Brings blocks into the order of the file. Other hunks are in that order. */
+/* Sorts blocks into the order of the file. Other hunks already are. */
 static hfsb_status hfsbi_order_blocks(hfsbi_update *u) {
     size_t i;
     if (!u->places[0].hunk->block) return HFSB_OK;
@@ -655,8 +656,8 @@ static hfsb_status hfsbi_check_omitted(const hfsbi_update *u,
     return st;
 }
 
-/* The place is clear, but not how to put in `line`: its indentation, or the
-   blank lines before it. */
+/* Refuses a hunk whose place is clear, but not how to insert `line`: its
+   indentation, or the blank lines before it. */
 static hfsb_status hfsbi_hunk_unclear(const hfsbi_update     *u,
                                       const hfsbi_hunk_place *place,
                                       hfsb_str line, bool blank_lines) {
@@ -696,7 +697,7 @@ static hfsb_status hfsbi_check_done(const hfsbi_update     *u,
 }
 
 /* Gives the last line of the file the line end that the hunk means it to have:
-   an added line gets one, a context line stays as it is. */
+   an added line gets one, a context line is not changed. */
 static void hfsbi_end_text(hfsbi_update *u, const hfsbi_hunk_place *place,
                            size_t mark) {
     const hfsbi_hunk *hunk = place->hunk;
@@ -768,7 +769,7 @@ static bool hfsbi_left_open(const hfsbi_update *u) {
            !(cr_ends && hfsb_str_ends(texts, HFSB_LIT("\r")));
 }
 
-/* Refuses additions that the file has already: after the anchor, or at its
+/* Refuses additions that the file already has: after the anchor, or at its
    end. */
 static hfsb_status hfsbi_check_added(const hfsbi_update     *u,
                                      const hfsbi_hunk_place *place,
@@ -882,7 +883,7 @@ static void hfsbi_note_add(hfsb_patch_change *c, const char *part,
     *last = part;
 }
 
-/* Writes the note of an update, as edits have it. */
+/* Writes the note of an update, like that of an edit. */
 static void hfsbi_patch_note(const hfsbi_update *u, hfsb_patch_change *c) {
     const char *last = NULL;
     size_t      i;

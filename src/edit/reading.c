@@ -61,7 +61,7 @@ static void hfsbi_put_unescaped(hfsb_buf *out, hfsb_str s) {
     }
 }
 
-/* Without backslashes before quotes, all other escapes left. */
+/* Drops backslashes before quotes and keeps all other escapes. */
 static void hfsbi_put_unquoted(hfsb_buf *out, hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++)
@@ -70,7 +70,7 @@ static void hfsbi_put_unquoted(hfsb_buf *out, hfsb_str s) {
             hfsb_buf_append_byte(out, s.ptr[i]);
 }
 
-/* Only line ends and tabs: where a literal "\n" arrived as a line end, its
+/* Decodes only line ends and tabs: where a literal "\n" arrived as a line end,
    other escapes did not change. */
 static void hfsbi_put_line_ends(hfsb_buf *out, hfsb_str s) {
     size_t i;
@@ -151,8 +151,7 @@ static bool hfsbi_reads_as(const hfsb_alloc *alloc, hfsbi_reading *reading,
     return same;
 }
 
-/* What the old text can be: the text of the file read another way. The first
-   that fits is the most specific. */
+/* The ways in which the old text can misread the file, most specific first. */
 static const hfsbi_misread hfsbi_readings[] = {
     {hfsbi_put_halved, HFSBI_READ_OLD, "",
      " has two backslashes where the file has one"},

@@ -122,7 +122,7 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
 }
 
 /* The file's line end at pos, empty if it has none. Many matches can lie on
-   one long line: the last answer is kept. pos never falls. */
+   one long line: the last answer is cached. pos never decreases. */
 static hfsb_str hfsbi_rewrite_newline(hfsbi_rewriter *r, size_t pos) {
     size_t len;
     if (r->newline.known && pos <= r->newline.to) return r->newline.text;
@@ -155,8 +155,8 @@ HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
     hfsb_buf_append(out, text);
 }
 
-/* Appends new_text with the file's line ends; as it was sent to a file that
-   has no line end. */
+/* Appends new_text with the file's line ends; unchanged if the file has
+   none. */
 static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
     hfsb_str newline = HFSB_INIT;
     if (hfsb_str_find_byte(r->texts.raw_new, '\n') == HFSB_NPOS) {
@@ -290,8 +290,8 @@ static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
 /* ---- line by line ---- */
 
 /* Appends the indentation of a new line; `twin` is the old line it replaces,
-   or HFSB_NPOS. If it was as deep, the new line takes over its place. False
-   when its indentation is not clear. */
+   or HFSB_NPOS. If both have the same indentation, the new line gets that of
+   the old one in the file. False when its indentation is not clear. */
 static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin,
                              bool near_off) {
     if (twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
@@ -327,7 +327,7 @@ static int hfsbi_compare_sizes(size_t a, size_t b) {
 }
 
 /* True when an unchanged line, indented differently in the file, follows a
-   changed line, and no longer is deeper or less deep than that one as it was
+   changed line, and is no longer deeper or shallower than that one as it was
    sent. If the file has such steps, the line may have been sent as it should
    become. A flat old text proves nothing. */
 static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
@@ -356,7 +356,7 @@ typedef struct hfsbi_changed_lines {
     size_t above_to, below_from;
 } hfsbi_changed_lines;
 
-/* True when new line j is less deep than an old line. */
+/* True when new line j is shallower than an old line. */
 static bool hfsbi_leaves_block(const hfsbi_rewriter *r, size_t j,
                                size_t old_line) {
     hfsb_str indent = hfsbi_indent_of(r->news.items[j], r->folds);
@@ -368,9 +368,9 @@ static bool hfsbi_same_indent(const hfsbi_old_line *line) {
            hfsb_str_equal(line->indent, line->file_indent);
 }
 
-/* Finds the unchanged lines around c that are indented otherwise than in the
-   file, beyond blank lines, and the new lines in one block with them; and the
-   first of the lines that c replaces. */
+/* Finds the unchanged lines around c, beyond blank lines, that are indented
+   differently in the file, and the new lines in one block with them; and the
+   first such line that c replaces. */
 static void hfsbi_find_off(const hfsbi_rewriter *r, hfsbi_changed_lines *c) {
     const hfsbi_old_line *line;
     c->above = c->old_from;
@@ -397,7 +397,7 @@ static void hfsbi_find_off(const hfsbi_rewriter *r, hfsbi_changed_lines *c) {
 }
 
 /* True when new line j is as deep as an unchanged line next to it, or a line
-   that it may replace, that is indented otherwise in the file. */
+   that it may replace, that is indented differently in the file. */
 static bool hfsbi_is_near_off(const hfsbi_rewriter      *r,
                               const hfsbi_changed_lines *c, size_t j) {
     hfsb_str indent = hfsbi_indent_of(r->news.items[j], r->folds);
@@ -481,7 +481,7 @@ static bool hfsbi_is_uniform(const hfsbi_edit_text *file, hfsbi_match match) {
     return true;
 }
 
-/* Whole lines that are replaced by nothing take their line end along. */
+/* Deleting whole lines also deletes their line end. */
 static void hfsbi_delete_lines(const hfsbi_edit_text *file,
                                hfsbi_match           *match) {
     size_t len, end = hfsbi_edit_line_end(file, match->end, &len);
@@ -490,7 +490,7 @@ static void hfsbi_delete_lines(const hfsbi_edit_text *file,
         match->end += len;
 }
 
-/* Refuses texts that were indented apart, where depth is not absolute. */
+/* Refuses texts indented differently from each other, if depth is relative. */
 static hfsb_status hfsbi_check_shifted(hfsbi_rewriter *r) {
     hfsbi_indent_rule rule = r->map.rule;
     hfsb_status       st = HFSB_OK;
@@ -568,8 +568,8 @@ static hfsb_status hfsbi_insert(hfsbi_rewriter *r, hfsbi_match *match) {
     return hfsbi_insert_lines(r, own_line, newline);
 }
 
-/* A match at the end of a file that lacks the last newline: both texts do
-   without it too, but text put before the match needs its line end. */
+/* A match at the end of a file that lacks the last newline: both texts drop it
+   too, but text put before the match needs its line end. */
 static void hfsbi_drop_newline(hfsbi_rewriter *r) {
     r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
     if (r->texts.mode == HFSB_EDIT_PREPEND_BEFORE) return;
@@ -578,7 +578,7 @@ static void hfsbi_drop_newline(hfsbi_rewriter *r) {
 }
 
 /* A match at the end of a file that lacks the blank line which ends old_text:
-   new_text does without it too. The file's last newline stays. */
+   new_text drops it too. The file's last newline stays. */
 static hfsb_status hfsbi_replace_without_blank(hfsbi_rewriter *r,
                                                hfsbi_match    *match) {
     hfsb_str    text = r->texts.new_text;

@@ -113,7 +113,7 @@ HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text) {
         return false;
     *old_text = old_inside;
     *new_text = new_inside;
-    /* A fence with an empty line inside stands for no text. */
+    /* A fence around an empty line means no text. */
     if (hfsb_str_equal(new_inside, HFSB_LIT("\n")) &&
         !hfsb_str_ends(old_inside, HFSB_LIT("\n\n")))
         new_text->len = 0;

@@ -68,8 +68,8 @@ HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes) {
 /* ---- open and close ---- */
 
 /* Puts the store on the deny list of the root: the tools neither see nor
-   change it, and it is no part of a checkpoint. In the folder for all roots,
-   those of the others too. */
+   change it, and it is not part of a checkpoint. With `all`, hides the folder
+   of all stores. */
 static int hfsbi_history_hide(const hfsbi_history *h, hfsb_root *place,
                               bool all) {
     char     real[PATH_MAX];
@@ -161,7 +161,7 @@ static int hfsbi_history_load(hfsbi_history *h) {
     if (h->state.at == 0) return 0;
     code = hfsbi_checkpoint_read(&h->store, h->state.at, &head, &h->last);
     if (code == ENOENT || code == EINVAL) { /* removed, or damaged by a crash
-                                               of the machine: begin again */
+                                               of the machine: start over */
         h->state.at = 0;
         return 0;
     }
@@ -210,7 +210,7 @@ HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number) {
 }
 
 /* Reads the head of a checkpoint; zeros when that fails. Parents are older: a
-   damaged file must not lead in a circle. */
+   damaged file must not cause a loop. */
 static void hfsbi_history_head(const hfsbi_history *h, uint64_t number,
                                hfsbi_checkpoint *head) {
     if (hfsbi_checkpoint_read(&h->store, number, head, NULL) != 0)
@@ -292,7 +292,7 @@ typedef struct hfsbi_prune {
     hfsb_buf          digests; /* of the objects in use, sorted */
 } hfsbi_prune;
 
-/* True for a checkpoint that stays, or on which one that stays is based. */
+/* True for a checkpoint that is kept, or is the base of one that is kept. */
 static bool hfsbi_prune_keeps(const hfsbi_prune *p, size_t i) {
     const hfsbi_store_state *state = &p->h->state;
     uint64_t                 number = p->list[i];
@@ -324,7 +324,8 @@ static bool hfsbi_prune_has(void *user, const unsigned char *digest) {
     return false;
 }
 
-/* Removes the older half of what may go, then the objects not in use. */
+/* Removes the older half of what may be removed, then the objects not in
+   use. */
 static int hfsbi_prune_run(hfsbi_prune *p) {
     size_t i, left = 0;
     int    code = 0;
@@ -408,8 +409,8 @@ static void hfsbi_label_set(char *to, size_t size, hfsb_str text,
     hfsb_buf_free(&line);
 }
 
-/* The number of the next checkpoint. Without a list it is not known: it might
-   replace another. */
+/* The number of the next checkpoint. Unknown without a list: a guess might
+   replace another checkpoint. */
 static int hfsbi_history_next(const hfsbi_history *h, uint64_t *number) {
     uint64_t *list;
     size_t    count, cap;
@@ -473,7 +474,7 @@ HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
     return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
 }
 
-/* Moves out the label of the checkpoint that is owed; false if none is. */
+/* Takes the label of the checkpoint that is owed; false if none is. */
 static bool hfsbi_history_settle(hfsbi_history *h,
                                  char           by[HFSBI_CHECKPOINT_BY]) {
     bool owed;
@@ -517,7 +518,7 @@ HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
     if (hfsbi_history_settle(h, by) || undo_to)
         from.author = HFSBI_AUTHOR_TOOL;
     else if (!h->state.at) from.by = "start";
-    h->state.undo_to = 0; /* a later undo is another one */
+    h->state.undo_to = 0; /* a later undo is a new one */
     hfsbi_scan_init(&now, &h->alloc);
     st = hfsbi_history_scan(h, &now, err);
     if (st == HFSB_OK) st = hfsbi_history_add(h, &now, &from, err);
@@ -544,7 +545,7 @@ HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err) {
 
 /* ---- for calls ---- */
 
-/* Takes a checkpoint; stops when there can be no other. */
+/* Takes a checkpoint; stops checkpoints when no more can be taken. */
 static void hfsbi_history_try(hfsbi_history *h, bool owed) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st = hfsbi_history_enter(h, &err);

@@ -17,7 +17,7 @@
 typedef struct hfsbi_store_state {
     uint64_t at;       /* the checkpoint that the root was last equal to */
     uint64_t baseline; /* ... when the last session began */
-    uint64_t undo_to;  /* an undo to it has begun and not ended; 0: none */
+    uint64_t undo_to;  /* target of an undo that has not ended; 0: none */
     char     undo_path[PATH_MAX]; /* ... of this path alone, or "" */
 } hfsbi_store_state;
 
@@ -28,7 +28,7 @@ typedef struct hfsbi_store {
     unsigned long long bytes;     /* of all files in it, once counted */
     bool               counted;
     unsigned long      temps; /* made so far */
-    hfsb_buf           block; /* of a small file on its way */
+    hfsb_buf           block; /* a small file being stored */
     hfsb_alloc         alloc;
 } hfsbi_store;
 
@@ -40,8 +40,8 @@ HFSBI_FN int  hfsbi_store_open(hfsbi_store *store, const char *base,
                                const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_store_close(hfsbi_store *store);
 
-/* One process or object works in the store at a time. EWOULDBLOCK when
-   another one does for long. */
+/* Lets one process or object at a time work in the store. EWOULDBLOCK when
+   another one holds it for long. */
 HFSBI_FN int  hfsbi_store_lock(hfsbi_store *store);
 HFSBI_FN void hfsbi_store_unlock(hfsbi_store *store);
 
@@ -84,7 +84,7 @@ HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
 /* ==== scan.c: the state of a root ======================================== */
 
 typedef enum hfsbi_item_kind {
-    HFSBI_ITEM_GONE, /* in a file: the base of the checkpoint has it */
+    HFSBI_ITEM_GONE, /* in a checkpoint's file: only its base has it */
     HFSBI_ITEM_FILE,
     HFSBI_ITEM_FOLDER,
     HFSBI_ITEM_LINK,
@@ -99,7 +99,7 @@ enum {
     HFSBI_ITEM_LINKED = 8  /* a file with several hard links */
 };
 
-/* One path. The files of the store contain it as it is: they are for this
+/* One path. The files of the store contain this struct: they are only for this
    machine. */
 typedef struct hfsbi_item {
     uint64_t      identity; /* of device and inode */
@@ -137,8 +137,8 @@ HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
 HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
                               const hfsbi_root_scan *y, const hfsbi_item *b);
 
-/* True when a path that has these metadata is still as the item, whose number
-   of hard links may have changed. */
+/* True when a path with these metadata still matches the item, whose number of
+   hard links may have changed. */
 HFSBI_FN bool hfsbi_item_is(const hfsbi_item *item, const struct stat *st);
 
 /* How to scan. */
@@ -152,13 +152,13 @@ typedef struct hfsbi_scan_how {
 } hfsbi_scan_how;
 
 /* Scans the root, and stores the content of files that have changed. HFSB_OK;
-   HFSB_LIMIT with *err when there is too much; or the failure. */
+   HFSB_LIMIT with *err when the root is too large; or the failure. */
 HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
                                     hfsbi_root_scan *out, hfsb_err *err);
 
-/* Calls fn for each path that differs, in order; `was` or `is` is NULL for one
-   that is not there. What one of them leaves out is no difference. The first
-   status that is not HFSB_OK ends it. */
+/* Calls fn for each path that differs, in order; `was` or `is` is NULL for a
+   path that does not exist there. What one scan leaves out is not a
+   difference. The first status other than HFSB_OK ends the comparison. */
 typedef hfsb_status (*hfsbi_diff_fn)(void *user, const hfsbi_item *was,
                                      const hfsbi_item *is);
 HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
@@ -176,8 +176,8 @@ enum { HFSBI_CHECKPOINT_NAME = 64, HFSBI_CHECKPOINT_BY = 120 };
 /* Who made the differences between a checkpoint and its parent. */
 typedef enum hfsbi_author {
     HFSBI_AUTHOR_TOOL,   /* a tool or its command; or there are none */
-    HFSBI_AUTHOR_OTHER,  /* somebody else: a person, another program */
-    HFSBI_AUTHOR_UNKNOWN /* somebody else, or a command that still ran */
+    HFSBI_AUTHOR_OTHER,  /* others: a person, another program */
+    HFSBI_AUTHOR_UNKNOWN /* others, or a command that still ran */
 } hfsbi_author;
 
 /* The head of a checkpoint's file; the items and the names follow. */
@@ -186,7 +186,7 @@ typedef struct hfsbi_checkpoint {
     uint64_t         number;
     uint64_t         parent; /* the state before it; 0: none */
     uint64_t         base;   /* the items are the differences from this
-                                checkpoint; 0: they are all */
+                                checkpoint; 0: all items */
     int64_t          when;   /* seconds since 1970 */
     uint64_t         count, names;
     hfsbi_diff_count diff; /* from the parent */
@@ -217,7 +217,7 @@ HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number);
 typedef enum hfsbi_repair_state {
     HFSBI_REPAIR_TODO,
     HFSBI_REPAIR_DONE,
-    HFSBI_REPAIR_LEFT /* as it is */
+    HFSBI_REPAIR_LEFT /* unchanged */
 } hfsbi_repair_state;
 
 /* One path that differs. */
@@ -235,9 +235,10 @@ typedef struct hfsbi_restore {
     const hfsb_root       *place;
     const hfsbi_store     *store;
     const hfsbi_root_scan *now, *goal;
-    const hfsbi_root_scan *known; /* what differs from it in `now` is somebody
-                                 else's, and is kept (NULL: nothing is) */
-    bool                   force; /* also lose content that is not stored */
+    const hfsbi_root_scan *known; /* what differs in `now` was changed by
+                                     others, and is kept (NULL: nothing is) */
+    bool                   force; /* even if content that is not stored is
+                                     lost */
     bool                   resumed; /* an earlier one was interrupted */
     hfsb_str               path;    /* only this and what is beneath it (empty:
                                  all) */
@@ -245,33 +246,33 @@ typedef struct hfsbi_restore {
     /* the plan */
     hfsbi_repair *repairs; /* in the order of their paths */
     size_t        count, cap;
-    hfsb_buf      conflicts; /* what somebody else has changed and would be
-                                lost: a line for each path */
+    hfsb_buf      conflicts; /* what others have changed and would be lost: a
+                                line for each path */
     size_t        conflict_count, kept;
     /* the outcome */
     hfsbi_diff_count done;
     size_t           held; /* folders that are not empty, and stay */
     size_t           failed;
     hfsb_buf         notes;    /* on failures: a line for each */
-    hfsb_buf         loosened; /* folders that got permissions for the work,
-                                  each path ends in NUL */
+    hfsb_buf         loosened; /* folders given permissions for the work, each
+                                  path ends in NUL */
 } hfsbi_restore;
 
 /* Makes the plan and changes nothing. The members above it are set, the others
    zero. HFSB_OK or HFSB_NOMEM; free it in either case. */
 HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r);
-/* Tells the plan what others did between the goal and `known`, one step at a
-   time, the newest first. */
+/* Adds to the plan what others did between the goal and `known`, one step per
+   call, newest first. */
 HFSBI_FN void hfsbi_restore_trace(void *user, const hfsbi_root_scan *before,
                                   const hfsbi_root_scan *after,
                                   hfsbi_author           author);
-/* Takes what others have changed out of the plan, or notes the conflict.
+/* Removes from the plan what others have changed, or records the conflict.
    HFSB_OK or HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_restore_spare(hfsbi_restore *r);
-/* True for a path that the scan `now` did not look at: it was ignored, or in a
+/* True for a path that the scan `now` does not cover: it was ignored, or in a
    folder that we could not read. */
 HFSBI_FN bool hfsbi_restore_missed(const hfsbi_restore *r, hfsb_str path);
-/* Carries it out as far as possible, and notes what is not. */
+/* Carries out the plan as far as possible, and notes what fails. */
 HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r);
 HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r);
 
@@ -294,9 +295,10 @@ typedef struct hfsbi_history {
     uint64_t          at;    /* ... this checkpoint; 0: empty */
     uint64_t          base;  /* of it; 0: itself */
     bool              began; /* the first checkpoint here was taken */
-    uint64_t          baseline; /* it; of the last session in the store, which
-                                   may be another's, state has it */
-    uint64_t          before;   /* takes the last undo back; 0: none */
+    uint64_t          baseline; /* its number; state has that of the last
+                                   session in the store, which may be
+                                   another's */
+    uint64_t          before;   /* reverts the last undo; 0: none */
 
     pthread_mutex_t brief; /* held for a moment; protects: */
     bool            owed; /* a change was made and no checkpoint taken since */
@@ -309,26 +311,26 @@ typedef struct hfsbi_history {
 } hfsbi_history;
 
 /* Opens the checkpoints of the first root, as opts say, and hides their store
-   from it. A failure that is not the caller's leaves them stopped. HFSB_OK,
-   where *out is NULL if there are none and opts->no_create; HFSB_ARG, HFSB_IO,
-   HFSB_NOMEM with *err. */
+   from it. After a failure that is not the caller's fault they are stopped.
+   HFSB_OK, where *out is NULL if there are none and opts->no_create; HFSB_ARG,
+   HFSB_IO, HFSB_NOMEM with *err. */
 HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
                                         hfsb_root                  *place,
                                         const hfsb_alloc           *alloc,
                                         hfsbi_history **out, hfsb_err *err);
 HFSBI_FN void        hfsbi_history_close(hfsbi_history *history);
 
-/* Before a change by a tool or a command: takes a checkpoint, unless that was
-   done a moment ago. May block. Never fails. */
+/* Before a change by a tool or a command: takes a checkpoint, unless one was
+   taken a moment ago. May block. Never fails. */
 HFSBI_FN void hfsbi_history_before(hfsbi_history *h);
 /* A tool or a command has begun to change files, or has ended. Does not
    block. */
 HFSBI_FN void hfsbi_history_busy(hfsbi_history *h, bool begins);
-/* After it: what is found changed was done by `tool`, with this path or
-   command. Does not block. */
+/* After the change: what is found changed was done by `tool`, with this path
+   or command. Does not block. */
 HFSBI_FN void hfsbi_history_changed(hfsbi_history *h, const char *tool,
                                     hfsb_str what);
-/* Takes the checkpoint that a change has left to take. May block. */
+/* Takes the checkpoint that is owed after a change. May block. */
 HFSBI_FN void hfsbi_history_after(hfsbi_history *h);
 /* The same in a thread of the loop, or here if it has none. */
 HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop);
@@ -340,7 +342,7 @@ HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes);
    also HFSB_REFUSED when checkpoints have stopped. */
 HFSBI_FN hfsb_status hfsbi_history_enter(hfsbi_history *h, hfsb_err *err);
 HFSBI_FN void        hfsbi_history_leave(hfsbi_history *h);
-/* Scans the root, from `last` on. Entered. */
+/* Scans the root, from `last` on. Between enter and leave. */
 HFSBI_FN hfsb_status hfsbi_history_scan(hfsbi_history *h, hfsbi_root_scan *now,
                                         hfsb_err *err);
 /* Where a checkpoint comes from. */
@@ -352,7 +354,8 @@ typedef struct hfsbi_origin {
 } hfsbi_origin;
 
 /* Makes the scan, which is emptied, the last one, and a checkpoint if it
-   differs from the last, or has a name or a parent. Entered. */
+   differs from the last, or has a name or a parent. Between enter and
+   leave. */
 HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
                                        const hfsbi_origin *from,
                                        hfsb_err           *err);
@@ -365,15 +368,14 @@ HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
 HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err);
 /* Writes h->state. */
 HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
-/* The largest number of a checkpoint that is kept and at most `number`, or
-   0. */
+/* The largest number, at most `number`, of a checkpoint that is kept, or 0. */
 HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number);
 /* The state before the last step that a tool made, or 0; *step is then what
    that step made. */
 HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history    *h,
                                      hfsbi_checkpoint *step);
-/* Calls fn for each step from `at` back to the checkpoint, or to where both
-   branch off, that a tool did not make, the newest first. 0 or an errno. */
+/* Calls fn for each step that no tool made, newest first, from `at` back to
+   the checkpoint `to`, or to where both branch off. 0 or an errno. */
 typedef void (*hfsbi_trace_fn)(void *user, const hfsbi_root_scan *before,
                                const hfsbi_root_scan *after,
                                hfsbi_author           author);

@@ -110,8 +110,9 @@ static bool hfsbi_repair_is_mode(const hfsbi_restore *r,
                           hfsbi_item_path(r->goal, &r->goal->items[b->first]));
 }
 
-/* The states of a path are looked at backwards. If the one after a step of
-   others is the one before the next such step, no tool changed it between. */
+/* Visits the states of a path backwards. If the state after a step of others
+   is the one before the next such step, no tool changed the path in
+   between. */
 static void hfsbi_plan_trace(hfsbi_restore *r, hfsbi_repair *x,
                              const hfsbi_root_scan *before,
                              const hfsbi_root_scan *after,
@@ -140,7 +141,7 @@ HFSBI_FN void hfsbi_restore_trace(void *user, const hfsbi_root_scan *before,
             hfsbi_plan_trace(r, &r->repairs[i], before, after, author);
 }
 
-/* True when others alone have changed the path since the goal. `was` is its
+/* True when only others have changed the path since the goal. `was` is its
    item in `known`. */
 static bool hfsbi_plan_is_others(const hfsbi_restore *r, const hfsbi_repair *x,
                                  const hfsbi_item *was) {
@@ -150,7 +151,7 @@ static bool hfsbi_plan_is_others(const hfsbi_restore *r, const hfsbi_repair *x,
            x->before == hfsbi_item_print(r->goal, x->goal);
 }
 
-/* Leaves a path that somebody else has changed, or notes the conflict. */
+/* Leaves a path that others have changed, or records the conflict. */
 static hfsb_status hfsbi_plan_spare(hfsbi_restore *r, hfsbi_repair *x) {
     hfsb_str          path = hfsbi_repair_path(r, x);
     const hfsbi_item *was = hfsbi_scan_find(r->known, path);
@@ -159,7 +160,7 @@ static hfsb_status hfsbi_plan_spare(hfsbi_restore *r, hfsbi_repair *x) {
         if (r->resumed &&
             (!x->now || (x->goal && x->now->kind == x->goal->kind &&
                          x->now->kind == HFSBI_ITEM_FOLDER)))
-            return HFSB_OK; /* it was on its way */
+            return HFSB_OK; /* the interrupted restore changed it */
     }
     if (hfsbi_plan_is_others(r, x, was)) {
         x->state = HFSBI_REPAIR_LEFT;
@@ -197,7 +198,7 @@ static void hfsbi_restore_note(hfsbi_restore *r, const char *text) {
         hfsb_buf_printf(&r->notes, "%s\n", text);
 }
 
-/* Sees to a file whose content would be lost. */
+/* Handles a file whose content would be lost. */
 static void hfsbi_plan_bare(hfsbi_restore *r, hfsbi_repair *x) {
     hfsbi_repair *y = x->goal ? NULL : hfsbi_plan_find_moved(r, x->now);
     hfsb_err      err;
@@ -254,7 +255,7 @@ HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r) {
 
 /* ---- one step ---- */
 
-/* Appends the absolute path: relative ones begin in the working directory. */
+/* Appends the absolute path: relative ones start at the working directory. */
 static hfsb_str hfsbi_restore_at(const hfsbi_restore *r, hfsb_str path,
                                  hfsb_buf *out) {
     hfsb_buf_truncate(out, 0);
@@ -263,14 +264,14 @@ static hfsb_str hfsbi_restore_at(const hfsbi_restore *r, hfsb_str path,
     return hfsb_buf_str(out);
 }
 
-/* Gives us the permission to change what is in the folder of path; false when
-   that cannot help. */
+/* Gives us permission to change what is in the folder of path; false when that
+   cannot help. */
 static bool hfsbi_restore_loosen(hfsbi_restore *r, hfsb_str path,
                                  hfsb_buf *at) {
     hfsb_file_info info;
     hfsb_str       folder;
     while (path.len && path.ptr[path.len - 1] != '/') path.len--;
-    if (path.len == 0) return false; /* the root stays as it is */
+    if (path.len == 0) return false; /* the root is not changed */
     path.len--;
     folder = hfsbi_restore_at(r, path, at);
     if (hfsb_file_stat(r->place, folder, &info, NULL) != HFSB_OK ||
@@ -290,7 +291,7 @@ static bool hfsbi_is_expected(const void *user, const struct stat *st) {
     return item ? st && hfsbi_item_is(item, st) : !st;
 }
 
-/* What a step may replace: what the scan has seen. What was made since then is
+/* A step may only replace what the scan has seen. What was made since then is
    in no checkpoint. */
 static hfsbi_expect hfsbi_restore_expect(const hfsbi_restore *r,
                                          const hfsbi_item    *item) {
@@ -303,8 +304,8 @@ static hfsbi_expect hfsbi_restore_expect(const hfsbi_restore *r,
 typedef hfsb_status (*hfsbi_step_fn)(hfsbi_restore *r, const hfsbi_repair *x,
                                      hfsb_str at, hfsb_err *err);
 
-/* Takes a step, again with more permissions if they are missing. With `later`
-   a folder that is not empty stays to do. */
+/* Takes a step, and retries with more permissions if they are missing. With
+   `later`, a folder that is not empty remains to be done. */
 static bool hfsbi_restore_step(hfsbi_restore *r, hfsbi_repair *x,
                                hfsbi_step_fn fn, bool later) {
     hfsb_str    path = hfsbi_repair_path(r, x);
@@ -344,8 +345,8 @@ static hfsb_status hfsbi_step_remove(hfsbi_restore *r, const hfsbi_repair *x,
                              hfsbi_restore_expect(r, x->now), err);
 }
 
-/* A folder that is not empty yet may be when all files are in their places:
-   the last pass removes it. If it is not even then, it has files that are
+/* A folder that is not empty yet may become so once all files are in place:
+   the last pass removes it. If it is still not empty, it has files that are
    ignored, or kept. */
 static void hfsbi_restore_remove(hfsbi_restore *r, bool last) {
     size_t i = r->count;
@@ -362,7 +363,7 @@ static void hfsbi_restore_remove(hfsbi_restore *r, bool last) {
 
 /* ---- 2. putting ---- */
 
-/* True when the first name of a file is, or has become, what it shall be. */
+/* True when the first name of a file is, or has become, what it should be. */
 static bool hfsbi_repair_has_first(const hfsbi_restore *r,
                                    const hfsbi_item    *first) {
     hfsb_str path = hfsbi_item_path(r->goal, first);
@@ -378,7 +379,7 @@ static bool hfsbi_repair_has_first(const hfsbi_restore *r,
     return true;
 }
 
-/* Begins what replaces the path. */
+/* Initialises what replaces the path. */
 static void hfsbi_step_begin(const hfsbi_restore *r, const hfsbi_repair *x,
                              hfsbi_put *put) {
     memset(put, 0, sizeof *put);
@@ -487,7 +488,7 @@ static hfsb_status hfsbi_step_mode(hfsbi_restore *r, const hfsbi_repair *x,
     return hfsbi_path_set_mode(r->place, at, x->goal->mode, false, err);
 }
 
-/* Takes back permissions that were given for the work, in reverse order. */
+/* Revokes the permissions given for the work, in reverse order. */
 static void hfsbi_restore_tighten(hfsbi_restore *r) {
     hfsb_buf at = HFSB_INIT;
     size_t   end = r->loosened.len;

@@ -33,7 +33,7 @@ enum {
     HFSBI_SCAN_FILE = 64 << 20, /* bytes of the largest file that is stored */
     HFSBI_SCAN_MS = 60000,      /* longest scan */
     HFSBI_SCAN_PARTS = 4,       /* threads, at most */
-    HFSBI_SCAN_PART = 500,      /* items, at least: less is not worth one */
+    HFSBI_SCAN_PART = 500,      /* least items worth a thread */
     HFSBI_SCAN_STACK = 512 * 1024
 };
 
@@ -79,7 +79,7 @@ HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
     return NULL;
 }
 
-/* Appends a text and NUL to the names; false without memory. */
+/* Appends a text and NUL to the names; false when out of memory. */
 static bool hfsbi_scan_name(hfsbi_root_scan *scan, hfsb_str text, uint32_t *at,
                             uint32_t *len) {
     *at = (uint32_t)scan->names.len;
@@ -88,7 +88,8 @@ static bool hfsbi_scan_name(hfsbi_root_scan *scan, hfsb_str text, uint32_t *at,
     return hfsb_buf_append_byte(&scan->names, '\0') == HFSB_OK;
 }
 
-/* Appends an item with that path, all zero else; NULL without memory. */
+/* Appends an item with that path, otherwise all zero; NULL when out of
+   memory. */
 static hfsbi_item *hfsbi_scan_add(hfsbi_root_scan *scan, hfsb_str path) {
     hfsbi_item *item;
     if (scan->count == scan->cap) {
@@ -107,7 +108,7 @@ static hfsbi_item *hfsbi_scan_add(hfsbi_root_scan *scan, hfsb_str path) {
     return item;
 }
 
-/* Appends a copy of an item of another scan; false without memory. */
+/* Appends a copy of an item of another scan; false when out of memory. */
 static bool hfsbi_scan_copy(hfsbi_root_scan *to, const hfsbi_root_scan *from,
                             const hfsbi_item *item) {
     hfsbi_item *copy = hfsbi_scan_add(to, hfsbi_item_path(from, item));
@@ -135,7 +136,8 @@ static int hfsbi_compare_twins(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Sets `first` of the files with several hard links; false without memory. */
+/* Sets `first` of the files with several hard links; false when out of
+   memory. */
 static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
     hfsbi_twin *list;
     size_t      i, n = 0, count = 0;
@@ -162,7 +164,7 @@ static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
 
 /* ---- scanning ---- */
 
-/* A scan that is being made. */
+/* A scan in progress. */
 typedef struct hfsbi_root_scanner {
     const hfsbi_scan_how *how;
     hfsbi_root_scan      *out;
@@ -189,7 +191,7 @@ static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
                  : S_ISDIR(st->st_mode) ? HFSBI_ITEM_FOLDER
                  : S_ISLNK(st->st_mode) ? HFSBI_ITEM_LINK
                                         : HFSBI_ITEM_OTHER;
-    if (item->kind == HFSBI_ITEM_FOLDER) return; /* its times are of others */
+    if (item->kind == HFSBI_ITEM_FOLDER) return; /* entries change its times */
     item->size = info.size;
     item->changed = (int64_t)info.changed * 1000000000 + info.changed_nanos;
     item->touched = (int64_t)info.touched * 1000000000 + info.touched_nanos;
@@ -197,7 +199,7 @@ static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
         item->flags |= HFSBI_ITEM_LINKED;
 }
 
-/* True when the metadata of a file says that its content is the same. */
+/* True when the metadata of a file shows that its content is the same. */
 static bool hfsbi_item_untouched(const hfsbi_item *a, const hfsbi_item *b) {
     return a->kind == b->kind && a->identity == b->identity &&
            a->size == b->size && a->changed == b->changed &&
@@ -281,8 +283,8 @@ static hfsb_status hfsbi_root_scanner_link(hfsbi_root_scanner *s,
                : HFSB_NOMEM;
 }
 
-/* Something could not be read: the folder that was visited last or, where
-   readdir() does not say what a name is, a path. */
+/* Handles what could not be read: the folder visited last or, where readdir()
+   does not report the type of a name, a path. */
 static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
     if (s->finder.failed != s->failed && s->opened)
         s->out->items[s->opened - 1].flags |= HFSBI_ITEM_OPAQUE;
@@ -291,9 +293,9 @@ static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
     s->opened = 0;
 }
 
-/* A path is there but cannot be looked at: its folder shows its names and
-   nothing else. Any other failure is one of the scan, since what a scan lacks
-   counts as deleted. */
+/* Handles a path that exists but cannot be examined: its folder shows its
+   names and nothing else. Any other failure fails the scan, since what a scan
+   lacks counts as deleted. */
 static hfsb_status hfsbi_root_scanner_miss(hfsbi_root_scanner *s,
                                            hfsb_str            path) {
     size_t            end = path.len;
@@ -388,8 +390,8 @@ static bool hfsbi_root_scanner_wants(void *user, const hfsbi_entry *entry) {
     return hfsbi_root_scanner_covers(s, entry->path);
 }
 
-/* Makes room for `count` items of the last scan. Without memory the scan makes
-   it later, or fails. */
+/* Makes room for `count` items of the last scan. When out of memory, the scan
+   makes it later, or fails. */
 static void hfsbi_root_scanner_reserve(hfsbi_root_scanner *s, size_t count) {
     const hfsbi_root_scan *last = s->how->last;
     hfsbi_item            *items;
@@ -478,7 +480,7 @@ static void hfsbi_scan_part_init(hfsbi_scan_part          *part,
     hfsbi_root_scanner_reserve(s, i ? end - at : last->count);
 }
 
-/* Appends the items of a later part; false without memory. */
+/* Appends the items of a later part; false when out of memory. */
 static bool hfsbi_scan_append(hfsbi_root_scan       *scan,
                               const hfsbi_root_scan *more) {
     hfsbi_item *items = (hfsbi_item *)hfsbi_array_grow(
@@ -544,16 +546,16 @@ static hfsb_status hfsbi_scan_run_parts(const hfsbi_root_scanner *s,
     return st;
 }
 
-/* How many parts a scan is made in. The hook for memory need not be usable
-   from threads that the caller did not start. */
+/* The number of parts of a scan. The memory hook need not be usable from
+   threads that the caller did not start. */
 static size_t hfsbi_scan_count_parts(const hfsbi_root_scanner *s) {
     size_t n = s->out->alloc.fn ? 1 : s->how->last->count / HFSBI_SCAN_PART;
     return n < HFSBI_SCAN_PARTS ? n : (size_t)HFSBI_SCAN_PARTS;
 }
 
 /* The first scan looks before it stores: a root that is too large costs no
-   disk. A part fails where it would need items of another, as those of an
-   unreadable folder: then all is scanned at once. */
+   disk. A part fails where it would need items of another, such as those of an
+   unreadable folder: then everything is scanned at once. */
 HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
                                     hfsbi_root_scan *out, hfsb_err *err) {
     hfsbi_root_scanner s;
@@ -693,7 +695,7 @@ static void hfsbi_checkpoint_file(uint64_t number,
                    (unsigned long long)number);
 }
 
-/* True when the files of two checkpoints need not tell the items apart. */
+/* True when the files of two checkpoints need not distinguish the items. */
 static bool hfsbi_item_equal(const hfsbi_root_scan *x, const hfsbi_item *a,
                              const hfsbi_root_scan *y, const hfsbi_item *b) {
     return a->flags == b->flags && a->identity == b->identity &&
@@ -701,7 +703,7 @@ static bool hfsbi_item_equal(const hfsbi_root_scan *x, const hfsbi_item *a,
            a->uid == b->uid && a->gid == b->gid && hfsbi_item_same(x, a, y, b);
 }
 
-/* Collects what the base lacks; false without memory. */
+/* Collects what the base lacks; false when out of memory. */
 static bool hfsbi_delta_make(const hfsbi_root_scan *base,
                              const hfsbi_root_scan *scan,
                              hfsbi_root_scan       *delta) {
@@ -767,7 +769,7 @@ static bool hfsbi_name_is_path(hfsb_str path) {
     return true;
 }
 
-/* The file may be damaged, or made by somebody. */
+/* The file may be damaged or forged. */
 static bool hfsbi_scan_is_valid(const hfsbi_root_scan *scan) {
     size_t i;
     for (i = 0; i < scan->count; i++) {
@@ -809,7 +811,7 @@ static int hfsbi_scan_parse(const hfsbi_checkpoint *head, hfsb_str text,
     return hfsbi_scan_is_valid(scan) ? 0 : EINVAL;
 }
 
-/* A text of a file that may be damaged becomes empty unless it is UTF-8. */
+/* Empties a text from a file that may be damaged, unless it is UTF-8. */
 static void hfsbi_label_check(char *text, size_t size) {
     text[size - 1] = '\0';
     if (hfsb_utf8_validate(hfsb_cstr(text)) != strlen(text)) text[0] = '\0';
@@ -840,7 +842,7 @@ static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
     return code;
 }
 
-/* Applies a delta to its base; false without memory. */
+/* Applies a delta to its base; false when out of memory. */
 static bool hfsbi_delta_apply(const hfsbi_root_scan *base,
                               const hfsbi_root_scan *delta,
                               hfsbi_root_scan       *out) {

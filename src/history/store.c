@@ -70,7 +70,7 @@ static int hfsbi_store_base(const char *base, hfsb_buf *out) {
     return out->status == HFSB_OK ? 0 : ENOMEM;
 }
 
-/* Nobody else may be able to change what an undo writes. */
+/* Nobody else must be able to change what an undo writes. */
 static int hfsbi_store_check(int dir) {
     struct stat st;
     if (fstat(dir, &st) != 0) return errno;
@@ -234,8 +234,8 @@ static void hfsbi_object_name(const unsigned char *digest,
     *out = '\0';
 }
 
-/* True when the object is there. One of another size is what a crash of the
-   machine has left. */
+/* True when the object is there. One of another size was left by a crash of
+   the machine. */
 static bool hfsbi_object_exists(const hfsbi_store *store, const char *name,
                                 unsigned long long size) {
     struct stat st;
@@ -269,7 +269,7 @@ static int hfsbi_object_write(hfsbi_store *store, hfsb_str content,
     return hfsbi_object_add(store, temp, name, content.len);
 }
 
-/* A file that does not fit in the block: copied while it is hashed. */
+/* Stores a file that does not fit in the block: copies it while hashing. */
 static int hfsbi_store_put_large(hfsbi_store *store, int fd,
                                  unsigned long long max,
                                  unsigned char      digest[HFSB_SHA256_SIZE]) {
@@ -430,7 +430,7 @@ typedef struct hfsbi_store_broom {
     unsigned char digest[HFSB_SHA256_SIZE];
 } hfsbi_store_broom;
 
-/* Removes an object that is not wanted, and whatever is no object. */
+/* Removes an object that is not wanted, and anything that is not an object. */
 static int hfsbi_broom_object(void *user, int dir, const char *name) {
     hfsbi_store_broom *b = (hfsbi_store_broom *)user;
     size_t             i;
@@ -446,7 +446,7 @@ static int hfsbi_broom_object(void *user, int dir, const char *name) {
     return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : errno;
 }
 
-/* Under the lock of the store every "new-" file is of a dead process. */
+/* Under the lock of the store every "new-" file belongs to a dead process. */
 static int hfsbi_broom_temp(void *user, int dir, const char *name) {
     (void)user;
     if (hfsb_str_starts(hfsb_cstr(name), HFSB_LIT("new-")))

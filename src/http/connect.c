@@ -53,7 +53,7 @@ static hfsbi_connect_event hfsbi_connect_bad(hfsbi_connect_reader *r,
     return HFSBI_CONNECT_BAD;
 }
 
-/* Refuses flags that are not understood. */
+/* Refuses unknown flags. */
 static hfsbi_connect_event hfsbi_connect_flags(hfsbi_connect_reader *r,
                                                hfsbi_connect_piece  *piece,
                                                hfsb_err             *err) {
@@ -111,7 +111,7 @@ static hfsbi_connect_event hfsbi_connect_head(hfsbi_connect_reader *r,
     return hfsbi_connect_length(r, piece, err);
 }
 
-/* Passes on what has come of the message. */
+/* Passes on what has arrived of the message. */
 static hfsbi_connect_event hfsbi_connect_data(hfsbi_connect_reader *r,
                                               hfsb_str in, size_t *used,
                                               hfsbi_connect_piece *piece) {
@@ -130,7 +130,7 @@ static hfsbi_connect_event hfsbi_connect_data(hfsbi_connect_reader *r,
     return HFSBI_CONNECT_DATA;
 }
 
-/* The bytes have ended. */
+/* Handles the end of the input. */
 static hfsbi_connect_event hfsbi_connect_end(hfsbi_connect_reader *r,
                                              hfsbi_connect_piece  *piece,
                                              hfsb_err             *err) {

@@ -419,7 +419,8 @@ static bool hfsbi_http_see_length(hfsbi_http_reader *r, hfsbi_http_facts *f,
     return true;
 }
 
-/* Collects the items of Transfer-Encoding; they are judged later, together. */
+/* Collects the items of Transfer-Encoding; they are checked later,
+   together. */
 static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
                                   const hfsb_http_field *field) {
     hfsb_str rest = field->value, item;
@@ -457,9 +458,9 @@ static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
     }
 }
 
-/* True when name, which has as many bytes as lower, is equal to it but for
-   case. name is a token, and in a token only a letter or "-" becomes a letter
-   or "-" when bit 0x20 is set. */
+/* True when name, which has as many bytes as lower, equals it except for case.
+   name is a token, and in a token only a letter or "-" becomes a letter or "-"
+   when bit 0x20 is set. */
 static bool hfsbi_http_named(hfsb_str name, const char *lower) {
     size_t i;
     for (i = 0; i < name.len; i++)

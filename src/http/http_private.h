@@ -1,7 +1,7 @@
 #pragma once
 
-/* http_private.h - classes of bytes, what reading a head passes around, and
-   the framings that are not public: WebSocket, multipart, Connect. */
+/* http_private.h - classes of bytes, the state of reading a head, and the
+   framings that are not public: WebSocket, multipart, Connect. */
 
 #include "../core/core_private.h"
 #include "http.h"
@@ -27,7 +27,7 @@ HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit);
 
 /* True for a method that RFC 9110 defines, except CONNECT, and for PATCH. */
 HFSBI_FN bool hfsbi_http_method_known(hfsb_str method);
-/* True when s is name, but for the case of ASCII letters. */
+/* True when s is name, ignoring the case of ASCII letters. */
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name);
 
 /* Removes the next item that is not empty from a comma-separated list; false
@@ -43,7 +43,7 @@ enum {
     HFSBI_HTTP_OF_CONNECT = 4
 };
 
-/* A head that is being read. */
+/* A head being read. */
 typedef struct hfsbi_http_reader {
     hfsb_http_parser *parser;
     hfsb_str          in;
@@ -64,11 +64,11 @@ HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reader *r,
 /* value, or the fallback when it is 0. */
 HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback);
 
-/* True when a message can start with the byte at p; else refused, so that
-   another protocol is rejected at its first byte. */
+/* True when a message can start with the byte at p; otherwise refuses it, so
+   that another protocol is rejected at its first byte. */
 HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reader *r, const char *p);
 
-/* Reads the first line, or the line of a field, which is complete. Returns
+/* Read the first line, or the line of a field; the line is complete. Return
    its end, or NULL when it was refused. */
 HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reader *r, const char *p,
                                            const char *end);
@@ -101,16 +101,16 @@ HFSBI_FN void hfsbi_ws_accept(hfsb_str key, char out[HFSBI_WS_ACCEPT]);
 /* What a request for a WebSocket contains: views of its head. */
 typedef struct hfsbi_ws_upgrade {
     hfsb_str key;      /* for hfsbi_ws_accept() */
-    hfsb_str protocol; /* the first of the client's that is supported; ""
-                          when there is none: the reply then names none */
+    hfsb_str protocol; /* the first of the client's that is supported; "" if
+                          none: the reply then names none */
 } hfsbi_ws_upgrade;
 
-/* Judges the head of a request. `protocols` are the subprotocols supported, in
-   a list that ends in NULL (or NULL: none); their case counts. Returns 101, or
+/* Checks the head of a request. `protocols` is a NULL-terminated list of the
+   subprotocols supported (or NULL: none); their case counts. Returns 101, or
    the status of the refusal: 405 for a method other than GET; 426 without
    "Upgrade: websocket" or with a version other than 13 (a reply needs the
    fields "Upgrade: websocket" and "Sec-WebSocket-Version: 13"); 400. *err (may
-   be NULL) has then the code HFSB_SYNTAX and names the field in err->key.
+   be NULL) then has the code HFSB_SYNTAX and names the field in err->key.
    Extensions are ignored: the reply accepts none. */
 HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
                                    const char *const    *protocols,
@@ -119,8 +119,8 @@ HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
 /* Appends the fields of a client's handshake, with their CRLF. key: 16 random
    bytes in base64. HFSB_OK; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_ws_request_write(hfsb_str key, hfsb_buf *out);
-/* Judges the head of the reply to it. HFSB_OK; HFSB_REMOTE: another status, or
-   a reply that does not fit. */
+/* Checks the head of the reply. HFSB_OK; HFSB_REMOTE: another status, or a
+   reply that does not fit. */
 HFSBI_FN hfsb_status hfsbi_ws_reply_check(const hfsb_http_head *head,
                                           hfsb_str key, hfsb_err *err);
 
@@ -150,7 +150,7 @@ typedef struct hfsbi_ws_reader {
     /* private */
     unsigned char      state;
     unsigned char      message;  /* TEXT, BINARY; 0 between messages */
-    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head_len; /* bytes of head received */
     unsigned char      head[14];
     unsigned char      control[HFSBI_WS_MAX_CONTROL];
     unsigned char      control_len;
@@ -181,18 +181,18 @@ typedef struct hfsbi_ws_frame {
 } hfsbi_ws_frame;
 
 /* Returns the next event in the `len` bytes, which follow those used by the
-   last call and are unmasked in place; *used of them are done with. Call it
-   until it returns MORE, then with the bytes that come next, cut anywhere.
-   Bytes after CLOSE are dropped. err (may be NULL) is filled by BAD:
-   HFSB_LIMIT when a message is longer than max, else HFSB_SYNTAX; err->pos is
-   an offset from the first byte of the stream. */
+   last call and are unmasked in place; *used of them were consumed. Call it
+   until it returns MORE, then with the next bytes, split anywhere. Bytes after
+   CLOSE are dropped. err (may be NULL) is filled by BAD: HFSB_LIMIT when a
+   message is longer than max, else HFSB_SYNTAX; err->pos is an offset from the
+   first byte of the stream. */
 HFSBI_FN hfsbi_ws_event hfsbi_ws_next(hfsbi_ws_reader *reader, char *bytes,
                                       size_t len, hfsbi_ws_frame *frame,
                                       size_t *used, hfsb_err *err);
 
 /* Writes the head of a frame and returns its length. fin: the frame ends its
-   message. mask: 4 bytes, for a frame of a client, whose payload is then to be
-   masked; NULL for one of a server. */
+   message. mask: 4 bytes for a client's frame, whose payload the caller must
+   then mask; NULL for a server's. */
 #define HFSBI_WS_HEAD 14
 HFSBI_FN size_t hfsbi_ws_write_head(hfsbi_ws_opcode opcode, bool fin,
                                     unsigned long long   length,
@@ -204,7 +204,7 @@ HFSBI_FN size_t hfsbi_ws_write_head(hfsbi_ws_opcode opcode, bool fin,
 HFSBI_FN size_t hfsbi_ws_write_close(unsigned code, hfsb_str reason,
                                      char out[HFSBI_WS_MAX_CONTROL]);
 
-/* Masks, or unmasks, a piece of a payload in place that starts at `offset`. */
+/* Masks or unmasks, in place, a piece of a payload that starts at `offset`. */
 HFSBI_FN void hfsbi_ws_mask(char *bytes, size_t len,
                             const unsigned char mask[4],
                             unsigned long long  offset);
@@ -212,7 +212,7 @@ HFSBI_FN void hfsbi_ws_mask(char *bytes, size_t len,
 /* ---- multipart.c: multipart/form-data, RFC 7578 ---- */
 
 /* Reads a body of multipart/form-data. All-zero is ready for begin(); set the
-   limits and head.alloc before it, if wanted. */
+   limits and head.alloc first, if wanted. */
 typedef struct hfsbi_multipart {
     size_t max_head;   /* bytes of the head of a part (0: 16 KiB) */
     size_t max_parts;  /* (0: 1000) */
@@ -224,10 +224,10 @@ typedef struct hfsbi_multipart {
     hfsb_str filename; /* ptr is NULL without one; may be empty */
     hfsb_str type;     /* Content-Type; ptr is NULL without one */
     /* private */
-    hfsb_buf           head; /* but for alloc */
+    hfsb_buf           head; /* except alloc */
     unsigned char      state;
-    unsigned char      matched; /* bytes of the delimiter that have come */
-    unsigned char      implied; /* the first of them that did not come */
+    unsigned char      matched; /* bytes of the delimiter received */
+    unsigned char      implied; /* of these, bytes that were not received */
     unsigned char      delim_len;
     char               delim[74]; /* CRLF "--" boundary */
     bool               named;     /* the part has a Content-Disposition */
@@ -255,12 +255,12 @@ HFSBI_FN hfsb_status hfsbi_multipart_begin(hfsbi_multipart *m,
                                            hfsb_err        *err);
 
 /* Returns the next event in `in`, which follows the bytes used by the last
-   call; *used bytes of it are done with. `last`: the body ends with `in`. Call
-   it until it returns MORE (END or BAD with `last`), then with the bytes that
-   come next, cut anywhere. *data shows bytes of `in`, or of *m until the next
-   call: only bytes that may belong to a delimiter are held back. err (may be
-   NULL) is filled by BAD: HFSB_SYNTAX; HFSB_LIMIT beyond a limit; err->pos is
-   an offset in the body. */
+   call; *used bytes of it were consumed. `last`: the body ends with `in`. Call
+   it until it returns MORE (END or BAD with `last`), then with the next bytes,
+   split anywhere. *data shows bytes of `in`, or of *m until the next call:
+   only bytes that may belong to a delimiter are held back. err (may be NULL)
+   is filled by BAD: HFSB_SYNTAX; HFSB_LIMIT beyond a limit; err->pos is an
+   offset in the body. */
 HFSBI_FN hfsbi_multipart_event hfsbi_multipart_next(hfsbi_multipart *m,
                                                     hfsb_str in, bool last,
                                                     hfsb_str *data,
@@ -310,7 +310,7 @@ typedef struct hfsbi_connect_reader {
     size_t max; /* bytes of a message (0: 4 MiB) */
     /* private */
     unsigned char      state;
-    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head_len; /* bytes of head received */
     unsigned char      head[5];
     size_t             left; /* bytes left of the message */
     unsigned long long at;   /* offset in the stream */
@@ -333,10 +333,9 @@ typedef struct hfsbi_connect_piece {
 } hfsbi_connect_piece;
 
 /* Returns the next event in `in`, as hfsbi_multipart_next() does; `last`: the
-   stream ends with `in`, which it may do between any two envelopes. err (may
-   be NULL) is filled by BAD: HFSB_SYNTAX; HFSB_REFUSED for a compressed
-   message; HFSB_LIMIT for one longer than max; err->pos is an offset in the
-   stream. */
+   stream ends with `in`, which is valid between any two envelopes. err (may be
+   NULL) is filled by BAD: HFSB_SYNTAX; HFSB_REFUSED for a compressed message;
+   HFSB_LIMIT for one longer than max; err->pos is an offset in the stream. */
 HFSBI_FN hfsbi_connect_event hfsbi_connect_next(hfsbi_connect_reader *reader,
                                                 hfsb_str in, bool last,
                                                 hfsbi_connect_piece *piece,
@@ -352,7 +351,7 @@ HFSBI_FN bool hfsbi_connect_write_head(unsigned flags, size_t length,
 
 enum {
     HFSBI_MUX_HEAD = 8,
-    HFSBI_MUX_WINDOW = 262144 /* bytes that may be on their way in a stream */
+    HFSBI_MUX_WINDOW = 262144 /* bytes in flight in a stream, at most */
 };
 
 typedef enum hfsbi_mux_kind {
@@ -367,13 +366,13 @@ typedef struct hfsbi_mux_frame {
     hfsbi_mux_kind kind;
     unsigned long  stream; /* from 1 on, below 2^32; 0 for BYE */
     unsigned long  n;      /* CREDIT: bytes; DATA: length of data */
-    hfsb_str       data;   /* DATA: a piece, not empty, of the bytes given */
+    hfsb_str       data;   /* DATA: a non-empty piece of the bytes given */
 } hfsbi_mux_frame;
 
 /* Reads frames. All-zero is ready to use. */
 typedef struct hfsbi_mux_reader { /* private */
     unsigned char      state;
-    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head_len; /* bytes of head received */
     unsigned char      head[HFSBI_MUX_HEAD];
     unsigned long      stream; /* of the data */
     size_t             left;   /* bytes left of it */
@@ -387,7 +386,7 @@ typedef enum hfsbi_mux_event {
 } hfsbi_mux_event;
 
 /* Returns the next event in `in`, which follows the bytes used by the last
-   call; *used bytes of it are done with. err (may be NULL) is filled by BAD:
+   call; *used bytes of it were consumed. err (may be NULL) is filled by BAD:
    HFSB_SYNTAX; err->pos is an offset in the pipe. */
 HFSBI_FN hfsbi_mux_event hfsbi_mux_next(hfsbi_mux_reader *r, hfsb_str in,
                                         hfsbi_mux_frame *frame, size_t *used,

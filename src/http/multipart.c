@@ -64,8 +64,8 @@ static size_t hfsbi_http_param_token(hfsb_str s) {
     return n;
 }
 
-/* In a quoted string only \" and \\ are escapes: browsers send a backslash of
-   a file name as it is. */
+/* In a quoted string only \" and \\ are escapes: browsers do not escape a
+   backslash in a file name. */
 static bool hfsbi_http_param_escape(hfsb_str s, size_t i) {
     return s.ptr[i] == '\\' && i + 1 < s.len &&
            (s.ptr[i + 1] == '"' || s.ptr[i + 1] == '\\');
@@ -186,7 +186,7 @@ HFSBI_FN void hfsbi_multipart_free(hfsbi_multipart *m) {
 
 /* ---- refusing ---- */
 
-/* What a call passes around. */
+/* The state of one call. */
 typedef struct hfsbi_multipart_call {
     hfsbi_multipart *m;
     hfsb_str         in;
@@ -272,7 +272,7 @@ static bool hfsbi_multipart_name_ok(hfsbi_multipart_call *c, hfsb_str s,
 }
 
 /* Takes one parameter of a Content-Disposition. *extended is the value of
-   filename*, which counts more than filename. */
+   filename*, which overrides filename. */
 static bool hfsbi_multipart_param(hfsbi_multipart_call   *c,
                                   const hfsbi_http_param *param,
                                   hfsb_str               *extended) {
@@ -329,7 +329,7 @@ static bool hfsbi_multipart_disposition(hfsbi_multipart_call *c,
     return true;
 }
 
-/* Only codings that leave the data as it is. */
+/* Accepts only codings that leave the data unchanged. */
 static bool hfsbi_multipart_coding(hfsbi_multipart_call *c, hfsb_str value) {
     return hfsbi_http_is(value, "7bit") || hfsbi_http_is(value, "8bit") ||
            hfsbi_http_is(value, "binary") ||
@@ -369,7 +369,7 @@ static bool hfsbi_multipart_field(hfsbi_multipart_call *c) {
     return true;
 }
 
-/* The head is over. */
+/* Handles the end of the head. */
 static hfsbi_multipart_event
 hfsbi_multipart_head_end(hfsbi_multipart_call *c) {
     hfsbi_multipart *m = c->m;
@@ -405,7 +405,7 @@ static hfsbi_multipart_event hfsbi_multipart_head(hfsbi_multipart_call *c) {
     return HFSBI_MULTIPART_MORE;
 }
 
-/* A delimiter is followed by a part. */
+/* Begins the head of a part, after a delimiter. */
 static hfsbi_multipart_event
 hfsbi_multipart_head_begin(hfsbi_multipart_call *c) {
     hfsbi_multipart *m = c->m;
@@ -449,7 +449,7 @@ static hfsbi_multipart_event hfsbi_multipart_pass(hfsbi_multipart_call *c,
     return HFSBI_MULTIPART_MORE;
 }
 
-/* The delimiter is complete. */
+/* Handles a complete delimiter. */
 static hfsbi_multipart_event hfsbi_multipart_found(hfsbi_multipart *m) {
     bool in_part = m->in_part;
     m->state = HFSBI_MULTIPART_AFTER;
@@ -459,8 +459,8 @@ static hfsbi_multipart_event hfsbi_multipart_found(hfsbi_multipart *m) {
     return in_part ? HFSBI_MULTIPART_PART_END : HFSBI_MULTIPART_MORE;
 }
 
-/* Some bytes of a delimiter came at the end of the last piece: goes on with
-   it. When it was none, these bytes are data. */
+/* Continues a delimiter that began at the end of the last piece. If it was not
+   one, these bytes are data. */
 static hfsbi_multipart_event hfsbi_multipart_resume(hfsbi_multipart_call *c) {
     hfsbi_multipart *m = c->m;
     size_t n = hfsbi_multipart_match(m, m->matched, c->in.ptr + c->used,
@@ -584,7 +584,7 @@ static hfsbi_multipart_event hfsbi_multipart_step(hfsbi_multipart_call *c) {
     }
 }
 
-/* The bytes have ended. */
+/* Handles the end of the input. */
 static hfsbi_multipart_event hfsbi_multipart_end(hfsbi_multipart_call *c) {
     hfsbi_multipart *m = c->m;
     switch (m->state) {

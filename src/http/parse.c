@@ -86,7 +86,7 @@ enum { /* hfsb_http_parser.state: what comes next */
        HFSBI_HTTP_CHUNK,      /* the line before a chunk */
        HFSBI_HTTP_CHUNK_DATA, /* `left` bytes of the chunk */
        HFSBI_HTTP_CHUNK_END,  /* the CRLF after a chunk */
-       HFSBI_HTTP_TRAILER,    /* a trailer; `left` bytes of them have come */
+       HFSBI_HTTP_TRAILER,    /* a trailer; `left` bytes of them received */
        HFSBI_HTTP_OVER,       /* the event END */
        HFSBI_HTTP_REFUSED
 };
@@ -160,8 +160,8 @@ static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
     return 0;
 }
 
-/* The head is incomplete. Checks the lines completed since `before` bytes had
-   come, so that a bad one is refused at once. */
+/* For an incomplete head: checks the lines completed since `before` bytes had
+   arrived, so that a bad one is refused at once. */
 static bool hfsbi_http_check_lines(hfsbi_http_reader *r, size_t start,
                                    size_t before, size_t window) {
     const char     *p = r->in.ptr, *end = p + window, *first = p + start;
@@ -228,7 +228,7 @@ static hfsb_http_event hfsbi_http_bad(hfsb_http_parser *parser) {
     return HFSB_HTTP_BAD;
 }
 
-/* True while nothing has come but empty lines, the last perhaps half. */
+/* True while only empty lines have arrived, the last perhaps incomplete. */
 static bool hfsbi_http_nothing_yet(const hfsb_http_parser *parser, hfsb_str in,
                                    size_t start) {
     return start == in.len ||
@@ -236,8 +236,8 @@ static bool hfsbi_http_nothing_yet(const hfsb_http_parser *parser, hfsb_str in,
             start < 2 * HFSBI_HTTP_MAX_EMPTY && in.ptr[start] == '\r');
 }
 
-/* Reads the head once it is complete. Of an incomplete one the complete lines
-   are checked already, and its size is limited. */
+/* Reads the head once it is complete. Until then its complete lines are
+   checked, and its size is limited. */
 static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reader *r,
                                             size_t            *used) {
     hfsb_http_parser *parser = r->parser;
@@ -266,7 +266,7 @@ static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reader *r,
 
 /* ---- bodies ---- */
 
-/* Returns the bytes of the body that have come. */
+/* Returns the bytes of the body that have arrived. */
 static hfsb_http_event hfsbi_http_piece(hfsbi_http_reader *r, hfsb_str *piece,
                                         size_t *used) {
     hfsb_http_parser *parser = r->parser;
@@ -286,7 +286,7 @@ static hfsb_http_event hfsbi_http_piece(hfsbi_http_reader *r, hfsb_str *piece,
 }
 
 /* The end of the line that starts at `used`, of at most `most` bytes with its
-   line feed; NULL when it has not come yet. */
+   line feed; NULL when it has not arrived yet. */
 static const char *hfsbi_http_body_line(hfsbi_http_reader *r, size_t used,
                                         size_t most) {
     hfsb_http_parser *parser = r->parser;

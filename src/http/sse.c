@@ -8,7 +8,7 @@
 #include "http_private.h"
 
 /* True when `more` bytes fit the limit. A line may be as long as an event and
-   the name of its field, however it is cut. */
+   the name of its field, however it is split. */
 static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
                            size_t more) {
     size_t max = sse->max ? sse->max : (size_t)1 << 20;
@@ -85,7 +85,7 @@ bool hfsb_sse_next(hfsb_sse *sse, hfsb_str *piece) {
     while (sse->status == HFSB_OK && hfsbi_sse_take_line(sse, piece, &line)) {
         if (line.len) hfsbi_sse_read_field(sse, line);
         else if (sse->has_data) sse->complete = true;
-        else hfsbi_sse_clear(sse); /* without data it is no event */
+        else hfsbi_sse_clear(sse); /* without data there is no event */
         hfsb_buf_truncate(&sse->line, 0);
         if (sse->complete) return true;
     }

@@ -196,7 +196,7 @@ static hfsb_status hfsbi_url_split_authority(hfsb_str text, hfsb_url *url,
     return hfsbi_ok(err);
 }
 
-/* Fills *url, which is empty; after a failure in part. */
+/* Fills *url, which is empty; partly after a failure. */
 static hfsb_status hfsbi_url_fill(hfsb_str text, hfsb_url *url,
                                   hfsb_err *err) {
     const char *bad = hfsbi_url_bad_byte(text);

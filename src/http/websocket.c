@@ -187,7 +187,7 @@ enum {
     HFSBI_WS_LENGTH = 0x7F
 };
 
-/* What a call passes around. */
+/* The state of one call. */
 typedef struct hfsbi_ws_call {
     hfsbi_ws_reader *r;
     char            *bytes;
@@ -215,7 +215,7 @@ static bool hfsbi_ws_is_control(const hfsbi_ws_reader *r) {
     return (hfsbi_ws_opcode_of(r) & 8) != 0;
 }
 
-/* Judges FIN, the reserved bits and the opcode. */
+/* Checks FIN, the reserved bits and the opcode. */
 static bool hfsbi_ws_first(hfsbi_ws_call *c) {
     hfsbi_ws_reader   *r = c->r;
     unsigned           opcode = hfsbi_ws_opcode_of(r);
@@ -246,7 +246,7 @@ static bool hfsbi_ws_first(hfsbi_ws_call *c) {
     return true;
 }
 
-/* Judges MASK and, for a control frame, the length. */
+/* Checks MASK and, for a control frame, the length. */
 static bool hfsbi_ws_second(hfsbi_ws_call *c) {
     hfsbi_ws_reader *r = c->r;
     bool             masked = (r->head[1] & HFSBI_WS_MASKED) != 0;
@@ -272,7 +272,7 @@ static bool hfsbi_ws_too_big(hfsbi_ws_call *c, size_t max) {
     return false;
 }
 
-/* Reads the length, whose last byte has come. */
+/* Reads the length, whose last byte has arrived. */
 static bool hfsbi_ws_length(hfsbi_ws_call *c) {
     hfsbi_ws_reader   *r = c->r;
     size_t             end = hfsbi_ws_length_end(r), i;
@@ -333,7 +333,7 @@ static const unsigned char *hfsbi_ws_key(const hfsbi_ws_reader *r) {
     return r->head + hfsbi_ws_length_end(r);
 }
 
-/* Passes over n bytes of the payload. */
+/* Consumes n bytes of the payload. */
 static void hfsbi_ws_use(hfsbi_ws_call *c, size_t n) {
     c->used += n;
     c->r->at += n;
@@ -351,8 +351,8 @@ static size_t hfsbi_ws_check(hfsbi_ws_reader *r, char *p, size_t n) {
     return good;
 }
 
-/* Passes on what has come of a frame of a message. Without a byte to pass on
-   a text that is over can still lack the end of its last character. */
+/* Passes on what has arrived of a frame of a message. A text that ends without
+   another byte can still lack the end of its last character. */
 static hfsbi_ws_event hfsbi_ws_data(hfsbi_ws_call *c) {
     hfsbi_ws_reader *r = c->r;
     char            *p = c->bytes + c->used;

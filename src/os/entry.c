@@ -46,7 +46,8 @@ static void hfsbi_path_info_fill(hfsbi_path_info   *info,
 
 /* ---- looking ---- */
 
-/* Looks again if the entry is no symlink any more when its text is read. */
+/* Reads the text of a symlink; if the entry changed meanwhile, updates the
+   stat and retries. */
 static int hfsbi_target_read_link(hfsbi_target *target, hfsb_buf *link) {
     int code = 0, tries;
     for (tries = 0; tries < 8; tries++) {
@@ -98,7 +99,7 @@ typedef struct hfsbi_path_listing {
     hfsb_buf               link;
 } hfsbi_path_listing;
 
-/* True for what comes after `after`, and for the folders on the way there. */
+/* True for entries after `after`, and for the folders on the way there. */
 static bool hfsbi_listing_wants(void *user, const hfsbi_entry *entry) {
     const hfsbi_path_listing *l = (const hfsbi_path_listing *)user;
     hfsb_str                  after = l->opts->after;
@@ -179,7 +180,7 @@ static int hfsbi_target_make_folder(hfsbi_target *target, unsigned mode) {
         code = hfsbi_mkdirat(target->dir, target->name,
                              (mode_t)(mode ? mode & 07777u : 0777u));
         if (code != EEXIST) return code;
-        code = hfsbi_target_stat(target); /* somebody else has made it */
+        code = hfsbi_target_stat(target); /* another process made it */
     }
     if (code != 0) return code;
     return target->exists && S_ISDIR(target->st.st_mode) ? EEXIST : ENOTDIR;
@@ -218,8 +219,8 @@ static hfsb_status hfsbi_moving_visit(void *user, const hfsbi_entry *entry) {
     return HFSB_OK;
 }
 
-/* HFSB_DENIED if the deny list names an entry of the folder, or if not all of
-   it can be read. */
+/* HFSB_DENIED if the deny list names an entry of the folder, or if the folder
+   cannot be read completely. */
 static hfsb_status hfsbi_moving_check_deny(const hfsb_root    *root,
                                            hfsb_str            path,
                                            const hfsbi_target *a,
@@ -263,7 +264,7 @@ static hfsb_status hfsbi_moving_check_name(const hfsb_root    *root,
     return HFSB_OK;
 }
 
-/* Locks both directories, always in the same order, and one only once. */
+/* Locks both directories, always in the same order; a single one once. */
 static int hfsbi_moving_lock(hfsbi_target *a, hfsbi_target *b,
                              hfsbi_lock lock[2]) {
     struct stat x, y;
@@ -280,7 +281,7 @@ static int hfsbi_moving_lock(hfsbi_target *a, hfsbi_target *b,
     return code == 0 ? hfsbi_lock_target(b, false, &lock[1]) : code;
 }
 
-/* True when both are names of one file, and not the same name. */
+/* True when both are different names of one file. */
 static bool hfsbi_moving_are_links(const hfsbi_target *a,
                                    const hfsbi_target *b) {
     struct stat x, y;
@@ -292,8 +293,8 @@ static bool hfsbi_moving_are_links(const hfsbi_target *a,
            (x.st_dev != y.st_dev || x.st_ino != y.st_ino);
 }
 
-/* Under the locks. A rename between two names of one file does nothing: then
-   the old name is removed. */
+/* Called under the locks. A rename between two names of one file does nothing:
+   then the old name is removed. */
 static int hfsbi_moving_rename(hfsbi_target *a, hfsbi_target *b,
                                unsigned how) {
     int code;

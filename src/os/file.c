@@ -53,8 +53,8 @@ HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
            a->touched_nanos == b->touched_nanos;
 }
 
-/* O_NONBLOCK, because the file may have become a FIFO since the stat; it
-   stays set, because some files of /proc block until an event comes. */
+/* O_NONBLOCK, because the file may have become a FIFO since the stat; it stays
+   set, because some files of /proc block until an event. */
 HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
                                        hfsbi_target *target, int *fd,
                                        hfsb_err *err) {
@@ -112,7 +112,7 @@ hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path, hfsb_buf *out,
     struct stat  dir;
     bool         is_dir;
     hfsb_status  st;
-    if (root && root->far) { /* symlinks there are not known */
+    if (root && root->far) { /* its symlinks are not known here */
         st = hfsb_path_join(hfsb_root_work_dir(root), path, out);
         return st == HFSB_OK ? hfsbi_ok(err)
                              : hfsbi_fail_status(err, st, "Key of a file");
@@ -217,7 +217,7 @@ hfsb_status hfsb_file_read(const hfsb_root *root, hfsb_str path, size_t max,
 
 /* ---- reading a part ---- */
 
-/* For a file whose size reads as 0: reads it whole, and keeps the part. */
+/* For a file whose size reads as 0: reads all of it, and keeps the part. */
 static hfsb_status hfsbi_file_range_fill(const hfsb_root *root, hfsb_str path,
                                          hfsbi_file_range *range,
                                          hfsb_err         *err) {

@@ -54,7 +54,7 @@ HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
     ssize_t     n;
     *bytes = 0;
     hfsb_sha256_init(&sha);
-    if (cloned) from = to; /* which nobody changes meanwhile */
+    if (cloned) from = to; /* which no one changes meanwhile */
     if (lseek(from, 0, SEEK_SET) < 0) return errno;
     while ((n = hfsbi_read_file(from, piece, sizeof piece)) > 0) {
         *bytes += (unsigned long long)n;
@@ -72,7 +72,7 @@ HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
 
 /* ---- one path ---- */
 
-/* A path on its way to its new state. */
+/* The replacement of one path. */
 typedef struct hfsbi_putting {
     const hfsb_root *root;
     hfsb_str         path;
@@ -82,7 +82,7 @@ typedef struct hfsbi_putting {
     int              fd;                    /* of the temporary, or -1 */
 } hfsbi_putting;
 
-/* Fills the temporary with the content; ESTALE when it is another one. */
+/* Fills the temporary with the content; ESTALE when its digest differs. */
 static int hfsbi_put_content(hfsbi_putting *p) {
     const hfsbi_put   *put = p->put;
     unsigned char      digest[HFSB_SHA256_SIZE];
@@ -100,13 +100,13 @@ static int hfsbi_put_content(hfsbi_putting *p) {
     if ((st.st_uid != put->uid || st.st_gid != put->gid) &&
         fchown(p->fd, put->uid, put->gid) != 0) {
         if (errno != EPERM && errno != EINVAL) return errno;
-        mode &= 01777u; /* it must not run as somebody else */
+        mode &= 01777u; /* it must not run as another user */
     }
     return fchmod(p->fd, (mode_t)mode) == 0 ? 0 : errno;
 }
 
 /* Finds a free name for a temporary that is not opened: it replaces an empty
-   one, so that the sweep of file_write.c knows it. */
+   one, so that the sweep of file_write.c knows the name. */
 static int hfsbi_put_name(hfsbi_putting *p) {
     int code =
         hfsbi_temp_open(p->target.dir, p->target.name, 0600, p->temp, &p->fd);
@@ -140,7 +140,7 @@ static int hfsbi_put_hard_link(hfsbi_putting *p) {
     return code;
 }
 
-/* Looks at the target once more: 0, ESTALE or another errno. */
+/* Checks the target once more: 0, ESTALE or another errno. */
 static int hfsbi_target_expect(hfsbi_target *target, hfsbi_expect expect) {
     int code = hfsbi_target_stat(target);
     if (code == 0 && expect.fn &&

@@ -20,8 +20,8 @@ struct hfsbi_range_writer {
     hfsbi_target       target;
     hfsbi_range_opts   opts;
     int                fd;   /* the file */
-    int                dir;  /* its directory, for the lock; -1: not to be
-                                read, the lock of the file must do */
+    int                dir;  /* its directory, for the lock; -1: unreadable,
+                                only the file is locked */
     bool               created;
     unsigned long long at; /* of the next byte */
     hfsb_err           err; /* why append and commit are refused */
@@ -67,7 +67,7 @@ static hfsb_status hfsbi_range_lock(hfsbi_range_writer *w) {
 
 /* ---- opening ---- */
 
-/* Opens the file or makes it, again if it is removed or made meanwhile. */
+/* Opens or makes the file, and retries if it is removed or made meanwhile. */
 static void hfsbi_range_open_fd(hfsbi_range_writer *w) {
     const int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     int       tries;
@@ -167,7 +167,7 @@ HFSBI_FN hfsb_status hfsbi_range_writer_append(hfsbi_range_writer *w,
     return hfsbi_ok(err);
 }
 
-/* Under the lock: size and mode; 0 or an errno. */
+/* Under the lock: sets size and mode; 0 or an errno. */
 static int hfsbi_range_finish(const hfsbi_range_writer *w) {
     hfsbi_signal_guard guard;
     int                code = 0;

@@ -34,7 +34,7 @@
    we poll and give up after about 2 s.
 
    Writers of ranges (file_range.c) share these locks among themselves: they
-   wait for a change that is being made, and it waits for their pieces. */
+   wait for a change in progress, and the change waits for their pieces. */
 
 HFSBI_FN int hfsbi_lock_wait(int fd, bool shared) {
     unsigned tries;
@@ -50,8 +50,8 @@ static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
     return *fd < 0 ? errno : hfsbi_lock_wait(*fd, false);
 }
 
-/* A descriptor for the attributes and locks of the file, which may be
-   readable only or writable only; -1 with errno. */
+/* Opens the file for its attributes and locks, even if it is only readable or
+   only writable. A descriptor, or -1 with errno. */
 static int hfsbi_target_open_any(const hfsbi_target *target) {
     const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     int fd = hfsbi_openat(target->dir, target->name, flags | O_RDONLY, 0);
@@ -186,8 +186,8 @@ HFSBI_FN int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out) {
     return 0;
 }
 
-/* Sets only what differs: the system itself gives every new file some
-   attributes (security labels), which not every user may set. */
+/* Sets only what differs: the system gives every new file some attributes
+   (security labels) that not every user may set. */
 static int hfsbi_attribute_copy(int from, int to, const char *name,
                                 hfsb_buf *old, hfsb_buf *now) {
     int code = hfsbi_attribute_get(from, name, old);
@@ -256,21 +256,21 @@ HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode) {
    UNTOUCHED --first byte written--> CHANGED --failure--> RESTORED
                                                      \--> SPOILT
 
-   All that can fail is tried before the first byte is written: the old bytes
-   are copied, room for the new ones is reserved. */
+   Everything that can fail is tried before the first byte is written: the old
+   bytes are copied, room for the new ones is reserved. */
 
 typedef enum hfsbi_rewrite_state {
     HFSBI_REWRITE_UNTOUCHED,
     HFSBI_REWRITE_CHANGED,
     HFSBI_REWRITE_RESTORED,
-    HFSBI_REWRITE_SPOILT /* the old bytes could not be put back */
+    HFSBI_REWRITE_SPOILT /* the old bytes could not be restored */
 } hfsbi_rewrite_state;
 
 typedef struct hfsbi_rewrite {
     int                 fd;     /* the file, for reading and writing */
     int                 source; /* the new content */
     unsigned long long  bytes;  /* ... and its length */
-    mode_t              mode;   /* permission bits it shall have */
+    mode_t              mode;   /* permission bits it will have */
     bool                no_sync;
     hfsbi_rewrite_state state;
 } hfsbi_rewrite;
@@ -331,7 +331,7 @@ static bool hfsbi_reserve_space(int fd, off_t bytes) {
 #endif
 }
 
-/* Does all that can be done before the first byte changes; false with
+/* Does everything that can be done before the first byte changes; false with
    errno. */
 static bool hfsbi_rewrite_prepare(const hfsbi_rewrite *r, int backup,
                                   const struct stat *old) {
@@ -407,7 +407,7 @@ static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
                            hfsbi_writer_path(w));
 }
 
-/* Checks the caller's conditions, but for those on the content, against the
+/* Checks the caller's conditions, except those on the content, against the
    latest stat of the target. */
 static hfsb_status hfsbi_writer_check_stat(hfsb_file_writer *w) {
     hfsb_str path = hfsbi_writer_path(w);
@@ -446,8 +446,8 @@ static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
     return HFSB_ARG;
 }
 
-/* A rename needs no permission to write the file, but we ask for it: a
-   read-only file stays as it is. */
+/* A rename needs no permission to write the file, but we require it: a
+   read-only file is not changed. */
 static int hfsbi_check_writable(const hfsbi_target *target) {
     int rc = faccessat(target->dir, target->name, W_OK, AT_EACCESS);
     if (rc != 0 && (errno == EINVAL || errno == ENOSYS))
@@ -479,13 +479,13 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     if (st != HFSB_OK) return st;
     if (hfsb_buf_append(&w->path, path) != HFSB_OK)
         return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
-    if (w->root && w->root->far) { /* all else is done by the commit */
+    if (w->root && w->root->far) { /* the commit does the rest */
         st = hfsbi_check_path(path, &w->err);
         if (st != HFSB_OK) return st;
         w->fd = hfsbi_unnamed_file(NULL);
         return w->fd < 0 ? hfsbi_writer_fail(w, errno) : HFSB_OK;
     }
-    /* A file that must exist has its directories already. */
+    /* The directories of a file that must exist are there already. */
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0] ||
         w->opts.if_content.ptr)
         how = 0;
@@ -505,7 +505,8 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
 
 /* ---- the writer: commit ---- */
 
-/* Looks at the target again. The metadata of a file that vanished is kept. */
+/* Updates the stat of the target. The metadata of a file that vanished is
+   kept. */
 static hfsb_status hfsbi_writer_stat(hfsb_file_writer *w) {
     int code = hfsbi_target_stat(&w->target);
     if (code != 0) return hfsbi_writer_fail(w, code);
@@ -531,8 +532,8 @@ static int hfsbi_writer_copy_attributes(hfsb_file_writer *w) {
     return code;
 }
 
-/* Owner, attributes and mode go to the temporary, in this order: a change of
-   owner drops setuid, and an attribute (an ACL) may change the mode. */
+/* Copies owner, attributes and mode to the temporary, in this order: a change
+   of owner drops setuid, and an attribute (an ACL) may change the mode. */
 static int hfsbi_writer_copy_metadata(hfsb_file_writer *w) {
     struct stat now;
     int         code;
@@ -619,12 +620,12 @@ static hfsb_status hfsbi_writer_rewrite(hfsb_file_writer *w) {
             hfsbi_err_add(&w->err, " (the old content was put back)");
         return w->err.code;
     }
-    hfsbi_close(&w->fd); /* from now on fd is the file itself */
+    hfsbi_close(&w->fd); /* from here on fd is the file itself */
     w->fd = r.fd;
     return HFSB_OK;
 }
 
-/* Locks other writers out, then checks the conditions. */
+/* Locks out other writers, then checks the conditions. */
 static hfsb_status hfsbi_writer_lock(hfsb_file_writer *w, bool file) {
     int         code = hfsbi_lock_target(&w->target, file, &w->lock);
     hfsb_status st;
@@ -790,7 +791,7 @@ static hfsb_status hfsbi_remove_check(const hfsb_root *root, hfsb_str path,
     return hfsbi_check_sha256(root, path, target, sha256, err);
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static hfsb_status hfsbi_remove_target(const hfsb_root *root, hfsb_str path,
                                        hfsbi_target         *target,
                                        const char           *sha256,

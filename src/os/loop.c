@@ -63,13 +63,13 @@ typedef struct hfsbi_poller {
      put      adds io to the set or changes its events; false with errno
      drop     removes io from the set
      discard  discards the events of io that are found and not delivered
-     prepare  comes before a wait; false without memory
+     prepare  comes before a wait; false when out of memory
      wait     waits for the set; the only one that needs no lock
      found    comes after a wait
      next     the next event; false when all are delivered
      watch    the descriptors that a host must wait for
 
-   HFSBI_POLLER_LIVE: a change of the set counts for a wait under way. */
+   HFSBI_POLLER_LIVE: a change of the set affects a wait in progress. */
 
 /* Sleeps instead of a wait that failed, so that the loop does not spin. */
 static void hfsbi_poller_nap(int ms) {
@@ -99,7 +99,7 @@ static bool hfsbi_poller_prepare(hfsbi_poller *poller) {
     return true;
 }
 
-/* Notes the result of a wait in the kernel. */
+/* Records the result of a wait in the kernel. */
 static void hfsbi_batch_fill(hfsbi_batch *batch, int found, int ms) {
     if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
     batch->at = 0;
@@ -194,7 +194,7 @@ static bool hfsbi_poller_filter(hfsbi_poller *poller, hfsbi_io *io, int filter,
 }
 
 /* The read filter reports the end, whatever is asked for: each change once
-   (EV_CLEAR), and where the kernel can, without those of mere bytes. */
+   (EV_CLEAR), and where the kernel supports it, not for mere bytes. */
 static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
                              unsigned want) {
     size_t now =
@@ -209,7 +209,7 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
     if (now & HFSBI_FILTER_READ & changed)
         ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD, 0);
     else if (now & HFSBI_FILTER_END)
-        /* again when it is there, so that an earlier end is reported */
+        /* again if already set, so that an earlier end is reported */
         ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD | EV_CLEAR,
                                  NOTE_LOWAT);
     if (ok && (now & HFSBI_FILTER_WRITE & changed))
@@ -334,7 +334,8 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
     return true;
 }
 
-/* Leaves a hole, which the next wait closes: next() may be in the list. */
+/* Leaves a hole, which the next wait closes: next() may be walking the
+   list. */
 static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
     poller->ios[io->place] = NULL;
     poller->fds[io->place].fd = -1;
@@ -461,8 +462,8 @@ static void hfsbi_poller_forget(hfsbi_poller *poller, hfsbi_io *io) {
     io->gone = false;
 }
 
-/* Calls fn of io, unless nobody asks for these events any more. The kernel
-   would report a broken connection again and again: its io leaves the set. */
+/* Calls fn of io, unless these events are no longer asked for. The kernel
+   would report a broken connection forever: its io leaves the set. */
 static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
                                  unsigned events) {
     bool idle = !(io->want & HFSBI_IO_BOTH);
@@ -477,11 +478,11 @@ static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
 
 /* ---- the loop ---- */
 
-/* How somebody waits for events. */
+/* How the loop's events are waited for. */
 typedef struct hfsbi_loop_wait {
     bool      waiting; /* a turn waits, without the lock */
-    bool      stale;   /* meanwhile an io was forgotten: the events that the
-                          wait finds may be those of a freed object */
+    bool      stale;   /* an io was forgotten meanwhile: the wait may find
+                          events of a freed object */
     bool      hosted;  /* a host waits in its own way */
     long long until;   /* end of that wait; -1: without limit */
 } hfsbi_loop_wait;
@@ -492,7 +493,7 @@ struct hfsbi_loop {
     pthread_cond_t   turned; /* after each turn */
     hfsbi_poller     poller;
     hfsbi_timer      heap; /* its child is the root */
-    hfsbi_timer      due;  /* its child is the first of those that run now */
+    hfsbi_timer      due;  /* its child is the first of those to run now */
     long long        now;
     hfsbi_loop_wait  wait;
     hfsbi_companion *companion;
@@ -502,9 +503,9 @@ struct hfsbi_loop {
     hfsbi_io         wake;
     int              wake_fds[2];
 
-    pthread_mutex_t queue_lock; /* guards all below; is taken last */
+    pthread_mutex_t queue_lock; /* guards everything below; taken last */
     hfsbi_queue     posted;     /* their done is due */
-    size_t          pending;    /* tasks whose done was not called yet */
+    size_t          pending;    /* tasks whose done was not yet called */
     bool            asleep;     /* a post must write to the pipe */
 };
 
@@ -522,7 +523,7 @@ HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
     hfsbi_wake_write(loop->wake_fds[1]);
 }
 
-/* True when somebody waits for events, and would miss a change. */
+/* True when a thread or the host waits for events, and would miss a change. */
 static bool hfsbi_loop_sleeps(const hfsbi_loop *loop) {
     return loop->wait.waiting || loop->wait.hosted;
 }
@@ -544,8 +545,9 @@ HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
 
 /* A pairing heap: `child` is the first of the children, which are linked by
    `next`; `prev` is the one before, or for the first the parent. The loop
-   holds two timers that are parents only, so every timer that is set has one
-   before it, and leaves the list of due timers as it leaves the heap. */
+   holds two timers that are only parents, so every timer that is set has one
+   before it, and is removed from the list of due timers in the same way as
+   from the heap. */
 
 /* Melds two trees into one. Either may be NULL. */
 static hfsbi_timer *hfsbi_timer_meld(hfsbi_timer *a, hfsbi_timer *b) {
@@ -651,8 +653,8 @@ HFSBI_FN hfsb_alloc hfsbi_loop_alloc(const hfsbi_loop *loop) {
 
 /* ---- tasks ---- */
 
-/* Makes done of a task due. Under the lock of the queue, and so is the write:
-   as soon as the task is done its owner may close the loop. */
+/* Makes done of a task due. Both this and the write are under the lock of the
+   queue: as soon as the task is done, its owner may close the loop. */
 static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_queue_add(&loop->posted, task);
     if (loop->asleep) hfsbi_wake_write(loop->wake_fds[1]);
@@ -706,7 +708,7 @@ HFSBI_FN const hfsbi_wall *hfsbi_loop_wall(const hfsbi_loop *loop) {
     return loop->wall;
 }
 
-/* A task that somebody waits for. */
+/* A task that a thread waits for. */
 typedef struct hfsbi_errand {
     hfsbi_task task; /* first */
     void (*fn)(void *user);
@@ -715,7 +717,7 @@ typedef struct hfsbi_errand {
     pthread_mutex_t lock;
     pthread_cond_t  end;
     hfsb_alloc      alloc;
-    int             users; /* who waits, and the loop */
+    int             users; /* the waiting thread, and the loop */
 } hfsbi_errand;
 
 static void hfsbi_errand_run(hfsbi_task *task) {
@@ -800,8 +802,8 @@ static hfsbi_task *hfsbi_loop_next_posted(hfsbi_loop *loop) {
     return task;
 }
 
-/* Calls done of all tasks that are posted by now. done may free other tasks,
-   post new ones, or its own again. */
+/* Calls done of all tasks posted so far. done may free other tasks, post new
+   ones, or post its own again. */
 static void hfsbi_loop_finish(hfsbi_loop *loop) {
     hfsbi_task  end = HFSB_INIT; /* posted by us, after all others */
     hfsbi_task *task;
@@ -818,7 +820,7 @@ static void hfsbi_loop_finish(hfsbi_loop *loop) {
 
 static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
     (void)events;
-    hfsbi_wake_drain(io->fd); /* the turn itself looks at the tasks */
+    hfsbi_wake_drain(io->fd); /* the turn itself checks the tasks */
 }
 
 /* ---- open, close, turn ---- */
@@ -886,7 +888,7 @@ HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
     hfsbi_loop_free(loop);
 }
 
-/* True when nothing is posted: then a post wakes whoever waits from now on. */
+/* True when nothing is posted: from now on a post ends the wait. */
 static bool hfsbi_loop_fall_asleep(hfsbi_loop *loop) {
     bool may;
     pthread_mutex_lock(&loop->queue_lock);
@@ -896,7 +898,7 @@ static bool hfsbi_loop_fall_asleep(hfsbi_loop *loop) {
     return may;
 }
 
-/* From here on a post needs no byte in the pipe: this turn looks for it. */
+/* From here on a post needs no byte in the pipe: this turn checks for it. */
 static void hfsbi_loop_wake_up(hfsbi_loop *loop) {
     pthread_mutex_lock(&loop->queue_lock);
     loop->asleep = false;
@@ -914,9 +916,10 @@ static int hfsbi_loop_time(hfsbi_loop *loop, long long wait_ms) {
     return wait_ms < 0 ? -1 : (int)wait_ms;
 }
 
-/* Waits without the lock. An io that was forgotten meanwhile may be among the
-   events: then they are fetched again. That loses none: only ends are reported
-   once, and only to the ios of a server, whose loop nobody else uses. */
+/* Waits without the lock. If an io was forgotten meanwhile, the events may
+   include its own: then they are fetched again. No event is lost: only ends
+   are reported once, and only to the ios of a server, whose loop no other
+   thread uses. */
 static void hfsbi_loop_sleep(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
     loop->wait.waiting = true;
     loop->wait.stale = false;
@@ -928,7 +931,7 @@ static void hfsbi_loop_sleep(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
         hfsbi_poller_wait(&loop->poller, batch, 0);
 }
 
-/* Another thread waits: waits for the end of its turn, a second at most.
+/* Another thread waits: waits for the end of its turn, at most a second.
    Without a monotonic clock for conditions, setting the clock back would
    prolong the wait. */
 static void hfsbi_loop_follow(hfsbi_loop *loop, long long wait_ms) {

@@ -187,7 +187,7 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]) {
 #ifdef HFSBI_LINUX
     int rc = pipe2(raw, O_CLOEXEC);
 #else
-    int rc = pipe(raw); /* a fork in another thread may inherit them */
+    int rc = pipe(raw); /* a fork in another thread may inherit these */
     if (rc == 0) {
         (void)fcntl(raw[0], F_SETFD, FD_CLOEXEC);
         (void)fcntl(raw[1], F_SETFD, FD_CLOEXEC);
@@ -228,13 +228,13 @@ HFSBI_FN void hfsbi_wake_drain(int fd) {
     char    empty[64];
     ssize_t n;
     do n = hfsbi_read(fd, empty, sizeof empty);
-    while (n == (ssize_t)sizeof empty); /* less: the pipe is empty */
+    while (n == (ssize_t)sizeof empty); /* fewer: the pipe is empty */
 }
 
 HFSBI_FN void hfsbi_wake_write(int fd) {
     int     keep = errno; /* we may be in a signal handler */
     ssize_t n = hfsbi_write(fd, "", 1);
-    (void)n; /* full: a wake-up is pending already */
+    (void)n; /* full: a wake-up is already pending */
     errno = keep;
 }
 
@@ -278,8 +278,8 @@ HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard) {
 
 /* ---- random bytes and secrets ---- */
 
-/* Reads from /dev/urandom, how many bytes; 0 when it is not a device: an image
-   of a container may have a plain file there. */
+/* Reads from /dev/urandom; returns how many bytes, 0 when it is not a device:
+   a container image may have a plain file there. */
 static size_t hfsbi_random_device(unsigned char *bytes, size_t n) {
     int         fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
     struct stat info;
@@ -358,16 +358,16 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
 
 /* ---- cancel ----
 
-   The flag is the truth: setting and resetting are one store each. The pipe
-   only ends a poll(), so it has a byte in it while the flag is set. Most calls
-   never wait, so the pipe is opened by the first that does.
+   The flag is the truth: setting and resetting it are one store each. The pipe
+   only ends a poll(), so it holds a byte while the flag is set. Most calls
+   never wait, so the first that does opens the pipe.
 
-   set() takes no lock: it runs in signal handlers, also in one that interrupts
-   set(), reset() or the opening of the pipe. All three first store what is
-   theirs, the flag or the pipe, and then settle: they write a byte or empty
-   the pipe, as the flag is, and again if the flag has changed meanwhile. So
-   when the last of them returns, pipe and flag agree. Before that they may
-   differ for a moment: a thread that is woken looks at the flag. */
+   set() takes no lock: it runs in signal handlers, even one that interrupts
+   set(), reset() or the opening of the pipe. All three first store the flag or
+   the pipe, and then settle: they write a byte or empty the pipe to match the
+   flag, and again if the flag has changed meanwhile. So when the last of them
+   returns, pipe and flag agree. Until then they may differ for a moment: a
+   thread that is woken checks the flag. */
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 static int hfsbi_atomic_load(const int *at) {
@@ -379,7 +379,7 @@ static void hfsbi_atomic_store(int *at, int value) {
 }
 #else
 /* Compilers without atomic operations: an int is written as a whole, and a
-   lock that nobody else knows is a barrier. */
+   private lock is a barrier. */
 static void hfsbi_atomic_barrier(void) {
     pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
     (void)pthread_mutex_lock(&own);
@@ -422,7 +422,7 @@ hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
     return hfsbi_ok(err);
 }
 
-/* Makes the pipe, if there is one, readable or empty, as the flag is. */
+/* Makes the pipe, if there is one, readable or empty to match the flag. */
 static void hfsbi_cancel_settle(hfsb_cancel *cancel) {
     int keep = errno, flag;
     if (hfsbi_atomic_load(&cancel->fds[1]) < 0) return;
@@ -466,7 +466,7 @@ static void hfsbi_cancel_open_pipe(hfsb_cancel *cancel) {
     hfsbi_cancel_settle(cancel);
 }
 
-/* const to the caller, who cannot see the pipe; no cancel is in constant
+/* const for the caller, who cannot see the pipe; no cancel is in constant
    memory. */
 int hfsb_cancel_fd(const hfsb_cancel *cancel) {
     hfsb_cancel *c = (hfsb_cancel *)(uintptr_t)cancel;
@@ -492,7 +492,7 @@ bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
     return hfsbi_wait_fd(-1, 0, until, cancel, &ready) != HFSB_CANCELLED;
 }
 
-enum { HFSBI_CANCEL_MS = 50 }; /* between looks at a flag without a pipe */
+enum { HFSBI_CANCEL_MS = 50 }; /* between checks of a flag without a pipe */
 
 HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
                                 int ms) {
@@ -505,8 +505,8 @@ HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
 
 /* ---- waiting ---- */
 
-/* The timeout of poll() until a time on hfsb_clock_ms(): 0 only once it has
-   come. */
+/* The timeout of poll() until a time on hfsb_clock_ms(): 0 only once that is
+   reached. */
 static int hfsbi_poll_ms(long long until) {
     long long left = until - hfsb_clock_ms();
     if (left <= 0) return 0;
@@ -535,16 +535,16 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
 }
 
 #ifdef HFSBI_LINUX
-/* Machines of 32 bits have older calls for ids of 16 bits. */
+/* 32-bit machines also have older calls for 16-bit ids. */
 #ifdef SYS_setfsuid32
 enum { HFSBI_SETFSUID = SYS_setfsuid32, HFSBI_SETFSGID = SYS_setfsgid32 };
 #else
 enum { HFSBI_SETFSUID = SYS_setfsuid, HFSBI_SETFSGID = SYS_setfsgid };
 #endif
 
-/* The system call, because libc's function changes all threads. It returns the
-   id of before in any case, so an id that does not exist asks for the result.
-   A kernel that lacks the call (gVisor) returns an error each time. */
+/* The system call, because libc's function changes all threads. It always
+   returns the previous id, so a call with an invalid id reads the result. A
+   kernel that lacks the call (gVisor) returns an error each time. */
 static bool hfsbi_thread_set_id(long call, unsigned id) {
     (void)syscall(call, id);
     return (unsigned)syscall(call, ~0u) == id;

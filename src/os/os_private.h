@@ -9,8 +9,8 @@
    systems, and the calls that several rooms need. Never part of the public
    header.
 
-   Linux features are used when the kernel has them and replaced when not.
-   HFSBI_PORTABLE leaves them out at compile time, so that the tests reach the
+   Linux features are used if the kernel has them, and replaced if not.
+   HFSBI_PORTABLE leaves them out at compile time, so that the tests cover the
    replacements on Linux too. */
 
 #include <dirent.h>
@@ -34,7 +34,7 @@
 #elif defined(__APPLE__)
 #include <crt_externs.h>
 #else
-extern char **environ; /* POSIX leaves it out of its headers */
+extern char **environ; /* no POSIX header declares it */
 #endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
@@ -77,7 +77,7 @@ HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n);
 HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n);
 
 /* hfsbi_read() of a file opened with O_NONBLOCK: where a file of /proc would
-   block until an event comes, it returns 0, as at the end. */
+   block until an event, it returns 0, as at the end. */
 HFSBI_FN ssize_t hfsbi_read_file(int fd, void *ptr, size_t n);
 
 /* Writes all of s; false with errno. A closed pipe or a file at its size limit
@@ -98,11 +98,12 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
 HFSBI_FN int hfsbi_mkdirat(int dir, const char *name, mode_t mode);
 HFSBI_FN int hfsbi_unlinkat(int dir, const char *name, int flags);
 
-/* A flock(), exclusive or shared, tried once: false when another descriptor
-   holds it. File systems without locks count as locked. */
+/* Tries once to take a flock(), exclusive or shared: false when another
+   descriptor holds it. File systems without locks count as locked. */
 HFSBI_FN bool hfsbi_try_lock(int fd, bool shared);
 
-/* fsync(); false with errno. True where the file system does not have it. */
+/* fsync(); false with errno. True where the file system does not support
+   it. */
 HFSBI_FN bool hfsbi_sync(int fd);
 /* The same, as far as possible, for a directory opened with HFSBI_O_SEARCH. */
 HFSBI_FN void hfsbi_sync_dir(int dir);
@@ -123,8 +124,8 @@ HFSBI_FN void hfsbi_wake_write(int fd);
 /* ---- signals that a write may raise ---- */
 
 /* Between begin and end, a SIGPIPE or SIGXFSZ that this thread's own writes
-   raise is discarded: the write fails with EPIPE or EFBIG. Handlers of the
-   host are not touched. Both keep errno. */
+   raise is discarded: the write fails with EPIPE or EFBIG. The host's handlers
+   are not touched. Both keep errno. */
 typedef struct hfsbi_signal_guard {
     sigset_t old_mask;
     bool     pipe_pending, size_pending; /* before begin */
@@ -135,10 +136,10 @@ HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
 
 /* ---- random bytes and secrets ---- */
 
-/* Fills out with n bytes. True: from the system's generator, unguessable, fit
-   for keys. False: the system has none; the bytes come from the clock and
-   differ from call to call, so they are fit for names and ids, never for keys.
-   */
+/* Fills out with n bytes. True: from the system's generator, unguessable,
+   suitable for keys. False: the system has none; the bytes come from the clock
+   and differ from call to call, so they are suitable for names and ids, never
+   for keys. */
 HFSBI_FN bool hfsbi_random(void *out, size_t n);
 
 /* The same as hexadecimal digits and a NUL: out has room for digits + 1. */
@@ -149,25 +150,25 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 
 /* ---- cancel ---- */
 
-/* A flag, and a pipe that is opened when someone first waits for the flag.
+/* A flag, and a pipe that is opened when a thread first waits for the flag.
    Public functions take it by pointer; a call may embed one, with init and
    free. Not to be copied. */
 struct hfsb_cancel {
     int             flag;   /* atomic: os.c has the rules */
-    int             fds[2]; /* hfsbi_wake_open(); fds[1], atomic, is -1 until
-                               someone waits */
+    int             fds[2]; /* hfsbi_wake_open(); fds[1], atomic, is -1 until a
+                               thread waits */
     pthread_mutex_t lock;   /* so that the pipe is opened once */
     hfsb_alloc      alloc;  /* of hfsb_cancel_open() */
 };
 
 HFSBI_FN void hfsbi_cancel_init(hfsb_cancel *cancel);
-/* Closes the pipe. No call may use the cancel any more. */
+/* Closes the pipe. No call may use the cancel afterwards. */
 HFSBI_FN void hfsbi_cancel_free(hfsb_cancel *cancel);
 
 /* Fills *fd, so that a poll() also ends when the cancel (NULL: none) is set;
    returns the timeout for that poll(): ms (below 0: none), or at most 50 ms
-   when there is no descriptor for a pipe. The caller looks at the flag after
-   the poll(). */
+   when there is no descriptor for a pipe. The caller checks the flag after the
+   poll(). */
 HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
                                 int ms);
 
@@ -176,7 +177,7 @@ HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
 /* A time on hfsb_clock_ms() that never comes. */
 #define HFSBI_FOREVER 0x3FFFFFFFFFFFFFFFll
 
-/* Waits for POLLIN or POLLOUT on fd (-1: for the rest alone); *ready gets
+/* Waits for POLLIN or POLLOUT on fd (-1: only for the others); *ready gets
    poll()'s revents, which may be POLLERR or POLLHUP. HFSB_OK; HFSB_CANCELLED;
    HFSB_TIMEOUT at `until` on hfsb_clock_ms(); HFSB_IO. cancel may be NULL. */
 HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
@@ -187,11 +188,11 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
 #define HFSBI_TRIES 110
 HFSBI_FN void hfsbi_pause(unsigned tries);
 
-/* Lets this thread alone work on files with the rights of another user, whose
+/* Makes this thread alone access files with the rights of another user, whose
    gid is the same number; 0: with those of this process again. Needs root.
-   False when it is not so now. */
+   False when this failed. */
 HFSBI_FN bool hfsbi_thread_set_uid(unsigned uid);
-/* Takes the supplementary groups from this thread alone; false with errno. */
+/* Drops the supplementary groups of this thread alone; false with errno. */
 HFSBI_FN bool hfsbi_thread_drop_groups(void);
 
 /* The earlier of two deadlines; below 0 means never. */
@@ -199,19 +200,19 @@ HFSBI_FN long long hfsbi_earlier(long long a, long long b);
 
 /* ---- threads ---- */
 
-/* Returns the time of day, in nanoseconds since 1970: it can be set, so no wait
-   may depend on it. */
+/* Returns the time of day, in nanoseconds since 1970: it can be changed, so no
+   wait may depend on it. */
 HFSBI_FN long long hfsbi_time_ns(void);
 
 /* pthread_mutex_init() for a lock that a thread may take several times. */
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock);
 
-/* pthread_cond_init() for a condition that hfsbi_cond_wait_ms() waits on, which
-   must be initialised by this: on the monotonic clock where the system has it.
-   0 or an errno. */
+/* pthread_cond_init() for a condition that hfsbi_cond_wait_ms() waits on,
+   which must be initialised by this function: on the monotonic clock where the
+   system supports that. 0 or an errno. */
 HFSBI_FN int hfsbi_cond_init(pthread_cond_t *cond);
 
-/* Waits for cond, ms milliseconds at most; may return earlier. Where the
+/* Waits for cond, at most ms milliseconds; may return earlier. Where the
    system lacks conditions on the monotonic clock (macOS), setting the clock
    makes the wait longer or shorter: keep ms small. */
 HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
@@ -224,7 +225,7 @@ HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
 /* ---- memory and files without a name ---- */
 
 /* A NUL-terminated copy in memory of alloc, freed with
-   hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */
+   hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL when out of memory. */
 HFSBI_FN char *hfsbi_cstr_copy(const hfsb_alloc *alloc, hfsb_str s);
 
 /* An unlinked file for reading and writing, in dir (NULL: $TMPDIR or /tmp);
@@ -233,7 +234,7 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 
 /* ---- root.c: roots and targets ---- */
 
-/* Longest name in a directory, on every file system of note. */
+/* Longest name in a directory, on every common file system. */
 #define HFSBI_NAME_SIZE 256 /* with the NUL */
 
 enum { HFSBI_SWEEPS = 16 };
@@ -256,10 +257,10 @@ typedef struct hfsbi_deny {
 enum { HFSBI_ROOTS = 16 };
 
 /* The files of another machine, as functions; all paths are texts for it. A
-   root that has them leads nowhere on this machine: hfsb_file_stat(), _key(),
-   _open(), _read(), _sha256(), _write(), _remove() and the writer work, with
-   the statuses of file.h or those of the connection, and all else is refused.
-   Any thread may call them. */
+   root that has them reaches no file of this machine: hfsb_file_stat(),
+   _key(), _open(), _read(), _sha256(), _write(), _remove() and the writer
+   work, with the statuses of file.h or those of the connection, and everything
+   else is refused. Any thread may call them. */
 typedef struct hfsbi_far {
     hfsb_status (*stat)(void *user, hfsb_str path, hfsb_file_info *info,
                         hfsb_err *err);
@@ -272,7 +273,7 @@ typedef struct hfsbi_far {
                          unsigned long long          bytes,
                          const hfsb_file_write_opts *opts,
                          hfsb_file_written *written, hfsb_err *err);
-    /* sha256 NULL: whatever it contains. */
+    /* sha256 NULL: with any content. */
     hfsb_status (*remove)(void *user, hfsb_str path, const char *sha256,
                           hfsb_err *err);
     void *user;
@@ -300,23 +301,23 @@ struct hfsb_root {
    removed through outer keep it, until inner is closed or nested in NULL. Any
    thread. */
 HFSBI_FN void hfsbi_root_nest(hfsb_root *outer, hfsb_root *inner);
-/* True if that is the top of a root nested in root (may be NULL). */
+/* True if st is the top of a root nested in root (may be NULL). */
 HFSBI_FN bool hfsbi_root_has_nested(const hfsb_root   *root,
                                     const struct stat *st);
 
-/* Opens the root of the files that far leads to, which must outlive it.
-   work_dir: where relative paths begin there (empty: the other machine
-   decides). HFSB_OK; HFSB_NOMEM. */
+/* Opens the root of the files behind far, which must outlive it. work_dir:
+   where relative paths begin there (empty: the other machine decides).
+   HFSB_OK; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_root_open_far(const hfsbi_far  *far,
                                          hfsb_str          work_dir,
                                          const hfsb_alloc *alloc,
                                          hfsb_root **out, hfsb_err *err);
 
 /* Where a path leads: an open directory, and a name in it that may or may not
-   exist. All work on a file uses these two, so whatever happens to the path
-   meanwhile, nothing outside the root is reached. */
+   exist. All work on a file uses these two, so nothing outside the root is
+   reached, whatever happens to the path meanwhile. */
 typedef struct hfsbi_target {
-    const hfsb_root *root; /* the one of several that it belongs to */
+    const hfsb_root *root; /* the one, of several, that contains it */
     int              dir;  /* closed by hfsbi_target_close() */
     const char      *name; /* points into `path`; "." when the path names a
                          directory by a slash or dots at its end */
@@ -362,8 +363,8 @@ HFSBI_FN int hfsbi_target_real(const hfsbi_target *target, hfsb_buf *out);
 HFSBI_FN bool hfsbi_root_is_top(const hfsb_root *root, const struct stat *st);
 
 /* Opens the folder `name` in dir for reading, never through a symlink; a
-   descriptor or -1 with errno. same_mount: EXDEV where something is mounted;
-   without openat2() only where another file system is. */
+   descriptor or -1 with errno. same_mount: EXDEV at a mount point; without
+   openat2() only at another file system. */
 HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount);
 
 /* Updates exists and st; 0 or an errno. */
@@ -378,7 +379,7 @@ HFSBI_FN bool hfsbi_root_contains(const hfsb_root *root, hfsb_str real);
 /* Adds such a path to the deny list if a root contains it. HFSB_OK or
    HFSB_NOMEM. No thread may use the root meanwhile. */
 HFSBI_FN hfsb_status hfsbi_root_hide(hfsb_root *root, hfsb_str real);
-/* Changes the working directory, which on failure stays as it was; statuses of
+/* Changes the working directory, which a failure leaves unchanged; statuses of
    hfsb_root_open(). No thread may use the root meanwhile. */
 HFSBI_FN hfsb_status hfsbi_root_move(hfsb_root *root, hfsb_str work_dir,
                                      hfsb_err *err);
@@ -407,7 +408,7 @@ HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
                                    const struct stat *st);
 
-/* True when both describe one file that has not changed in between. */
+/* True when both describe the same file, unchanged in between. */
 HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
                               const hfsb_file_info *b);
 
@@ -429,9 +430,9 @@ typedef struct hfsbi_file_range {
 enum { HFSBI_SIZELESS_MAX = 16 << 20 }; /* bytes of a file of /proc */
 
 /* Opens a regular file, as hfsb_file_open() does, to read up to `length` bytes
-   from `offset` on; the length is cut to what the file has, 0 past its end.
-   HFSB_LIMIT for a file of /proc above HFSBI_SIZELESS_MAX. On failure there is
-   nothing to close. */
+   from `offset` on; the length is limited to what the file has, 0 past its
+   end. HFSB_LIMIT for a file of /proc above HFSBI_SIZELESS_MAX. On failure
+   there is nothing to close. */
 HFSBI_FN hfsb_status hfsbi_file_range_open(const hfsb_root   *root,
                                            hfsb_str           path,
                                            unsigned long long offset,
@@ -447,8 +448,8 @@ HFSBI_FN void        hfsbi_file_range_close(hfsbi_file_range *range);
 
 /* ---- temp.c: temporaries of file_write.c ---- */
 
-/* Makes a temporary for `name`, whose own name goes to temp; "" on failure. 0
-   or an errno. */
+/* Makes a temporary for `name` and stores its own name in temp; "" on failure.
+   0 or an errno. */
 HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
                              char temp[HFSBI_NAME_SIZE], int *fd);
 /* Keeps errno. */
@@ -457,9 +458,10 @@ HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp);
 HFSBI_FN long hfsbi_temp_pid(hfsb_str name);
 
 /* Removes stale temporaries from a directory unless the root knows that it is
-   clean. Returns when it was swept, for hfsbi_sweep_end(); 0: not clean. */
+   clean. Returns the time of the sweep, for hfsbi_sweep_end(); 0: not
+   clean. */
 HFSBI_FN long long hfsbi_sweep_begin(const hfsb_root *root, int dir);
-/* After our last change to the directory. */
+/* Call this after our last change to the directory. */
 HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at);
 
 /* ---- file_write.c ---- */
@@ -475,14 +477,15 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
-/* Shared with other files: functions that return int return 0 or an errno,
-   bool false with errno. */
+/* Shared with other files: functions that return int return 0 or an errno;
+   those that return bool, false with errno. */
 
 /* Waits for a flock(), exclusive or shared; EWOULDBLOCK after about 2 s. */
 HFSBI_FN int hfsbi_lock_wait(int fd, bool shared);
 
-/* Renames anything without replacing; EEXIST when the name is taken. Where the
-   system cannot, a folder is only checked for first. */
+/* Renames anything without replacing; EEXIST when the name is taken. Where
+   neither renameat2() nor a hard link works, as for a folder, the name is only
+   checked first. */
 HFSBI_FN int hfsbi_rename_new(int from_dir, const char *from, int to_dir,
                               const char *to);
 
@@ -506,7 +509,7 @@ typedef struct hfsbi_lock {
 
 /* Locks the directory and, with `file` or when the directory cannot be read,
    the file. Locks already held are kept. May update target->st. EWOULDBLOCK
-   after about 2 s. The caller unlocks in any case. */
+   after about 2 s. The caller must unlock in any case. */
 HFSBI_FN int hfsbi_lock_target(hfsbi_target *target, bool file,
                                hfsbi_lock *lock);
 /* Keeps errno. */
@@ -516,7 +519,7 @@ HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
                                      int code, const char *verb,
                                      hfsb_err *err);
 
-/* ---- file_put.c: put a path back as it was ---- */
+/* ---- file_put.c: restore a path ---- */
 
 /* Copies all of one file, from its start, to an empty one, as a clone where
    the file system can, with holes for zeros. *digest gets the SHA-256 of the
@@ -525,14 +528,14 @@ HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
                            unsigned char       digest[HFSB_SHA256_SIZE],
                            unsigned long long *bytes);
 
-/* Decides whether a path is still what the caller has seen there, right before
-   it changes. NULL: nothing is there. */
+/* Decides whether a path is still what the caller saw there, right before it
+   changes. NULL: nothing is there. */
 typedef struct hfsbi_expect {
     bool (*fn)(const void *user, const struct stat *st); /* NULL: anything */
     const void *user;
 } hfsbi_expect;
 
-/* What a path shall be: a regular file, a symlink, or another name of a
+/* What to put at a path: a regular file, a symlink, or a hard link to a
    file. */
 typedef struct hfsbi_put {
     int                  content; /* the bytes of the file, with ... */
@@ -547,17 +550,17 @@ typedef struct hfsbi_put {
 } hfsbi_put;
 
 /* Replaces what is at path, except a folder, by a rename: others see the old
-   state or the new one. Folders on the way must exist and be no symlinks, here
-   and below; a symlink at path is not followed. Does not wait for the disk.
-   HFSB_STALE when the content does not have that digest, or something else
-   than expected is at path; else as listed in file.h. */
+   state or the new one. Here and below, folders on the way must exist and not
+   be symlinks; a symlink at path is not followed. Does not wait for the disk.
+   HFSB_STALE when the content does not have that digest, or something
+   unexpected is at path; else as listed in file.h. */
 HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
                                         const hfsbi_put *put, hfsb_err *err);
 /* Makes a folder that only we may use, unless there is one. */
 HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
                                            hfsb_str path, hfsb_err *err);
-/* Sets the permission bits of a file or folder: never through a symlink or,
-   with `follow`, of the one that path leads to beneath the root. */
+/* Sets the permission bits of a file or folder: never through a symlink, or
+   with `follow` of what path leads to beneath the root. */
 HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
                                          unsigned mode, bool follow,
                                          hfsb_err *err);
@@ -603,9 +606,9 @@ typedef struct hfsbi_entry {
     bool             ignored;
 } hfsbi_entry;
 
-/* Why a walk ended. The first reason stays. */
+/* Why a walk ended. The first reason is kept. */
 typedef enum hfsbi_walk_end {
-    HFSBI_WALK_COMPLETE, /* everything was visited, or the walk goes on */
+    HFSBI_WALK_COMPLETE, /* everything was visited, or the walk is not over */
     HFSBI_WALK_STOPPED,  /* a visitor needs no more entries */
     HFSBI_WALK_LATE,     /* the deadline passed */
     HFSBI_WALK_CANCELLED /* its cancel was set */
@@ -621,7 +624,7 @@ enum {
 
 typedef struct hfsbi_finder_level hfsbi_finder_level;
 
-/* How far a walk has come. */
+/* The position of a walk. */
 typedef struct hfsbi_finder_at {
     hfsb_buf            path;   /* of the entry, as ignore rules see it */
     size_t              prefix; /* bytes of `path` up to the start */
@@ -674,23 +677,23 @@ typedef struct hfsbi_finder {
    failure with *err. Close the finder in either case. */
 HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
                                        hfsb_err *err);
-/* The same for a folder that is open, at a path as seen from the root, which
-   is for messages, and for the deny list where /proc does not have it. False
-   without memory. fd is closed by hfsbi_finder_close() in either case. */
+/* The same for an open folder. path, as seen from the root, is for messages,
+   and for the deny list where /proc does not have it. False when out of
+   memory. fd is closed by hfsbi_finder_close() in either case. */
 HFSBI_FN bool hfsbi_finder_open_at(hfsbi_finder *f, const hfsb_root *root,
                                    hfsb_str path, int fd);
-/* Visits everything beneath f->spot, which must be a folder. HFSB_OK, also
+/* Visits everything beneath f->spot, which must be a folder. HFSB_OK, even
    when some folders could not be read; the status of visit; HFSB_NOMEM; or the
    reason why the first folder cannot be read. */
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
 HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
 
 /* True when the walk must end; sets f->end when the deadline has passed or
-   its cancel is set. Visitors ask it too while one file takes long. */
+   its cancel is set. Visitors call it too while a file takes long. */
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
 
 /* Opens a visited file and fills *st. Returns the descriptor, or -1 with
-   errno: ENOENT when it is not a regular file any more. */
+   errno: ENOENT when it is no longer a regular file. */
 HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 
 /* Appends a path or name on one line: control characters and invalid UTF-8
@@ -745,14 +748,14 @@ typedef struct hfsbi_list_opts {
     size_t   depth; /* levels of folders: 1 lists the entries of the folder
                        itself (0: 1; at most HFSBI_FINDER_DEPTH) */
     size_t   limit; /* entries (0: no limit) */
-    hfsb_str after; /* begin after this path, which need not exist any more:
-                       that of the last entry of the page before (empty: at
-                       the first) */
+    hfsb_str after; /* begin after this path, which may no longer exist: that
+                       of the last entry of the previous page (empty: at the
+                       first) */
     const hfsb_cancel *cancel;
     long long          until; /* deadline on hfsb_clock_ms() (0: in
                                  HFSBI_FINDER_MS) */
     /* Called for each entry, a folder before those in it. A status other than
-       HFSB_OK ends the list and is returned, with *err as fn left it. */
+       HFSB_OK ends the list and is returned, with *err as set by fn. */
     hfsb_status (*fn)(void *user, const hfsbi_list_entry *entry);
     void *user;
 } hfsbi_list_opts;
@@ -764,10 +767,10 @@ typedef struct hfsbi_listed {
                       folders not read, or not completely */
 } hfsbi_listed;
 
-/* Lists a folder in the order of the bytes of its names, all of them but those
-   on the deny list; holds the names of one folder of each level at a time.
-   File systems of the kernel, such as /proc, are only listed by their own
-   path. listed may be NULL. */
+/* Lists all entries of a folder except those on the deny list, in byte order
+   of their names; holds the names of one folder per level at a time. Kernel
+   file systems such as /proc are listed only by their own path. listed may be
+   NULL. */
 HFSBI_FN hfsb_status hfsbi_path_list(const hfsb_root *root, hfsb_str path,
                                      const hfsbi_list_opts *opts,
                                      hfsbi_listed *listed, hfsb_err *err);
@@ -778,7 +781,8 @@ enum {
 };
 
 /* Makes a folder with these permission bits (0: 0777) less the umask. It may
-   exist, or be made by somebody else meanwhile. *made (may be NULL): by us. */
+   exist, or be made by another process meanwhile. *made (may be NULL): by
+   us. */
 HFSBI_FN hfsb_status hfsbi_path_make_folder(const hfsb_root *root,
                                             hfsb_str path, unsigned mode,
                                             unsigned how, bool *made,
@@ -790,9 +794,9 @@ enum {
     HFSBI_MOVE_DIRECT = 4   /* no symlink on the way, as for file_put.c */
 };
 
-/* Renames a file, folder or symlink (itself, not what it leads to), at once,
-   under the locks of both directories. A folder that has entries on the deny
-   list stays, since they could lose their protection.
+/* Renames a file, folder or symlink (itself, not what it leads to) atomically,
+   under the locks of both directories. A folder with entries on the deny list
+   is not renamed, since they could lose their protection.
    HFSB_EXISTS   something is there, or a folder that is not empty
    HFSB_REFUSED  a root, a path that ends in dots, or another file system */
 HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
@@ -804,7 +808,7 @@ HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
 HFSBI_FN hfsb_status hfsbi_path_marks(const hfsb_root *root, hfsb_str path,
                                       const char *prefix, hfsb_buf *out,
                                       hfsb_err *err);
-/* Replaces all of these by the ones of such a list. HFSB_REFUSED where the file
+/* Replaces all of these by those of such a list. HFSB_REFUSED where the file
    system has none. */
 HFSBI_FN hfsb_status hfsbi_path_set_marks(const hfsb_root *root, hfsb_str path,
                                           const char *prefix, hfsb_str list,
@@ -827,9 +831,9 @@ typedef struct hfsbi_remove_opts {
 
 /* Removes what is at path: a symlink itself, an empty folder, anything else
    that is not a folder; or a tree. A tree is removed as far as possible, never
-   through a symlink or a mount point, and without what the deny list names;
-   the first failure is returned, with its path. Takes the lock of a write for
-   the path, none within a tree: a write there fails, or keeps its folder.
+   through a symlink or a mount point, and except what the deny list names; the
+   first failure is returned, with its path. Takes the lock of a write for the
+   path, but none within a tree: a write there fails, or keeps its folder.
    Folders below a depth of 64 are first moved up to the top of the tree, so
    that descriptors and memory are bounded whatever the depth.
    HFSB_NOT_FOUND  nothing is there
@@ -858,12 +862,12 @@ typedef struct hfsbi_copied {
     unsigned long long entries, bytes;
 } hfsbi_copied;
 
-/* Copies a file, which a symlink may lead to, whole or not at all; or a tree
-   into a folder that is made or exists: its symlinks are made again with the
-   same text, its devices, FIFOs and sockets are refused, what the deny list
-   names is left out. New files and folders get the permission bits of the old
-   ones, without setuid and setgid, files exactly and folders less the umask.
-   The first failure ends it, and leaves what was copied.
+/* Copies a file, which a symlink may lead to, completely or not at all; or a
+   tree into a new or existing folder: its symlinks are copied with the same
+   text, its devices, FIFOs and sockets are refused, what the deny list names
+   is left out. New files and folders get the permission bits of the old ones,
+   without setuid and setgid, files exactly and folders less the umask. The
+   first failure ends the copy, and leaves what was copied.
    HFSB_IS_DIR  a folder without `tree`
    HFSB_ARG     a folder into itself
    HFSB_LIMIT   max_entries or max_bytes
@@ -886,20 +890,20 @@ typedef struct hfsbi_range_opts {
     bool     sync;       /* commit waits for the disk */
 } hfsbi_range_opts;
 
-/* Writes bytes into a file from an offset on, in place: the rest stays, and
+/* Writes bytes into a file from an offset on, in place: the rest is kept, and
    what lies between the end and the offset reads as zeros. The file is made if
    it does not exist. Any number of such writers may work on one file, in any
    order.
 
    Each piece is written under a shared flock() of the directory and of the
    file, the locks that hfsb_file_write() takes exclusively to check its
-   conditions and to replace or rewrite the file: so a piece comes before or
-   after such a change, never within it. A file that was replaced by then is
-   not written any more: append and commit return HFSB_STALE. Between two
-   pieces nothing is locked; a reader may see some of them.
+   conditions and to replace or rewrite the file: so a piece is written before
+   or after such a change, never during it. A file that was replaced is no
+   longer written: append and commit return HFSB_STALE. Between two pieces
+   nothing is locked; a reader may see some of them.
 
-   The root must stay open. After a failure append and commit return it again;
-   bytes written before it stay. close() is always the last call. */
+   The root must stay open. After a failure append and commit keep returning
+   it; bytes written before it stay. close() is always the last call. */
 typedef struct hfsbi_range_writer hfsbi_range_writer;
 
 HFSBI_FN hfsb_status hfsbi_range_writer_open(const hfsb_root        *root,
@@ -930,8 +934,8 @@ HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 #include <sys/inotify.h>
 #include <sys/sendfile.h>
 #endif
-/* HFSBI_KQUEUE may be defined from outside, so that the code for it can be
-   tested on Linux, where <sys/event.h> is that of a stand-in. */
+/* HFSBI_KQUEUE may be defined from outside, so that its code can be tested on
+   Linux with a stand-in for <sys/event.h>. */
 #if defined(HFSBI_LINUX) && !defined(HFSBI_KQUEUE)
 #define HFSBI_EPOLL 1
 #include <sys/epoll.h>
@@ -945,7 +949,7 @@ HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 #endif
 
 /* A flag of send(): a closed peer is an error, not a SIGPIPE. Where it is
-   missing the socket has SO_NOSIGPIPE, or hfsbi_signal_guard protects the
+   missing, the socket has SO_NOSIGPIPE, or hfsbi_signal_guard protects the
    send. */
 #ifdef MSG_NOSIGNAL
 #define HFSBI_MSG_NOSIGNAL MSG_NOSIGNAL
@@ -955,20 +959,20 @@ HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 
 /* ---- loop.c: the event loop ---- */
 
-/* The lock of a loop is held while it calls. Only post, work and wake need no
-   lock; whoever else uses the loop is the one thread that turns it, or holds
-   the lock. What the loop calls may call every function of the loop but turn
-   and close. */
+/* A loop holds its lock during callbacks. Only post, work and wake need no
+   lock; any other function must be called by the one thread that turns the
+   loop, or under the lock. Callbacks may call every function of the loop
+   except turn and close. */
 typedef struct hfsbi_loop hfsbi_loop;
 
 /* Opens a loop with up to max_threads threads for hfsbi_loop_work() (0: 8),
-   which are started at need. HFSB_OK; HFSB_NOMEM; HFSB_BUSY: no descriptors;
-   *out is NULL on failure. */
+   started as needed. HFSB_OK; HFSB_NOMEM; HFSB_BUSY: no descriptors; *out is
+   NULL on failure. */
 HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
                                      size_t max_threads, bool no_threads,
                                      hfsbi_loop **out, hfsb_err *err);
-/* Waits for the threads, calls done of all tasks, frees the loop (may be
-   NULL). All descriptors must have been forgotten and timers cleared. */
+/* Waits for the threads, calls done of all tasks and frees the loop (may be
+   NULL). All descriptors must have been forgotten and all timers cleared. */
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
 
 /* The lock, which may be taken several times by one thread. */
@@ -976,9 +980,9 @@ HFSBI_FN void hfsbi_loop_lock(hfsbi_loop *loop);
 HFSBI_FN void hfsbi_loop_unlock(hfsbi_loop *loop);
 
 /* One turn: waits up to wait_ms (below 0: without limit) until something
-   happens, and calls the functions that it concerns. The lock must be held
-   once, and is released during the wait. When another thread waits in a turn
-   already, only waits for the end of that turn, up to a second. */
+   happens, and calls the functions concerned. The lock must be held once, and
+   is released during the wait. When another thread already waits in a turn,
+   only waits for the end of that turn, up to a second. */
 HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
 
 /* The time this turn began, on hfsb_clock_ms(). */
@@ -996,7 +1000,7 @@ enum {
                          neither READ nor WRITE is asked for */
 };
 
-/* A descriptor, part of its owner; all-zero but fd and fn before its first
+/* A descriptor, part of its owner; all-zero except fd and fn before its first
    use. */
 typedef struct hfsbi_io {
     int           fd;
@@ -1008,10 +1012,10 @@ typedef struct hfsbi_io {
 } hfsbi_io;
 
 /* Asks for events, level-triggered, instead of those asked for before. False
-   without memory or kernel resources; then none are asked for. */
+   when out of memory or kernel resources; then none are asked for. */
 HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want);
-/* Ends that: fn is not called any more, not even for an event that this turn
-   has found already. To be called before the descriptor is closed. */
+/* Ends that: fn is no longer called, not even for an event that this turn has
+   already found. Call it before the descriptor is closed. */
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io);
 
 /* timer: calls fn once at a time. No allocation, any number. */
@@ -1029,9 +1033,10 @@ HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
                                long long at);
 HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer);
 
-/* task: work in a thread, with an answer later. Part of its owner. */
+/* task: work in a thread, followed by a callback in the loop. Part of its
+   owner. */
 
-/* With which rights a task works on files. */
+/* The rights with which a task accesses files. */
 typedef struct hfsbi_rights {
     bool     walled; /* in a thread that has entered the wall of the loop, if
                         it has one */
@@ -1043,46 +1048,45 @@ typedef struct hfsbi_task {
     struct hfsbi_task *next;               /* private */
     void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
-    bool urgent; /* does not wait for threads that are busy: one is kept for
-                    such tasks */
+    bool urgent; /* does not wait for busy threads: one is reserved */
     hfsbi_rights rights;
 } hfsbi_task;
 
-/* Calls task->run in a thread, then task->done in the loop. Without threads
-   run is called at once, and done later all the same. Threads are started when
-   all are busy, and stay. */
+/* Calls task->run in a thread, then task->done in the loop. Without threads,
+   run is called at once, but done still later. Threads are started when all
+   are busy, and stay. */
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
 /* Calls fn(user) in a thread that has not entered the wall, which may be this
-   one, and waits until it returns. Not under the lock of the loop. Without
-   memory fn is not called. */
+   one, and waits until it returns. Not under the lock of the loop. When out of
+   memory, fn is not called. */
 HFSBI_FN void hfsbi_loop_outside(hfsbi_loop *loop, void (*fn)(void *user),
                                  void       *user);
 /* Calls task->done in the next turn of the loop. From any thread. */
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
 /* False when the loop was opened without threads. */
 HFSBI_FN bool hfsbi_loop_has_threads(const hfsbi_loop *loop);
-/* Ends that: done of a task that was posted is not called any more. */
+/* Undoes a post: done of the task is not called. */
 HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task);
-/* The number of tasks whose done was not called yet. */
+/* The number of tasks whose done was not yet called. */
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
 
-/* For pool.c: counts a task that will be delivered as pending; delivers it,
-   which makes its done due. From any thread. */
+/* For pool.c: expect counts a task as pending; deliver makes its done due.
+   From any thread. */
 HFSBI_FN void hfsbi_loop_expect(hfsbi_loop *loop);
 HFSBI_FN void hfsbi_loop_deliver(hfsbi_loop *loop, hfsbi_task *task);
 
 /* Ends the wait of a turn. From any thread or signal handler. */
 HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
 
-/* What threads enter that run tasks which are `walled`; part of its owner's
-   object. Nobody can leave it, nor can what such a thread starts. */
+/* A confinement that the threads of `walled` tasks enter; part of its owner's
+   object. Neither such a thread nor what it starts can leave it. */
 typedef struct hfsbi_wall {
     void (*enter)(const struct hfsbi_wall *wall);
     void (*free)(struct hfsbi_wall *wall);
 } hfsbi_wall;
 
-/* Gives the loop, which has none, a wall, and frees it at the end. False
-   without memory or threads; then the wall is still the caller's. Under the
+/* Gives the loop, which has none, a wall, and frees it at the end. False when
+   out of memory or threads; then the wall is still the caller's. Under the
    lock, before a task is walled. */
 HFSBI_FN bool hfsbi_loop_set_wall(hfsbi_loop *loop, hfsbi_wall *wall);
 /* Returns the wall of the loop, or NULL. */
@@ -1093,12 +1097,12 @@ typedef struct hfsbi_companion {
     void (*free)(struct hfsbi_companion *companion);
 } hfsbi_companion;
 
-/* Where the loop has it; NULL until the other room sets it. */
+/* The loop's pointer to it; NULL until the other room sets it. */
 HFSBI_FN hfsbi_companion **hfsbi_loop_companion(hfsbi_loop *loop);
 HFSBI_FN hfsb_alloc        hfsbi_loop_alloc(const hfsbi_loop *loop);
 
 /* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
-   turn with wait_ms 0. While a thread waits in a turn there is nothing to
+   turn with wait_ms 0. While a thread waits in a turn, there is nothing to
    watch and no deadline: that thread does the work. */
 HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
@@ -1120,8 +1124,8 @@ HFSBI_FN hfsbi_task *hfsbi_queue_take(hfsbi_queue *queue);
    hfsbi_loop_work(). */
 typedef struct hfsbi_pool hfsbi_pool;
 
-/* Opens a pool of up to max threads, which are started at need; 0: tasks are
-   run at once. Each thread enters the wall (NULL: none) first. NULL without
+/* Opens a pool of up to max threads, started as needed; 0: tasks are run at
+   once. Each thread enters the wall (NULL: none) first. NULL when out of
    memory. */
 HFSBI_FN hfsbi_pool *hfsbi_pool_open(hfsbi_loop *loop, size_t max,
                                      const hfsbi_wall *wall);
@@ -1135,8 +1139,8 @@ HFSBI_FN size_t hfsbi_pool_max(const hfsbi_pool *pool);
 HFSBI_FN bool hfsbi_pool_start(hfsbi_pool *pool);
 /* True in a thread of this pool. */
 HFSBI_FN bool hfsbi_pool_is_here(hfsbi_pool *pool);
-/* As hfsbi_loop_work(), in the threads of this pool. may_grow: more of them may
-   be started here; else the loop does it. */
+/* Like hfsbi_loop_work(), in the threads of this pool. may_grow: more of them
+   may be started here; else the loop starts them. */
 HFSBI_FN void hfsbi_pool_add(hfsbi_pool *pool, hfsbi_task *task,
                              bool may_grow);
 
@@ -1144,7 +1148,7 @@ HFSBI_FN void hfsbi_pool_add(hfsbi_pool *pool, hfsbi_task *task,
 
 typedef enum hfsbi_change_kind {
     HFSBI_CHANGE_CREATE,
-    HFSBI_CHANGE_WRITE, /* content; several in a row are one */
+    HFSBI_CHANGE_WRITE, /* content; consecutive ones are one */
     HFSBI_CHANGE_REMOVE,
     HFSBI_CHANGE_RENAME,   /* from `path` to `to` */
     HFSBI_CHANGE_CHMOD,    /* mode, owner, times or other metadata */
@@ -1164,7 +1168,7 @@ typedef struct hfsbi_change {
 typedef struct hfsbi_folder_watch hfsbi_folder_watch;
 
 typedef struct hfsbi_folder_watch_opts {
-    bool   recursive;   /* also folders in it, those made later too; to a
+    bool   recursive;   /* also folders in it, including those made later; to a
                            depth of HFSBI_FINDER_DEPTH */
     hfsbi_rights rights; /* of the threads that read */
     size_t max_folders; /* watched at a time (0: 8192) */
@@ -1173,8 +1177,8 @@ typedef struct hfsbi_folder_watch_opts {
     /* Called in the loop when there are changes to take; may close the
        watch. */
     void (*fn)(void *user);
-    /* Called once after close, by it or later in the loop (NULL: not called):
-       now no thread uses the root any more. */
+    /* Called once after close, by close itself or later in the loop (NULL: not
+       called): no thread uses the root any more. */
     void (*gone)(void *user);
     void *user;
 } hfsbi_folder_watch_opts;
@@ -1185,12 +1189,12 @@ typedef struct hfsbi_folder_watch_opts {
 
    Entries on the deny list are not reported, nor temporaries of file_write.c:
    a file that such a temporary is renamed to is reported as CREATE and WRITE,
-   since the kernel does not tell whether it existed. With `recursive`, what a
-   new folder has when its own watch begins is reported as created. Symlinks
-   are never followed, and a folder that leaves the watched one is not watched
-   any more, so nothing outside the root is reported. It ends when the folder
-   is removed (if a process has it open, when that closes it), moved or
-   unmounted.
+   since the kernel does not report whether it existed. With `recursive`, what
+   a new folder contains when its own watch begins is reported as created.
+   Symlinks are never followed, and a folder that leaves the watched one is no
+   longer watched, so nothing outside the root is reported. The watch ends when
+   the folder is removed (if a process has it open, when that closes it), moved
+   or unmounted.
 
    HFSB_LIMIT    more folders than max_folders, or than the system watches
    HFSB_BUSY     no descriptor, or too many watches of this user
@@ -1202,13 +1206,13 @@ hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
                         const hfsbi_folder_watch_opts *opts,
                         hfsbi_folder_watch **out, hfsb_err *err);
 /* Calls opts.fn in the loop from now on; changes are read in its threads.
-   Under its lock. False without memory. */
+   Under its lock. False when out of memory. */
 HFSBI_FN bool hfsbi_folder_watch_start(hfsbi_folder_watch *w,
                                        hfsbi_loop         *loop);
-/* Takes the oldest change; false when there is none. From one thread at a
-   time, any. */
+/* Takes the oldest change; false when there is none. From any thread, but one
+   at a time. */
 HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
                                       hfsbi_change       *change);
-/* Ends it (may be NULL), under the lock of the loop: fn is not called any
-   more. A thread may still read: see opts.gone. */
+/* Ends the watch (may be NULL), under the lock of the loop: fn is no longer
+   called. A thread may still read: see opts.gone. */
 HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w);

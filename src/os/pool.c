@@ -18,14 +18,14 @@
    Locks are taken in this order: the loop, the pool, the loop's queue. */
 #include "os_private.h"
 
-/* Threads of the pool stay far below this stack with all that the tools call,
-   blocks of 64 kB included; only pages that are touched cost memory. */
+/* With everything that the tools call, including blocks of 64 kB, threads of
+   the pool stay far below this stack; only touched pages cost memory. */
 enum { HFSBI_POOL_STACK = 512 * 1024 };
 
 enum {
     HFSBI_POOL_SLOW_MS = 1000,
     HFSBI_POOL_MORE = 8,     /* threads, times `max` */
-    HFSBI_POOL_LOOK_MS = 250 /* how often a full pool is looked at */
+    HFSBI_POOL_LOOK_MS = 250 /* how often a full pool is checked */
 };
 
 typedef struct hfsbi_worker {
@@ -37,12 +37,12 @@ typedef struct hfsbi_worker {
 struct hfsbi_pool {
     hfsb_alloc        alloc;
     hfsbi_loop       *loop;
-    hfsbi_timer       timer;   /* looks at a full pool; of the loop's lock */
+    hfsbi_timer       timer;   /* checks a full pool; under the loop's lock */
     const hfsbi_wall *wall;    /* of its threads (NULL: none) */
     pthread_mutex_t   lock;    /* protects all below */
-    pthread_cond_t    more;    /* a task came or may run now, or the end */
+    pthread_cond_t    more;    /* a task arrived or may run now, or the end */
     hfsbi_queue       waiting; /* for a thread */
-    hfsbi_queue       urgent;  /* the same; these go first */
+    hfsbi_queue       urgent;  /* the same; these run first */
     size_t            length;  /* of both queues */
     size_t            idle;    /* threads that wait for a task */
     hfsbi_worker     *workers; /* `most` of them, `count` have a thread; one
@@ -93,10 +93,10 @@ static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
     return task;
 }
 
-/* Runs a task with its rights. A thread of the pool loses the groups of this
+/* Runs a task with its rights. A thread of the pool drops the groups of this
    process for good: as root it does not need them, as another user it must not
-   have them. hfsbi_uids_take() has tried that the rights of a uid can be had,
-   which depends on the process alone. */
+   have them. hfsbi_uids_take() has checked that the rights of a uid can be
+   taken, which depends on the process alone. */
 static void hfsbi_pool_run(hfsbi_task *task, bool own_thread) {
     unsigned uid = task->rights.uid;
     if (uid && own_thread) (void)hfsbi_thread_drop_groups();
@@ -142,9 +142,9 @@ static bool hfsbi_pool_start_thread(hfsbi_pool *pool) {
     return true;
 }
 
-/* Starts threads for `length` tasks, as many as may run now: max of them, which
-   may be one more than usual for an urgent task. Threads that were woken but do
-   not have the lock yet still count as idle, and their tasks as waiting. */
+/* Starts threads for as many of the `length` tasks as may run now: at most
+   max, which may be one more than usual for an urgent task. Woken threads that
+   do not yet have the lock still count as idle, and their tasks as waiting. */
 static void hfsbi_pool_grow(hfsbi_pool *pool, size_t length, size_t max) {
     size_t n = pool->idle, quick;
     size_t most = pool->most - (max == pool->max);
@@ -168,7 +168,7 @@ static bool hfsbi_pool_queue(hfsbi_pool *pool, hfsbi_task *task,
 }
 
 /* Sets the timer while tasks wait that no thread may take yet, or for which
-   the loop must start a thread. Also under the lock of the loop. */
+   the loop must start a thread. Also needs the lock of the loop. */
 static void hfsbi_pool_watch(hfsbi_pool *pool, bool may_grow) {
     if (!may_grow && pool->length > pool->idle)
         hfsbi_loop_timer(pool->loop, &pool->timer, 0);
@@ -179,7 +179,7 @@ static void hfsbi_pool_watch(hfsbi_pool *pool, bool may_grow) {
                      hfsb_clock_ms() + HFSBI_POOL_LOOK_MS);
 }
 
-/* Tasks that ran when others had to wait may have become slow. */
+/* Called by the timer: running tasks may have become slow meanwhile. */
 static void hfsbi_pool_look(hfsbi_timer *timer) {
     hfsbi_pool *pool =
         (hfsbi_pool *)(void *)((char *)timer - offsetof(hfsbi_pool, timer));

@@ -80,9 +80,9 @@ static bool hfsbi_cut_prefix(hfsb_str prefix, hfsb_str path, hfsb_str *rest) {
     return true;
 }
 
-/* Appends an absolute path as seen from the root; EXDEV when it names no
-   place beneath it. This only decides where resolving begins: resolving
-   itself cannot leave the root. */
+/* Appends an absolute path as seen from the root; EXDEV when it names no place
+   beneath the root. This only decides where resolving begins: resolving itself
+   cannot leave the root. */
 static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
                                   hfsb_buf *out) {
     hfsb_str given = hfsb_buf_str(&root->root), rest = HFSB_INIT;
@@ -105,7 +105,7 @@ static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
 }
 
 /* Appends an absolute symlink, found in the directory dir, as seen from the
-   root. A link of /proc leads to what its text cannot name: EXDEV. */
+   root. A link in /proc leads to what its text cannot name: EXDEV. */
 static int hfsbi_link_from_root(const hfsb_root *root, int dir, hfsb_str link,
                                 hfsb_buf *out) {
 #ifdef __linux__
@@ -168,11 +168,11 @@ static int hfsbi_openat2(int dir, const char *path, int flags,
 }
 
 /* A descriptor, or -1 with errno: ENOSYS when only the walk can decide, as for
-   an absolute symlink, which the kernel takes for a way out. */
+   an absolute symlink, which the kernel treats as an escape. */
 static int hfsbi_open_by_kernel(int root, const char *path) {
     int fd = hfsbi_openat2(root, path, HFSBI_O_SEARCH,
                            HFSBI_OPEN_NO_MAGICLINKS | HFSBI_OPEN_BENEATH);
-    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
+    /* EPERM comes from seccomp filters that do not know openat2(). ELOOP is
        either a magic link or a real loop: the walk decides which. */
     if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == EPERM ||
                    errno == ELOOP || errno == EINVAL || errno == E2BIG ||
@@ -182,7 +182,7 @@ static int hfsbi_open_by_kernel(int root, const char *path) {
 }
 #endif
 
-/* Only the kernel notices where a part of the same file system is mounted. */
+/* Only the kernel notices a bind mount of the same file system. */
 HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount) {
     const int flags =
         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -227,7 +227,7 @@ static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
     return true;
 }
 
-/* Back to the root; `done` keeps n bytes. */
+/* Goes back to the root; `done` keeps n bytes. */
 static void hfsbi_walk_restart(hfsbi_walk *w, size_t n) {
     hfsb_buf_truncate(&w->done, n);
     if (w->at != w->root) hfsbi_close(&w->at);
@@ -278,8 +278,8 @@ static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
     return code ? code : hfsbi_buf_errno(next.status);
 }
 
-/* One component. If it becomes a symlink after readlinkat(), entering it
-   fails. */
+/* Resolves one component. If it becomes a symlink after readlinkat(), entering
+   it fails. */
 static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
     char    target[PATH_MAX];
     ssize_t n;
@@ -474,8 +474,8 @@ static bool hfsbi_deny_has(hfsbi_deny *deny, hfsb_str path, bool is_dir) {
     return denied;
 }
 
-/* One root may be inside another: a pattern is relative to each of them,
-   whichever the path was resolved from. */
+/* One root may be inside another: a pattern is relative to each of them, no
+   matter which one the path was resolved from. */
 HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
                                 bool is_dir) {
     hfsb_buf         whole = HFSB_INIT;
@@ -487,7 +487,7 @@ HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
     if (denied || !root->deny->roots->next) return denied;
     whole.alloc = root->alloc;
     denied = hfsb_path_join(hfsb_buf_str(&root->real_root), path, &whole) !=
-             HFSB_OK; /* without memory nothing is allowed */
+             HFSB_OK; /* when out of memory, everything is denied */
     for (r = root->deny->roots; !denied && r; r = r->next)
         denied = r != root &&
                  hfsbi_cut_prefix(hfsb_buf_str(&r->real_root),
@@ -550,7 +550,7 @@ HFSBI_FN int hfsbi_target_real(const hfsbi_target *target, hfsb_buf *out) {
     if (root && root->root_fd >= 0 &&
         !hfsbi_cut_prefix(hfsb_buf_str(&root->real_root), hfsb_cstr(real),
                           &rest))
-        return EXDEV; /* moved outside since it was opened */
+        return EXDEV; /* moved outside after it was opened */
     return hfsb_path_join(hfsb_cstr(real), hfsb_cstr(target->name), out) ==
                    HFSB_OK
                ? 0
@@ -581,7 +581,7 @@ static int hfsbi_target_deny(const hfsbi_target *target) {
     return code;
 }
 
-/* The same for the path as it was given. */
+/* The same for the path as given. */
 static int hfsbi_target_deny_given(const hfsbi_target *target) {
     const hfsb_root *root = target->root;
     hfsb_buf         clean = HFSB_INIT;
@@ -605,8 +605,8 @@ static int hfsbi_target_deny_given(const hfsbi_target *target) {
 
 /* ---- resolving ---- */
 
-/* Makes the directories in target->name and enters them. One that exists
-   already must not be a symlink. */
+/* Makes the directories in target->name and enters them. An existing one must
+   not be a symlink. */
 static int hfsbi_target_make_parents(hfsbi_target *target, bool sync) {
     char *name = target->path.ptr + (target->name - target->path.ptr), *slash;
     for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
@@ -651,7 +651,7 @@ static int hfsbi_target_follow(const hfsb_root *root, hfsbi_target *target) {
     return target->path.status == HFSB_OK ? 0 : ENOMEM;
 }
 
-/* For a path that ends in a slash or in dots, and so names a directory. */
+/* Handles a path that ends in a slash or in dots, and so names a directory. */
 static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
                               unsigned how) {
     int code;
@@ -665,9 +665,9 @@ static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
     return errno;
 }
 
-/* Opens the directory of the last name of target->path and looks at that
-   name. `path` is the one the caller gave. "~" and "~/x" are mistakes, not
-   requests to make a file or a directory of that name. */
+/* Opens the directory of the last name of target->path and looks up that name.
+   `path` is the one the caller gave. "~" and "~/x" are mistakes, not requests
+   to make a file or a directory of that name. */
 static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
                              unsigned how, hfsbi_target *target) {
     hfsb_str all = hfsb_buf_str(&target->path);
@@ -697,8 +697,8 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
                                                                       : code;
 }
 
-/* ENOTDIR unless the names of the path lead to the open directory, each a
-   directory and no symlink. */
+/* ENOTDIR unless the names of the path, each a directory and not a symlink,
+   lead to the open directory. */
 static int hfsbi_target_check_direct(const hfsbi_target *target) {
     hfsbi_walk  w = HFSB_INIT;
     hfsb_str    ahead = hfsb_buf_str(&target->path);
@@ -769,7 +769,7 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
 /* ---- the root ---- */
 
 /* Appends path made absolute: as text, or by the system when it has a "..",
-   which means another directory after a symlink. */
+   which after a symlink means a different directory. */
 static int hfsbi_absolute(hfsb_str path, const char *terminated,
                           hfsb_buf *out) {
     char        here[PATH_MAX];
@@ -819,7 +819,7 @@ static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
     return code;
 }
 
-/* The working directory beneath the root; a relative one begins at the
+/* The working directory beneath the root; a relative one starts at the
    root. */
 static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
                                          hfsb_err *err) {
@@ -895,7 +895,7 @@ typedef struct hfsbi_root_block {
     hfsbi_deny   deny;
 } hfsbi_root_block;
 
-/* Returns a root without directories, or NULL without memory. */
+/* Returns a root without directories, or NULL when out of memory. */
 static hfsb_root *hfsbi_root_new(const hfsb_alloc *alloc) {
     hfsbi_root_block *block =
         (hfsbi_root_block *)hfsbi_array(alloc, 1, sizeof *block);

@@ -34,8 +34,8 @@ static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
     (void)snprintf(temp, HFSBI_NAME_SIZE, ".%.*s%s", (int)len, name, tail);
 }
 
-/* True when fd is locked by us and still has a name: a sweep may have taken it
-   for stale before it was locked. */
+/* True when fd is locked by us and still has a name: a sweep may have removed
+   it as stale before it was locked. */
 static bool hfsbi_temp_lock(int fd) {
     struct stat st;
     return hfsbi_try_lock(fd, false) && fstat(fd, &st) == 0 &&
@@ -55,7 +55,7 @@ HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
             hfsbi_temp_remove(dir, temp);
             hfsbi_close(fd);
         } else if (errno == ENAMETOOLONG && max > 128) {
-            max = 128; /* encrypting file systems allow shorter names only */
+            max = 128; /* encrypting file systems allow only shorter names */
         } else if (errno != EEXIST) {
             break;
         }
@@ -68,7 +68,7 @@ HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
 
 enum {
     HFSBI_SWEEP_MS = 60000,  /* an entry is good for this long */
-    HFSBI_SWEEP_NAMES = 4096 /* names looked at, at most */
+    HFSBI_SWEEP_NAMES = 4096 /* names examined, at most */
 };
 
 static hfsb_str hfsbi_cut_digits(hfsb_str *name) {

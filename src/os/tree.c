@@ -62,7 +62,7 @@ static hfsb_status hfsbi_removal_put_path(const hfsbi_removal *r,
 /* Not errnos: the deny list names it; it lies too deep. */
 enum { HFSBI_REMOVE_DENIED = -1, HFSBI_REMOVE_DEEP = -2 };
 
-/* Notes that an entry of the innermost level stays. */
+/* Records that an entry of the innermost level stays. */
 static void hfsbi_removal_fail(hfsbi_removal *r, const char *name, int code) {
     hfsb_buf full = HFSB_INIT;
     hfsb_str path = r->path;
@@ -133,7 +133,7 @@ static int hfsbi_removal_defer(hfsbi_removal *r, const char *name) {
     return code;
 }
 
-/* Opens a folder; with `force` as its owner, whatever its mode is. -1 with
+/* Opens a folder; with `force`, one of ours whatever its mode. -1 with
    errno. */
 static int hfsbi_removal_open(const hfsbi_removal *r, int dir,
                               const char *name) {
@@ -203,8 +203,7 @@ static int hfsbi_removal_unlink(hfsbi_removal *r, const char *name) {
     return code;
 }
 
-/* Others may swap a file and a folder meanwhile: then the other way is
-   tried. */
+/* If a file and a folder are swapped meanwhile, the other way is tried. */
 static void hfsbi_removal_entry(hfsbi_removal *r, const struct dirent *e) {
     hfsbi_entry_type type = hfsbi_dirent_type(e);
     char             name[HFSBI_NAME_SIZE];
@@ -233,8 +232,8 @@ static void hfsbi_removal_entry(hfsbi_removal *r, const struct dirent *e) {
 
 /* ---- the walk ---- */
 
-/* True when the innermost folder is to be read again: it was not empty in the
-   end, although all that was seen is gone. */
+/* True when the innermost folder must be read again: it is still not empty,
+   although everything seen in it is gone. */
 static bool hfsbi_removal_again(hfsbi_remove_level *level) {
     bool again = level->deferred ||
                  (level->progress && !level->failed &&
@@ -297,7 +296,7 @@ static void hfsbi_removal_tree(hfsbi_removal *r, bool top) {
         fd = top ? hfsbi_open_folder(t->dir, t->name, false)
                  : hfsbi_removal_open(r, t->dir, t->name);
         code = fd < 0 ? errno : hfsbi_removal_empty(r, fd);
-        /* not to be opened, but perhaps empty; or changed meanwhile */
+        /* cannot be opened, but may be empty; or changed meanwhile */
         if (code == EACCES || code == ENOTDIR || code == ELOOP) code = 0;
     }
     if (code == 0 && r->err.code == HFSB_OK && !top) {

@@ -411,8 +411,8 @@ static bool hfsbi_is_pseudo(int fd) {
     return false;
 }
 
-/* True if a folder in the walk is where another file system begins, one that
-   the kernel makes up. Where a walk begins is the caller's choice. */
+/* True if a folder in the walk is the top of another file system, one that the
+   kernel makes up. Where a walk begins is the caller's choice. */
 static bool hfsbi_level_is_pseudo(const hfsbi_finder *f, int fd,
                                   dev_t device) {
     return f->at.depth > 0 && f->at.levels[f->at.depth - 1].device != device &&
@@ -421,7 +421,7 @@ static bool hfsbi_level_is_pseudo(const hfsbi_finder *f, int fd,
 
 /* Opens the folder `name` in dir as the next level; its path is f->at.path. dir
    stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
-   errno and the depth does not change; EXDEV: it is not to be walked.
+   errno and the depth does not change; EXDEV: it must not be walked.
    HFSB_NOMEM leaves the level open. */
 static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
                                       const char *name, int *code) {
@@ -506,7 +506,8 @@ static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
     return !(f->flags & HFSBI_FIND_IGNORED);
 }
 
-/* True if the deny list names the entry; *st is not HFSB_OK without memory. */
+/* True if the deny list names the entry; *st is not HFSB_OK when out of
+   memory. */
 static bool hfsbi_finder_denies(hfsbi_finder *f, const hfsbi_entry *entry,
                                 hfsb_status *st) {
     size_t mark = f->at.from.len;

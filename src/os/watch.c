@@ -65,7 +65,7 @@ typedef struct hfsbi_watch_item {
 typedef struct hfsbi_watch_queue {
     pthread_mutex_t    lock;
     hfsbi_watch_item  *first, *last;
-    hfsbi_watch_item  *taken; /* whose views the caller has */
+    hfsbi_watch_item  *taken; /* the caller has views of it */
     size_t             count, bytes;
     bool               overflow; /* changes are dropped until it is taken */
     bool               ended, end_taken;
@@ -100,7 +100,7 @@ struct hfsbi_folder_watch {
     size_t             at;    /* ... the next of them, */
     unsigned long long pos;   /* ... and its position since the beginning */
     size_t             seen;  /* bytes of names in nodes */
-    bool               lost;  /* set all watches again */
+    bool               lost;  /* all watches must be set again */
 };
 
 /* ---- the queue ---- */
@@ -110,7 +110,7 @@ static void hfsbi_watch_item_free(hfsbi_folder_watch *w,
     if (item) hfsbi_array_free(&w->alloc, item, item->size, 1);
 }
 
-/* True when the newest change says the same: a file that is written to. */
+/* True when the newest change is the same: a file is being written. */
 static bool hfsbi_watch_repeats(const hfsbi_watch_queue *q,
                                 hfsbi_change_kind kind, hfsb_str path) {
     return q->last && q->last->change.kind == kind &&
@@ -118,7 +118,7 @@ static bool hfsbi_watch_repeats(const hfsbi_watch_queue *q,
            hfsb_str_equal(q->last->change.path, path);
 }
 
-/* Queues a change; with the lock. False when it does not fit. */
+/* Queues a change, under the lock. False when it does not fit. */
 static bool hfsbi_watch_add(hfsbi_folder_watch *w, hfsbi_change_kind kind,
                             bool folder, hfsb_str path, hfsb_str to) {
     hfsbi_watch_queue *q = &w->queue;
@@ -209,7 +209,7 @@ HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
 
 /* ---- nodes ---- */
 
-/* Returns where the node of wd is, or belongs. */
+/* Returns the index where the node of wd is, or belongs. */
 static size_t hfsbi_watch_index(const hfsbi_folder_watch *w, int wd) {
     size_t low = 0, high = w->count;
     while (low < high) {
@@ -265,8 +265,8 @@ static void hfsbi_watch_drop(hfsbi_folder_watch *w, hfsbi_watch_node *node) {
     w->count = kept;
 }
 
-/* Gives a node another place; false when that place lies beneath it, or
-   without memory. */
+/* Moves a node; false when the new place lies beneath it, or when out of
+   memory. */
 static bool hfsbi_watch_reparent(hfsbi_watch_node *node,
                                  hfsbi_watch_node *parent, hfsb_str name) {
     if (!node->parent || hfsbi_watch_is_beneath(parent, node)) return false;
@@ -275,7 +275,7 @@ static bool hfsbi_watch_reparent(hfsbi_watch_node *node,
     return hfsb_buf_append(&node->name, name) == HFSB_OK;
 }
 
-/* Adds a node; NULL without memory. */
+/* Adds a node; NULL when out of memory. */
 static hfsbi_watch_node *hfsbi_watch_node_add(hfsbi_folder_watch *w, int wd,
                                               hfsbi_watch_node *parent,
                                               hfsb_str          name) {
@@ -304,7 +304,7 @@ static hfsbi_watch_node *hfsbi_watch_node_add(hfsbi_folder_watch *w, int wd,
 }
 
 /* True for an entry of `parent` that lies deeper than a walk goes: there each
-   event would cost more than those who make folders pay for them. */
+   event would cost more than making the folder did. */
 static bool hfsbi_watch_is_deep(const hfsbi_watch_node *parent) {
     size_t depth = 0;
     for (; parent; parent = parent->parent) depth++;
@@ -381,7 +381,7 @@ typedef struct hfsbi_watch_scan {
     hfsbi_folder_watch *w;
     hfsbi_finder        finder;
     bool                report; /* what is there as created */
-    int                 code;   /* why it has ended, an errno */
+    int                 code;   /* why it ended, an errno */
     /* the folders on the way to the entry; NULL: not watched */
     hfsbi_watch_node *node[HFSBI_FINDER_DEPTH + 1];
 } hfsbi_watch_scan;
@@ -442,8 +442,7 @@ static hfsb_status hfsbi_watch_visit(void *user, const hfsbi_entry *entry) {
     return HFSB_OK;
 }
 
-/* The names found by a scan count until the events that are due now have
-   passed. */
+/* The names found by a scan count until the events now due have passed. */
 static void hfsbi_watch_scan_end(hfsbi_folder_watch *w) {
     unsigned long long until = w->pos + (w->input.len - w->at);
     int                due = 0;
@@ -488,8 +487,8 @@ static int hfsbi_watch_scan_run(hfsbi_folder_watch *w, int fd,
     return code;
 }
 
-/* Opens the top folder; -1 with errno, ESTALE when the path leads elsewhere
-   by now. */
+/* Opens the top folder; -1 with errno, ESTALE when the path now leads
+   elsewhere. */
 static int hfsbi_watch_open_top(hfsbi_folder_watch *w) {
     hfsbi_target target;
     struct stat  st;
@@ -588,7 +587,7 @@ static size_t hfsbi_watch_get(const hfsbi_folder_watch *w, size_t at,
     return sizeof e->head + e->head.len;
 }
 
-/* True for an entry that a scan has reported before its event came. */
+/* True for an entry that a scan reported before its event. */
 static bool hfsbi_watch_was_seen(hfsbi_folder_watch *w, hfsbi_watch_node *node,
                                  hfsb_str name) {
     size_t at = 0;
@@ -652,7 +651,7 @@ static bool hfsbi_watch_find_pair(hfsbi_folder_watch *w, uint32_t cookie,
     return false;
 }
 
-/* An entry of `node` is new. */
+/* Handles a new entry of `node`. */
 static void hfsbi_watch_on_create(hfsbi_folder_watch *w,
                                   hfsbi_watch_node *node, hfsb_str name,
                                   hfsb_str path, bool folder) {
@@ -662,8 +661,8 @@ static void hfsbi_watch_on_create(hfsbi_folder_watch *w,
     if (folder) hfsbi_watch_new(w, node, name, path, true);
 }
 
-/* A folder was renamed: its node gets its new place. Where the deny list may
-   allow more of its entries now, they get watches. */
+/* Moves the node of a renamed folder. If the deny list may now allow more of
+   its entries, these get watches. */
 static void hfsbi_watch_on_folder_rename(hfsbi_folder_watch *w,
                                          hfsbi_watch_node   *child,
                                          hfsbi_watch_node   *node,
@@ -679,7 +678,7 @@ static void hfsbi_watch_on_folder_rename(hfsbi_folder_watch *w,
         hfsbi_watch_new(w, node, name, path, !child);
 }
 
-/* An entry was renamed within what is watched. */
+/* Handles a rename within the watched folders. */
 static void hfsbi_watch_on_rename(hfsbi_folder_watch *w,
                                   hfsbi_watch_node *child, bool hidden,
                                   hfsb_str from, hfsbi_watch_node *node,
@@ -700,7 +699,8 @@ static void hfsbi_watch_on_rename(hfsbi_folder_watch *w,
     }
 }
 
-/* An entry has left its folder. `e` is valid until the input changes. */
+/* Handles an entry that left its folder. `e` is valid until the input
+   changes. */
 static void hfsbi_watch_on_move(hfsbi_folder_watch *w, hfsbi_watch_node *node,
                                 const hfsbi_watch_input *e, size_t size,
                                 hfsb_str from, bool folder) {
@@ -730,7 +730,7 @@ static void hfsbi_watch_on_move(hfsbi_folder_watch *w, hfsbi_watch_node *node,
     hfsb_buf_free(&path);
 }
 
-/* A change of an entry of `node`, whose path is given. */
+/* Handles a change of an entry of `node`, whose path is given. */
 static void hfsbi_watch_on_entry(hfsbi_folder_watch *w, hfsbi_watch_node *node,
                                  const hfsbi_watch_input *e, size_t size,
                                  hfsb_str path) {
@@ -749,7 +749,7 @@ static void hfsbi_watch_on_entry(hfsbi_folder_watch *w, hfsbi_watch_node *node,
     if (mask & IN_ATTRIB)
         hfsbi_watch_report(w, HFSBI_CHANGE_CHMOD, folder, path, none);
     if (mask & IN_DELETE) {
-        (void)hfsbi_watch_was_seen(w, node, e->name); /* not any more */
+        (void)hfsbi_watch_was_seen(w, node, e->name); /* no longer seen */
         hfsbi_watch_report(w, HFSBI_CHANGE_REMOVE, folder, path, none);
         if (folder) hfsbi_watch_drop(w, hfsbi_watch_child(w, node, e->name));
     }
@@ -779,8 +779,8 @@ static void hfsbi_watch_event(hfsbi_folder_watch *w) {
     w->pos += size;
 }
 
-/* In a thread: reads what there is, up to some rounds, so that one busy folder
-   does not keep the thread. */
+/* In a thread: reads the events there are, for a few rounds at most, so that a
+   busy folder does not occupy the thread. */
 static void hfsbi_watch_run(hfsbi_task *task) {
     hfsbi_folder_watch *w =
         (hfsbi_folder_watch *)(void *)((char *)task -
@@ -820,7 +820,7 @@ static void hfsbi_watch_free(hfsbi_folder_watch *w) {
     hfsbi_array_free(&alloc, w, 1, sizeof *w);
 }
 
-/* The end of one that was closed: no thread uses it. */
+/* Ends a closed watch: no thread uses it any more. */
 static void hfsbi_watch_leave(hfsbi_folder_watch *w) {
     void (*gone)(void *user) = w->opts.gone;
     void *user = w->opts.user;
@@ -914,7 +914,7 @@ static hfsb_status hfsbi_watch_init(hfsbi_folder_watch *w, hfsb_err *err) {
     return hfsbi_fail_os(err, errno, "Cannot watch a folder");
 }
 
-/* Learns what the top folder is. */
+/* Records what the top folder is. */
 static hfsb_status hfsbi_watch_begin(hfsbi_folder_watch *w, hfsb_str path,
                                      hfsb_err *err) {
     hfsbi_target target;

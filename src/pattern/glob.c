@@ -13,7 +13,7 @@ typedef struct hfsbi_glob_reader {
     hfsbi_reader r;
     bool         git;
     bool         name_start; /* a name begins here */
-    bool         special;    /* something other than plain text has come */
+    bool         special;    /* something other than plain text was read */
     uint32_t     inside;     /* class of bytes within a name, plus one; 0: not
                                 made yet */
 } hfsbi_glob_reader;

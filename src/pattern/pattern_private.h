@@ -1,6 +1,6 @@
 #pragma once
 
-/* pattern_private.h - what the files of pattern share.
+/* pattern_private.h - shared by the files of pattern.
 
    A pattern is read into a tree, the tree becomes a program of states that
    read bytes (an NFA), and the program is run either state by state or
@@ -46,9 +46,9 @@ typedef struct hfsbi_state {
 } hfsbi_state;
 
 /* A set of characters is an automaton over the bytes of UTF-8. Its nodes are
-   stored once; each use of the set has as many states as the set has nodes, in
-   the same order, so that a step between nodes is a step between states by the
-   same distance. */
+   stored once; each use of the set has one state per node, in the same order,
+   so that a step between nodes is a step between states by the same
+   distance. */
 #define HFSBI_EDGE_END 0xFFFFFFFFu
 typedef struct hfsbi_edge {
     unsigned char low, high;
@@ -116,7 +116,7 @@ HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter);
 HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program *program,
                                       hfsbi_ranges *set, bool fold,
                                       bool negate, uint32_t never);
-/* Adds the class of all bytes but one, also of bytes that are not UTF-8. */
+/* Adds the class of all bytes but one, including bytes that are not UTF-8. */
 HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
                                       unsigned char  but);
 /* The target of a byte from a node; false when there is none. */
@@ -157,7 +157,7 @@ typedef struct hfsbi_syntax {
 HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program);
 HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree);
 
-/* These return a node; 0, with program->status set, without memory. */
+/* These return a node; 0, with program->status set, when out of memory. */
 HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
                                    uint32_t value);
 HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
@@ -188,8 +188,8 @@ HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
 HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
 
 /* Reads a pattern into the tree; literal: as plain text. The root is in
-   *root. HFSB_OK; HFSB_ARG or HFSB_LIMIT with *err. Without memory HFSB_OK
-   with program->status set. */
+   *root. HFSB_OK; HFSB_ARG or HFSB_LIMIT with *err. When out of memory:
+   HFSB_OK with program->status set. */
 HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
                                        bool literal, uint32_t *root,
                                        hfsb_err *err);
@@ -228,7 +228,7 @@ typedef struct hfsbi_table {
     size_t                  columns;
     uint32_t                start;   /* row, or one of HFSBI_DFA_... */
     size_t                  read;    /* bytes read since the last flush */
-    size_t                  early;   /* flushes in a row that came too early */
+    size_t                  early;   /* consecutive early flushes */
     size_t                  flushes; /* in all */
     size_t                  bypass; /* bytes still to read without the table */
 } hfsbi_table;
@@ -243,7 +243,7 @@ typedef struct hfsbi_runner {
     bool (*cancelled)(void *user); /* NULL: never */
     void  *user;
     size_t work;    /* states visited since `cancelled` was last called */
-    bool   stopped; /* cancelled: nothing is found any more */
+    bool   stopped; /* cancelled: nothing more is found */
 } hfsbi_runner;
 
 /* Free the runner even when init fails. */
@@ -257,7 +257,7 @@ HFSBI_FN bool hfsbi_runner_whole(hfsbi_runner *runner, hfsb_str text,
                                  bool beginning);
 
 /* The same, and the leftmost-longest match, without the table: slower, but
-   they need no memory. With `any` the first match met is returned. */
+   they allocate nothing. With `any` the first match found is returned. */
 HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *runner, hfsb_str text,
                               bool beginning);
 HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *runner, hfsb_str text, size_t from,
@@ -269,7 +269,7 @@ struct hfsb_regex {
     hfsb_buf      literal; /* in every match */
     bool          pure;    /* the literal is the whole pattern */
     bool          never;   /* it contains a line feed, which no line does */
-    size_t        misses;  /* useless occurrences of the literal in a row,
+    size_t        misses;  /* consecutive useless occurrences of the literal,
                               each close to the one before */
     size_t        direct;  /* bytes still to scan without the literal */
 };
@@ -288,8 +288,8 @@ HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
                                      bool git, hfsb_glob **out, hfsb_err *err);
 
 /* The rules of the .gitignore files from the top of a directory walk down to
-   the current folder: a stack, in which the last rule that matches decides, as
-   in git. Pure: the caller reads the files. */
+   the current folder: a stack in which the last matching rule decides, as in
+   git. Pure: the caller reads the files. */
 typedef struct hfsbi_ignore hfsbi_ignore;
 
 /* HFSB_OK or HFSB_NOMEM. close() accepts NULL. */

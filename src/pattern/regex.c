@@ -53,7 +53,7 @@ static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
 }
 
 /* Adds a state and all that can be reached from it without reading a byte.
-   `open`: the next byte is unknown, so only the begin of a line is decided. */
+   `open`: the next byte is unknown, so only the start of a line is decided. */
 static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
                                 uint32_t state, size_t begin, unsigned place,
                                 bool open) {
@@ -102,8 +102,8 @@ static bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
     return r->stopped;
 }
 
-/* True when a character of a word ends at pos. Runs for every byte of a slow
-   search, and goes back four bytes at most. */
+/* True when a word character ends at pos. Runs for every byte of a slow
+   search, and looks back at most four bytes. */
 static bool hfsbi_word_before(hfsb_str text, size_t pos) {
     size_t        first = pos > 4 ? pos - 4 : 0, at = pos;
     unsigned long code;
@@ -115,8 +115,8 @@ static bool hfsbi_word_before(hfsb_str text, size_t pos) {
            hfsbi_regex_is_word((uint32_t)code);
 }
 
-/* The HFSBI_AT_* properties of the place before text[pos]. Words are only
-   looked at when the program asserts their borders. */
+/* The HFSBI_AT_* properties of the place before text[pos]. Words are examined
+   only when the program asserts their borders. */
 static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
                                   size_t pos) {
     unsigned      place = 0;
@@ -186,9 +186,9 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
     bool          valid;
     r->now.count = 0;
     for (pos = from;; pos++) {
-        /* a match begins at a character, never inside of one, unless it is
-           raw; states stay in the order of their beginnings, so the first one
-           wins */
+        /* a match begins at a character, never inside one, unless the program
+           is raw; states stay in the order of their match starts, so the first
+           one wins */
         if (pos == border) {
             if (!best.found)
                 hfsbi_states_follow(r, &r->now, r->program->start, pos,
@@ -241,13 +241,13 @@ HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *r, hfsb_str text, bool beginning) {
 /* Instead of a row. */
 #define HFSBI_DFA_UNKNOWN 0xFFFFFFFFu
 #define HFSBI_DFA_MATCH   0xFFFFFFFEu
-#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match is possible any more */
+#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match is possible from here */
 #define HFSBI_DFA_CANNOT  0xFFFFFFFCu /* the table cannot decide this */
 #define HFSBI_DFA_SPECIAL 0xFFFFFFF0u /* the lowest of such values */
 
 /* Flags of a row. */
 #define HFSBI_DFA_WORD  1u /* the last byte was part of a word */
-#define HFSBI_DFA_CR    2u /* a CR has come and is not read yet */
+#define HFSBI_DFA_CR    2u /* a CR was seen and is not read yet */
 #define HFSBI_DFA_BEGIN 4u /* at the beginning of the line */
 
 typedef struct hfsbi_table_row {
@@ -319,7 +319,7 @@ static void *hfsbi_dfa_grow(hfsbi_runner *r, void *ptr, size_t *cap,
 }
 
 /* Makes room for one more row with a key of that length; false beyond the
-   bound or without memory. */
+   bound or when out of memory. */
 static bool hfsbi_dfa_room(hfsbi_runner *r, size_t key_len) {
     void *grown = r->table.buckets;
     if (!grown) {
@@ -369,8 +369,8 @@ static int hfsbi_state_order(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Reduces the set to its key, in order: without states that only lead to
-   others in it. False: it contains the end of the program. */
+/* Reduces the set to its key, in order: drops states that only lead to others
+   in it. False: it contains the end of the program. */
 static bool hfsbi_dfa_key(const hfsbi_program *p, hfsbi_states *set) {
     uint32_t i, kept = 0;
     bool     sorted = true;
@@ -541,9 +541,9 @@ static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
         hfsbi_dfa_read(r, &flags, p->sample[column]);
         next = hfsbi_dfa_row(r, &r->now, flags);
     }
-    /* flushed meanwhile: the row does not exist any more */
+    /* flushed meanwhile: the row no longer exists */
     if (r->table.flushes != flushes) return next;
-    /* a lack of memory is not a property of the entry */
+    /* running out of memory is not a property of the entry */
     if (next != HFSBI_DFA_CANNOT ||
         (p->words && column < p->kinds && p->sample[column] >= 0x80))
         r->table.next[row + column] = next;
@@ -637,8 +637,8 @@ HFSBI_FN bool hfsbi_runner_whole(hfsbi_runner *r, hfsb_str text,
 
 /* ---- compiling ---- */
 
-/* A pattern that is only a literal needs no program: hfsb_str_find() is its
-   search. */
+/* A pattern that is only a literal needs no program: hfsb_str_find() searches
+   for it. */
 static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_syntax *tree,
                                        hfsb_str               pattern,
                                        const hfsb_regex_opts *opts,
@@ -774,7 +774,7 @@ static bool hfsbi_regex_scan(hfsb_regex *re, hfsb_str text, size_t from,
 }
 
 /* After a useless occurrence of the literal, `distance` bytes after the last:
-   when they are frequent, scanning directly is quicker for a while. */
+   when they are frequent, scanning directly is faster for a while. */
 static void hfsbi_regex_count_miss(hfsb_regex *re, size_t distance) {
     re->misses = distance < 200 ? re->misses + 1 : 0;
     if (re->misses < 16) return;

@@ -211,8 +211,8 @@ static const hfsbi_named hfsbi_named_classes[] = {
     {"print", " ~", false, false, 1},
     {"graph", "!~", false, false, 2}};
 
-/* Adds the visible characters beyond ASCII: all but controls, for graph also
-   without white space, for punct also without letters and digits. */
+/* Adds the visible characters beyond ASCII: all but controls, graph also
+   excludes white space, punct also letters and digits. */
 static void hfsbi_ranges_visible(hfsbi_ranges *set, bool graph, bool punct) {
     hfsbi_ranges out = HFSB_INIT;
     out.alloc = set->alloc;

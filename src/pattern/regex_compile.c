@@ -48,8 +48,8 @@ HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
     return (uint32_t)tree->count++;
 }
 
-/* True for the bounds of * + ? and of no repeat at all: a repeat of such a
-   repeat is a single one. */
+/* True for the bounds of * + ? and of no repeat at all: nesting two such
+   repeats gives one. */
 static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
     return min <= 1 && (max == 1 || max == HFSBI_SYNTAX_MANY);
 }
@@ -177,7 +177,8 @@ HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
 
 /* ---- the states ---- */
 
-/* Adds a state; 0, with p->status set, beyond max_states or without memory. */
+/* Adds a state; 0, with p->status set, beyond max_states or when out of
+   memory. */
 static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
                                 uint32_t out, uint32_t other) {
     void *grown;
@@ -391,7 +392,7 @@ static const char *hfsbi_escape_advice(char c) {
     }
 }
 
-/* The border that \c means; false when it means none. */
+/* The border that \c means; false if none. */
 static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
     switch (c) {
     case 'b': *border = HFSBI_WORD_BORDER; return true;
@@ -407,7 +408,7 @@ static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
     }
 }
 
-/* The control character that \c means; NUL when it means none. */
+/* The control character that \c means; NUL if none. */
 static char hfsbi_escape_control(char c) {
     switch (c) {
     case 't': return '\t';

@@ -41,7 +41,7 @@ static void hfsbi_places_add(hfsb_buf *places, char use,
     for (; *list; list++) (void)hfsbi_place_add(places, use, *list);
 }
 
-/* dir/name, when there is such a file. */
+/* Adds dir/name if it exists. */
 static void hfsbi_place_add_in(hfsb_buf *places, char use, const char *dir,
                                const char *name) {
     char path[PATH_MAX];
@@ -62,7 +62,7 @@ static void hfsbi_place_hide(hfsb_buf *places, const char *path) {
                           path);
 }
 
-/* Devices for every program. */
+/* Adds the devices that every program needs. */
 static void hfsbi_places_devices(hfsb_buf *places) {
     static const char *const list[] = {
         "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
@@ -103,9 +103,9 @@ HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path) {
     return false;
 }
 
-/* Adds a place to write that the environment names, unless it lies beneath one
-   that was added: it can be written already, and a command may have put a
-   symlink there, which leads out. False when there is no such place. */
+/* Adds a writable place that the environment names, unless it lies beneath one
+   already added: it is writable anyway, and a command may have put a symlink
+   there that leads out. False when there is no such place. */
 static bool hfsbi_place_add_outer(hfsb_buf *places, const char *path) {
     char   part[PATH_MAX], real[PATH_MAX + 2];
     size_t i;
@@ -121,7 +121,8 @@ static bool hfsbi_place_add_outer(hfsb_buf *places, const char *path) {
     return hfsbi_place_add(places, HFSBI_PLACE_WRITE, path);
 }
 
-/* Caches, but nothing in them that is in PATH: ~/.cargo/bin is not one. */
+/* Adds caches, but nothing in them that is in PATH: ~/.cargo without its
+   bin. */
 static void hfsbi_places_caches(hfsb_buf *places) {
     static const char *const names[] = {".cache",
                                         ".npm",
@@ -154,7 +155,7 @@ static void hfsbi_places_system(hfsb_buf *places) {
     hfsbi_places_add(places, HFSBI_PLACE_READ, list);
 }
 
-/* Services that run commands for whoever may connect. */
+/* Hides services that run commands for every client that may connect. */
 static void hfsbi_places_services(hfsb_buf *places) {
     static const char *const list[] = {"/run/docker.sock",
                                        "/run/containerd/containerd.sock",
@@ -174,8 +175,8 @@ static void hfsbi_places_services(hfsb_buf *places) {
     size_t i;
     for (i = 0; i < sizeof list / sizeof *list; i++)
         hfsbi_place_hide(places, list[i]);
-    /* In a user namespace root's files seem to be nobody's, and ssh refuses
-       to include them. */
+    /* In a user namespace root's files seem to belong to nobody, and ssh
+       refuses to include them. */
     if (geteuid() != 0) hfsbi_place_hide(places, "/etc/ssh/ssh_config.d");
     for (i = 0; i < sizeof own / sizeof *own; i++) {
         (void)snprintf(path, sizeof path, "%s%lu%s", own[i][0],
@@ -184,7 +185,7 @@ static void hfsbi_places_services(hfsb_buf *places) {
     }
 }
 
-/* True when a path is in a place that is kept. */
+/* True when a path is in a read-only (kept) place. */
 static bool hfsbi_place_is_kept(const hfsb_buf *places, const char *path) {
     size_t at;
     for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
@@ -197,9 +198,9 @@ static bool hfsbi_place_is_kept(const hfsb_buf *places, const char *path) {
     return false;
 }
 
-/* Keeps the folder dir/name if commands could write it, and the folders above
-   it in their places. Anyone may have put something else there, in /tmp for
-   example: name may be no symlink. */
+/* Keeps the folder dir/name if commands could write it, and pins the folders
+   above it. Others may have put something else there, in /tmp for example:
+   dir/name itself must not be a symlink. */
 static void hfsbi_place_keep(hfsb_buf *places, const char *dir,
                              const char *name) {
     char        path[PATH_MAX], real[PATH_MAX];
@@ -224,8 +225,9 @@ static void hfsbi_place_keep(hfsb_buf *places, const char *dir,
 }
 
 /* The folders of hfsb itself: the copies of hfsb-server that `hfsb --on` has
-   sent here, which run later as the person (the script in net/pipe.c), and the
-   checkpoints of all roots, which take back what commands do; and `keep`. */
+   sent here, which later run with the user's rights (the script in
+   net/pipe.c), and the checkpoints of all roots, which undo what commands do;
+   and `keep`. */
 static void hfsbi_places_own(hfsb_buf *places, const char *keep) {
     const char *temp = getenv("TMPDIR");
     char        name[32];
@@ -281,7 +283,7 @@ HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name) {
     return hfsb_str_ends(name, HFSB_LIT("_KEY"));
 }
 
-/* .env, .env.local ..., but not what is meant to be read. */
+/* True for .env, .env.local ..., but not for those meant to be read. */
 static bool hfsbi_is_env_file(const char *name) {
     static const char *const open_ones[] = {".example", ".sample", ".template",
                                             ".dist"};
@@ -309,7 +311,7 @@ static void hfsbi_places_env(hfsb_buf *places, const char *dir, int depth,
         --*left;
         if (len <= 0 || (size_t)len >= sizeof path) continue;
         if (hfsbi_is_env_file(name) && stat(path, &st) == 0 &&
-            !S_ISDIR(st.st_mode)) /* a folder .env has a venv of Python */
+            !S_ISDIR(st.st_mode)) /* a folder .env is a Python venv */
             hfsbi_place_hide(places, path);
         else if (depth > 0 && name[0] != '.' &&
                  strcmp(name, "node_modules") != 0 && lstat(path, &st) == 0 &&
@@ -352,7 +354,7 @@ static void hfsbi_places_secrets(hfsb_buf *places, const hfsb_buf *bases) {
                 hfsbi_place_hide(places, path);
         }
         hfsbi_places_env(places, bases->ptr + at, 4, &left);
-        /* also one that comes later: hfsbi_confine_refresh() sees it */
+        /* also one made later: hfsbi_confine_refresh() notices it */
         if (bases->ptr[at + 1])
             hfsb_buf_printf(places, "%c%s/.env%c", HFSBI_PLACE_HIDDEN_FILE,
                             bases->ptr + at, 0);
@@ -374,8 +376,9 @@ static bool hfsbi_place_is_read(const hfsb_buf *places, const char *path) {
     return false;
 }
 
-/* The person's settings of git are empty for commands that may not read them:
-   access() says that they can be read, and git ends when open() then fails. */
+/* The user's git settings are empty for commands that may not read them:
+   access() reports that they can be read, and git exits when open() then
+   fails. */
 static void hfsbi_places_git(hfsb_buf *places) {
     static const char *const names[] = {".gitconfig", ".config/git/config",
                                         ".config/git/ignore",
@@ -394,7 +397,7 @@ static void hfsbi_places_git(hfsb_buf *places) {
 
 /* ---- all places ---- */
 
-/* Adds the folders that the person names, which must exist. */
+/* Adds the folders that the options name, which must exist. */
 static hfsb_status hfsbi_places_named(hfsb_buf *places, char use,
                                       const char *const *list, size_t count,
                                       hfsb_err *err) {
@@ -412,7 +415,7 @@ static hfsb_status hfsbi_places_named(hfsb_buf *places, char use,
     return HFSB_OK;
 }
 
-/* Adds a folder where the guard looks. It stays open: a command may put
+/* Adds a folder that the guard checks. It stays open: a command may put
    another one in its place. */
 static void hfsbi_confine_add_base(hfsb_confine *c, const char *path) {
     int fd;
@@ -425,7 +428,7 @@ static void hfsbi_confine_add_base(hfsb_confine *c, const char *path) {
     else hfsbi_close(&fd);
 }
 
-/* The guard looks where commands work, */
+/* The guard checks where commands work, */
 static void hfsbi_confine_add_bases(hfsb_confine *c) {
     const hfsb_buf *places = &c->places;
     size_t          at;
@@ -443,7 +446,7 @@ static void hfsbi_confine_add_home(hfsb_confine *c) {
         hfsbi_confine_add_base(c, real);
 }
 
-/* The roots first, so that the guard looks there and not in caches. */
+/* The roots first, so that the guard checks these and not caches. */
 static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
                                         const hfsb_confine_opts *o, bool bare,
                                         hfsb_err *err) {
@@ -551,7 +554,7 @@ static bool hfsbi_confine_check(const hfsb_confine      *c,
     return false;
 }
 
-/* A number for the files that mounts cover, by their inodes. */
+/* A number computed from the inodes of the files that mounts cover. */
 static unsigned long long hfsbi_confine_covered(const hfsb_confine *c) {
     const hfsb_buf    *places = &c->places;
     unsigned long long hash = HFSB_FNV_START;
@@ -654,7 +657,7 @@ static void hfsbi_confine_put_list(const char *const *list, size_t count,
     hfsb_buf_append_byte(out, '\0');
 }
 
-/* Writes all options but the allocator into one text. */
+/* Writes all options except the allocator into one text. */
 static hfsb_status hfsbi_confine_put_options(const hfsb_confine_opts *o,
                                              hfsb_buf                *out) {
     hfsb_buf_printf(out, "%d %d %d %d %llu %llu %llu %llu %s%c", (int)o->level,

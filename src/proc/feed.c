@@ -23,7 +23,7 @@ enum {
     HFSBI_FEED_HEAD = 4,         /* bytes of a header */
     HFSBI_FEED_LEAST = 256,      /* bytes that a feed keeps at least */
     HFSBI_FEED_FIRST = 4096,     /* bytes of the first ring */
-    HFSBI_FEED_SLACK = 128 << 10 /* bytes beyond max, for what is on its way */
+    HFSBI_FEED_SLACK = 128 << 10 /* bytes beyond max, for data in flight */
 };
 
 /* ---- the ring ---- */
@@ -61,7 +61,7 @@ static size_t hfsbi_feed_head(const hfsbi_feed *feed, unsigned long long at,
     return word >> 2;
 }
 
-/* Makes the ring hold n bytes. False without memory. */
+/* Makes the ring hold n bytes. False when out of memory. */
 static bool hfsbi_feed_grow(hfsbi_feed *feed, size_t n) {
     size_t used = hfsbi_feed_used(feed), most = feed->max + HFSBI_FEED_SLACK;
     size_t cap = feed->cap ? feed->cap * 2 : (size_t)HFSBI_FEED_FIRST;
@@ -79,7 +79,7 @@ static bool hfsbi_feed_grow(hfsbi_feed *feed, size_t n) {
     return true;
 }
 
-/* A reader that has reached the event `seq` loses it. */
+/* Makes readers that have reached the event `seq` lose it. */
 static void hfsbi_feed_skip(hfsbi_feed *feed, unsigned long long seq,
                             size_t len, size_t size) {
     hfsbi_feed_reader *r;
@@ -113,7 +113,7 @@ static bool hfsbi_feed_may_drop(const hfsbi_feed *feed) {
     return true;
 }
 
-/* Makes room for an event of so many bytes. False without memory; then the
+/* Makes room for an event of this size. False when out of memory; then the
    ring is empty. */
 static bool hfsbi_feed_make_room(hfsbi_feed *feed, size_t size) {
     while (hfsbi_feed_used(feed) + size > feed->max &&
@@ -148,7 +148,7 @@ static void hfsbi_feed_balance(hfsbi_feed *feed) {
     if (feed->on_hold) feed->on_hold(feed->user, hold);
 }
 
-/* Tells the readers, which may take events, attach and detach meanwhile. */
+/* Notifies the readers, which may take events, attach and detach meanwhile. */
 static void hfsbi_feed_tell(hfsbi_feed *feed) {
     hfsbi_feed_reader *r;
     for (r = feed->readers; r; r = r->next) r->news = true;
@@ -240,8 +240,8 @@ static void hfsbi_feed_add_tail(hfsbi_feed_tail *tail, const char *bytes,
     tail->len = open;
 }
 
-/* Moves the reader from the oldest event to event `seq`, and notes incomplete
-   characters on the way. */
+/* Moves the reader from the oldest event to event `seq`, and records
+   incomplete characters on the way. */
 static void hfsbi_feed_seek(hfsbi_feed_reader *r, unsigned long long seq) {
     const hfsbi_feed *feed = r->feed;
     while (r->seq < seq && r->at < feed->end) {
@@ -295,7 +295,7 @@ HFSBI_FN void hfsbi_feed_detach(hfsbi_feed_reader *r) {
     hfsbi_feed_balance(feed);
 }
 
-/* Takes an incomplete character that will get no more bytes. */
+/* Takes an incomplete character that will not be completed. */
 static bool hfsbi_feed_take_tail(hfsbi_feed_reader *r, char *out,
                                  hfsbi_feed_event *event) {
     size_t i;
@@ -330,7 +330,7 @@ static bool hfsbi_feed_take_bytes(hfsbi_feed_reader *r, char *out, size_t n,
     event->seq = r->seq;
     event->bytes = hfsb_str_make(out, kept + part - open);
     event->more = r->done + part < len;
-    if (event->more) { /* those that were cut come again */
+    if (event->more) { /* the bytes cut off are taken again */
         r->done += part - open;
         return true;
     }
@@ -351,7 +351,7 @@ static void hfsbi_feed_take_gap(hfsbi_feed_reader *r,
     r->gone_events = r->gone_bytes = 0;
 }
 
-/* The last two events. */
+/* Takes the last two events. */
 static void hfsbi_feed_take_end(hfsbi_feed_reader *r,
                                 hfsbi_feed_event  *event) {
     unsigned long long exited = r->feed->next;

@@ -20,9 +20,9 @@
 typedef struct hfsbi_guarded {
     const char *name;
     bool        kept;    /* mounted read-only */
-    bool        watched; /* looked at by the guard */
-    bool        link;    /* ... but only as a symlink, which may lead to others
-                            of the list */
+    bool        watched; /* checked by the guard */
+    bool        link;    /* ... but only if it is a symlink, which may lead to
+                            others of the list */
 } hfsbi_guarded;
 
 /* clang-format off */
@@ -165,7 +165,7 @@ static const char *hfsbi_guard_enter(hfsbi_guard_dir *d, const char *name) {
     return last + 1;
 }
 
-/* What a pass over the names meets: entry `n` of all, its base and name, and
+/* One entry of a pass over the names: its number `n`, its base and name, and
    the open folder with the last part of the name. */
 typedef struct hfsbi_guard_entry {
     const char        *base, *name, *last;
@@ -245,7 +245,8 @@ typedef struct hfsbi_guard_look {
     hfsb_buf *notes;
 } hfsbi_guard_look;
 
-/* Renames it to NAME.refused, or NAME.refused2 ..., which is written to out. */
+/* Renames the entry to NAME.refused, or NAME.refused2 ..., and writes that
+   name to out. */
 static bool hfsbi_guard_refuse(const hfsbi_guard_entry *entry, char *out,
                                size_t size) {
     struct stat st;

@@ -66,7 +66,8 @@ static unsigned hfsbi_landlock_has(int abi) {
     return all;
 }
 
-/* The rights that a use of a place needs; 0: none, it is for others. */
+/* The rights that a use of a place needs; 0: none, other mechanisms handle
+   it. */
 static unsigned hfsbi_landlock_rights(char use) {
     switch (use) {
     case HFSBI_PLACE_READ: return HFSBI_LL_READ;
@@ -79,7 +80,7 @@ static unsigned hfsbi_landlock_rights(char use) {
 }
 
 /* The kernel's struct has 12 bytes: rights 8 | descriptor 4. False with errno;
-   a place that has gone is passed over. */
+   a place that is gone is skipped. */
 static bool hfsbi_landlock_allow(int ruleset, const char *path,
                                  unsigned rights) {
     unsigned char      rule[12];

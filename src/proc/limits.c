@@ -37,7 +37,7 @@
 enum {
     HFSBI_OOM_MORE = 500, /* added to oom_score_adj, at most 1000 */
     HFSBI_LEAF_SLOTS = 8,
-    HFSBI_CGROUP_TRIES = 10 /* at a cgroup that others sweep away */
+    HFSBI_CGROUP_TRIES = 10 /* at a cgroup that others may remove */
 };
 
 /* ---- cgroup ---- */
@@ -74,8 +74,8 @@ static bool hfsbi_cgroup_set(int dir, const char *name,
     return hfsbi_put_file(dir, name, hfsb_cstr(text));
 }
 
-/* Removes the cgroups in a folder whose names begin so, but those with a
-   lock or with processes. */
+/* Removes the cgroups in a folder whose names begin with prefix, except those
+   with a lock or with processes. */
 static void hfsbi_cgroup_sweep(int in, const char *prefix) {
     int            fd = hfsbi_openat(in, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR           *list = fd < 0 ? NULL : fdopendir(fd);
@@ -100,7 +100,7 @@ static int hfsbi_cgroup_remove(int above, const char *name) {
     return unlinkat(above, name, AT_REMOVEDIR);
 }
 
-/* Removes what hosts that were killed have left. */
+/* Removes what killed hosts have left. */
 static void hfsbi_cgroup_sweep_hosts(int above) {
     char           path[300];
     int            fd = hfsbi_openat(above, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -121,7 +121,7 @@ static void hfsbi_cgroup_sweep_hosts(int above) {
 
 /* True when a process can join: the kernel may let this user make a cgroup
    and yet refuse to move processes there. Moving one takes the kernel up to
-   20 ms, which only limits are worth. */
+   20 ms, which is only worth it for limits. */
 static bool hfsbi_cgroup_try(const hfsbi_quota *l, int dir) {
     hfsbi_fork_guard guard;
     int              status = 0;
@@ -138,8 +138,8 @@ static bool hfsbi_cgroup_try(const hfsbi_quota *l, int dir) {
     return pid > 0 && status == 0;
 }
 
-/* Sets the limits of the cgroup and opens it for commands. Swap would be
-   memory past the limit. */
+/* Sets the limits of the cgroup and opens it for commands. Swap would add to
+   the memory limit. */
 static bool hfsbi_cgroup_fill(hfsbi_quota *l) {
     int  dir = hfsbi_openat(l->above, l->cgroup, O_RDONLY | O_DIRECTORY, 0);
     bool ok = dir >= 0;
@@ -151,16 +151,16 @@ static bool hfsbi_cgroup_fill(hfsbi_quota *l) {
          hfsbi_cgroup_set(dir, "pids.max", l->processes);
     if (ok && l->memory)
         (void)hfsbi_put_file(dir, "memory.swap.max", HFSB_LIT("0"));
-    if (ok && !l->memory && !l->processes) /* nothing but the kill is wanted */
+    if (ok && !l->memory && !l->processes) /* only cgroup.kill is wanted */
         ok = faccessat(dir, "cgroup.kill", W_OK, AT_EACCESS) == 0;
     ok = ok && hfsbi_cgroup_try(l, dir);
     hfsbi_close(&dir);
     return ok;
 }
 
-/* Processes that were just killed are given a moment to exit, a shorter one
-   where no limits were asked for. Where others live on, the cgroup is left to
-   the next host. */
+/* Gives processes that were just killed a moment to exit, a shorter one if no
+   limits were asked for. If processes remain, the cgroup is left to the next
+   host. */
 static void hfsbi_cgroup_leave(hfsbi_quota *l) {
     unsigned most = l->memory || l->processes ? 20 : 5, tries = 0;
     while (l->cgroup[0] && hfsbi_cgroup_remove(l->above, l->cgroup) != 0 &&
@@ -187,18 +187,18 @@ static bool hfsbi_cgroup_make(hfsbi_quota *l, const char *path) {
     return l->cgroup[0] && hfsbi_cgroup_fill(l);
 }
 
-/* True when a new cgroup was taken for one of a host that was killed: for a
-   moment nobody has locked it. */
+/* True when another host took the new cgroup for that of a killed host: for a
+   moment it is not locked. */
 static bool hfsbi_cgroup_is_lost(const hfsbi_quota *l) {
     return l->cgroup[0] &&
            (l->join < 0 || !hfsbi_try_lock(l->join, false) ||
             faccessat(l->above, l->cgroup, F_OK, 0) != 0);
 }
 
-/* True when a cgroup is for this user to divide. Root may divide any, but
-   commands in a cgroup next to that of a systemd service would evade its
-   limits, and its end. So would those of a person, whose terminals and
-   programs have a cgroup each: that takes limits that somebody asked for. */
+/* True when a cgroup is ours to divide. Root may divide any, but commands in a
+   cgroup next to that of a systemd service would evade its limits and its end.
+   So would those of a user, whose terminals and programs have a cgroup each:
+   that is only done for limits that were asked for. */
 static bool hfsbi_cgroup_is_ours(const hfsbi_quota *l, const char *path) {
     bool        root = geteuid() == 0;
     const char *name = root ? "trusted.delegate" : "user.delegate";
@@ -218,9 +218,9 @@ static const char *hfsbi_cgroup_own(char *list) {
     return line;
 }
 
-/* With processes in it, a cgroup can have no limited ones beneath, unless it
-   is the first of all, the only one without a type. So the cgroup for commands
-   is made next to that of this process. */
+/* A cgroup with processes in it can have no limited ones beneath, unless it is
+   the root cgroup, the only one without a type. So the cgroup for commands is
+   made next to that of this process. */
 static void hfsbi_cgroup_open(hfsbi_quota *l) {
     static const char top[] = "/sys/fs/cgroup";
     char              list[4096], path[sizeof top + sizeof list + 12];
@@ -235,7 +235,7 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
     if (!own) return;
     len = snprintf(path, sizeof path, "%s%s/cgroup.type", top, own);
     if (own[1] || access(path, F_OK) == 0) {
-        if (!own[1]) return; /* the first that this container can see */
+        if (!own[1]) return; /* the topmost that this container can see */
         while (path[--len] != '/') continue;
         while (path[--len] != '/') continue;
         path[len] = '\0';
@@ -250,8 +250,8 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
 
 /* ---- the cgroup of a command ---- */
 
-/* Opens a cgroup of commands for this host alone, or -1. Until it is locked
-   the end of another command may sweep it away. */
+/* Opens a cgroup of commands for this host alone, or -1. Until it is locked,
+   the end of another command may remove it. */
 static int hfsbi_leaf_take(const hfsbi_quota *l, const char *name) {
     char path[80];
     int  dir;
@@ -376,7 +376,7 @@ static const struct rlimit *hfsbi_quota_lower(struct rlimit     *limit,
 }
 
 /* The second limit is a second higher: a process over the first one gets
-   SIGXCPU, by which the reason is known, and SIGKILL at the second. */
+   SIGXCPU, which shows the reason, and SIGKILL at the second. */
 static bool hfsbi_quota_set_cpu(unsigned long long seconds) {
     struct rlimit r;
     rlim_t        old;

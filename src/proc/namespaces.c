@@ -53,7 +53,7 @@ typedef struct hfsbi_ns_plan {
     int             report, end; /* its ends of the pipes */
 } hfsbi_ns_plan;
 
-/* ---- in the helper: system calls alone, the host may have threads ---- */
+/* ---- in the helper: system calls only, the host may have threads ---- */
 
 static bool hfsbi_put_text(const char *path, const char *text) {
     int     fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -90,7 +90,8 @@ static bool hfsbi_tree_attach(int tree, const char *path) {
     return ok;
 }
 
-/* Makes a mount, and all on it, read-only: that of a clone, or at a path. */
+/* Makes a mount and all mounts on it read-only: that of a clone, or at a
+   path. */
 static bool hfsbi_tree_protect(int tree, const char *path) {
     unsigned long long attr[4] = {1 /* set RDONLY */, 0, 0, 0};
     unsigned           flags = HFSBI_AT_RECURSIVE;
@@ -116,8 +117,8 @@ static bool hfsbi_ns_cover(char use, const char *path) {
     return hfsbi_tree_attach(tree, path);
 }
 
-/* Clones the places to write, protects everything, and puts them back. A file
-   that has gone meanwhile needs no cover, nor does a folder of its name. */
+/* Clones the writable places, protects everything, and puts them back. A file
+   that is gone meanwhile needs no cover, nor does a folder of its name. */
 static bool hfsbi_ns_mount(const hfsb_buf *places) {
     int    trees[HFSBI_TREES];
     size_t count = 0, i = 0, at;
@@ -184,8 +185,8 @@ static void hfsbi_ns_main(const hfsbi_ns_plan *plan) {
 
 /* ---- in the host ---- */
 
-/* Opens a namespace of the helper, unless it is the host's own: -1 then, and
-   with errno on failure. */
+/* Opens a namespace of the helper; -1 if it is the host's own, -1 with errno
+   on failure. */
 static int hfsbi_ns_fd(pid_t helper, const char *name) {
     char        path[64];
     struct stat theirs, ours;
@@ -261,8 +262,8 @@ HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
 #define HFSBI_CAPS_KEPT 0x24FBu
 
 /* The bounding set limits what root gets by an exec, except for inheritable
-   capabilities; ambient ones stay without root, too. Some container engines
-   and service managers give both. */
+   capabilities; ambient ones stay even without root. Some container engines
+   and service managers set both. */
 static void hfsbi_caps_drop(void) {
     unsigned      head[2] = {0x20080522u /* version 3 */, 0}, caps[6];
     unsigned long cap;
@@ -277,8 +278,8 @@ static void hfsbi_caps_drop(void) {
             return; /* there are no more, or nothing to drop */
 }
 
-/* Joining the mounts moves the process to their root; the current directory
-   is entered again by its name, so that it lies in the new mounts. */
+/* Joining the mounts moves the process to their root; the current directory is
+   entered again by its path, so that it lies in the new mounts. */
 HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
     char here[PATH_MAX];
     bool known = syscall(SYS_getcwd, here, sizeof here) > 0;

@@ -38,9 +38,8 @@ static bool hfsbi_is_orphan(pid_t pid) {
     return session != pid && session != getsid(0);
 }
 
-/* Reaps all zombies that were there a while ago: all at once, because a
-   command can leave them faster than one per call. first: one zombie, or
-   0. */
+/* Reaps all zombies that have been there for a while: all at once, because a
+   command can leave them faster than one per call. first: one zombie, or 0. */
 static void hfsbi_orphans_reap_stale(hfsb_orphans *orphans, pid_t first) {
     long long now = hfsb_clock_ms();
     if (!first) orphans->count = 0; /* the pids may be reused */
@@ -76,7 +75,7 @@ static void hfsbi_children_signal(int number) {
     while (n) (void)kill((pid_t)list[--n], number);
 }
 
-/* Reaps all that have ended; false when no children are left. */
+/* Reaps all children that have ended; false when no children are left. */
 static bool hfsbi_children_reap(void) {
     pid_t pid;
     do pid = waitpid(-1, NULL, WNOHANG);

@@ -43,8 +43,8 @@
 #define HFSBI_PROC_READS   4        /* of each stream in one step */
 #define HFSBI_PROC_PIPE    1048576u /* size that a busy pipe gets */
 #define HFSBI_PROC_INPUT   1048576u /* bytes that may wait to be written */
-#define HFSBI_PROC_GIVE_UP 5000     /* ms after which KILL had no effect: a
-                                      slow disk delays it for some seconds */
+#define HFSBI_PROC_GIVE_UP 5000     /* ms after which KILL failed: a slow disk
+                                       delays it for some seconds */
 #define HFSBI_PROC_RETRY   20       /* ms; see hfsbi_proc_follow() */
 
 typedef enum hfsbi_proc_state {
@@ -54,7 +54,7 @@ typedef enum hfsbi_proc_state {
     HFSBI_PROC_KILL,   /* KILL is sent until the tree is gone */
     HFSBI_PROC_DRAIN,  /* takes the rest of the output */
     HFSBI_PROC_LINGER, /* does so five times as long: see proc_drain() */
-    HFSBI_PROC_LIST,   /* has ended but for the list of survivors */
+    HFSBI_PROC_LIST,   /* has ended, except for the list of survivors */
     HFSBI_PROC_DONE
 } hfsbi_proc_state;
 
@@ -74,20 +74,20 @@ typedef struct hfsbi_proc_io {
 } hfsbi_proc_io;
 
 typedef struct hfsbi_proc_input {
-    hfsb_buf bytes; /* those from `at` on wait to be written */
+    hfsb_buf bytes; /* those from `at` on are still to be written */
     size_t   at;
-    bool     ends; /* after them, standard input is closed */
-    char     last; /* byte that was written; at first as after a line */
+    bool     ends; /* then standard input is closed */
+    char     last; /* last byte written; initially as after a line */
     char     eofs; /* characters written that end the input of a terminal */
 } hfsbi_proc_input;
 
-/* Signals that wait for a snapshot: bit n stands for signal n + 1. */
+/* Signals that wait for a snapshot: bit n is signal n + 1. */
 typedef struct hfsbi_proc_signals {
     unsigned long long tree, group;
     long long          need; /* the snapshot must not be older */
 } hfsbi_proc_signals;
 
-/* How far the output that was left at the end of the command has been read. */
+/* Progress of reading the output left at the end of the command. */
 typedef struct hfsbi_proc_rest {
     bool               empty; /* the last read found nothing */
     unsigned long long bytes; /* since DRAIN began */
@@ -99,11 +99,11 @@ typedef struct hfsbi_proc_times {
     long long started;
     long long timeout_at;
     long long hunt_ends;  /* of TERM: KILL follows; of KILL: gives up */
-    long long check_at;   /* next look at the leader or the tree */
-    long long check_wait; /* ms between these, rising */
+    long long check_at;   /* next check of the leader or the tree */
+    long long check_wait; /* ms between these, increasing */
     long long drain_at;   /* DRAIN began */
-    long long byte_at;    /* the last output came */
-    long long held_at;    /* since then output is not read */
+    long long byte_at;    /* the last output was read */
+    long long held_at;    /* output is not read since then */
 } hfsbi_proc_times;
 
 /* The loop that drives the command, see hfsbi_proc_attach(). */
@@ -111,8 +111,8 @@ typedef struct hfsbi_proc_driver {
     hfsbi_timer    timer; /* first */
     hfsb_proc     *proc;
     hfsbi_loop    *loop;    /* NULL: the host drives it */
-    hfsbi_scanner *scanner; /* of the loop; NULL without memory: the command
-                               takes its own snapshots */
+    hfsbi_scanner *scanner; /* of the loop; NULL when out of memory: the
+                               command takes its own snapshots */
     void (*on_change)(void *user, hfsb_proc *proc, bool done);
     void *user;
 } hfsbi_proc_driver;
@@ -127,7 +127,7 @@ struct hfsb_proc {
     int                 slave;    /* of it, until the exit; -1: none */
     hfsbi_proc_state    state;
     hfsb_proc_result    result;
-    unsigned long long  changes; /* counts all that on_change reports */
+    unsigned long long  changes; /* counts everything that on_change reports */
     hfsbi_proc_times    times;
     hfsbi_proc_io       io[HFSBI_SLOTS];
     hfsbi_proc_input    input;
@@ -137,10 +137,10 @@ struct hfsb_proc {
     bool                listed; /* in LIST the tree has found the survivors */
     hfsbi_look          look;   /* waits for a snapshot of the loop */
     hfsbi_proc_driver   driver;
-    char                block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
+    char                block[HFSBI_PROC_BLOCK]; /* last: not cleared */
 };
 
-/* a + b of times at or above 0, at most the end of time. */
+/* a + b, for times not below 0, saturated. */
 static long long hfsbi_later(long long a, long long b) {
     return a > LLONG_MAX - b ? LLONG_MAX : a + b;
 }
@@ -210,7 +210,7 @@ size_t hfsb_proc_watch(const hfsb_proc *proc,
 }
 
 long long hfsb_proc_deadline(const hfsb_proc *proc) {
-    if (proc->look.waits) return -1; /* its timer comes with the snapshot */
+    if (proc->look.waits) return -1; /* its timer is due with the snapshot */
     if (proc->state != HFSBI_PROC_DONE &&
         (proc->signals.tree || proc->signals.group))
         return proc->signals.need;
@@ -233,8 +233,8 @@ long long hfsb_proc_deadline(const hfsb_proc *proc) {
 
 /* ---- driven by a loop ---- */
 
-/* Registers what the command waits for now. A descriptor that the loop
-   cannot take is looked at from time to time instead. */
+/* Registers what the command waits for now. A descriptor that the loop cannot
+   take is polled from time to time. */
 static void hfsbi_proc_follow(hfsb_proc *proc) {
     hfsbi_loop *loop = proc->driver.loop;
     long long   at;
@@ -351,8 +351,8 @@ static void hfsbi_proc_free(hfsb_proc *proc) {
     hfsbi_array_free(&alloc, proc, 1, sizeof *proc);
 }
 
-/* All memory is taken before the command exists: a failure after that would
-   come too late. */
+/* Everything is allocated before the command exists: a failure after that
+   would be too late. */
 HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
                                      hfsb_buf *input, hfsb_proc **out,
                                      hfsb_err *err) {
@@ -402,10 +402,10 @@ static long long hfsbi_hunt_cost(const hfsb_proc *proc) {
     return scanner ? hfsbi_scanner_cost(scanner) : 0;
 }
 
-/* Sets the next look at the tree, in at most `wait` ms. The times are
-   multiples of `wait`, so that commands that are killed at about the same time
-   look at the same snapshot. Snapshots that take long become rare. While the
-   leader lives the tree is not gone, and its exit is an event. */
+/* Schedules the next check of the tree, in at most `wait` ms. The times are
+   multiples of `wait`, so that commands killed at about the same time use the
+   same snapshot. Snapshots that take long become rare. While the leader lives
+   the tree is not gone, and its exit is an event. */
 static void hfsbi_hunt_check_in(hfsb_proc *proc, long long wait) {
     hfsbi_proc_times *t = &proc->times;
     long long         cost = hfsbi_hunt_cost(proc), at;
@@ -418,7 +418,7 @@ static void hfsbi_hunt_check_in(hfsb_proc *proc, long long wait) {
     t->check_at = at < t->hunt_ends ? at : t->hunt_ends;
 }
 
-/* Looks for the exit without taking the status: the leader stays a zombie. */
+/* Checks for the exit without reaping: the leader stays a zombie. */
 static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
     hfsbi_proc_times *t = &proc->times;
     hfsb_proc_result *r = &proc->result;
@@ -455,8 +455,8 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
 
 /* ---- the end of the tree ---- */
 
-/* What a search found: how many processes of the tree run; blind: the snapshot
-   may lack some. */
+/* The result of a search: how many processes of the tree run; blind: the
+   snapshot may lack some. */
 typedef struct hfsbi_sighting {
     size_t left;
     bool   blind;
@@ -476,7 +476,7 @@ static hfsbi_sighting hfsbi_proc_search_now(hfsb_proc *proc) {
 }
 
 /* Searches the tree in a snapshot that began at `need` or later. False: the
-   loop has none yet, and drives the command again when it has. */
+   loop has none yet, and drives the command again when there is one. */
 static bool hfsbi_proc_search(hfsb_proc *proc, long long need,
                               hfsbi_sighting *found) {
     hfsbi_scanner  *scanner = proc->driver.scanner;
@@ -514,10 +514,10 @@ static void hfsbi_hunt_start(hfsb_proc *proc, long long now) {
     hfsbi_hunt_check_in(proc, 5);
 }
 
-/* Looks at the tree and sends the next signal. TERM is sent once, so that a
-   trap can finish its work. KILL is sent whenever a snapshot shows a process.
-   A blind one cannot tell a dead group from one whose leader is a zombie, so
-   it relies on KILL. */
+/* Checks the tree and sends the next signal. TERM is sent once, so that a trap
+   can finish its work. KILL is sent whenever a snapshot shows a process. A
+   blind one cannot tell a dead group from one whose leader is a zombie, so it
+   relies on KILL. */
 static void hfsbi_hunt_check(hfsb_proc *proc, long long now,
                              hfsbi_sighting found) {
     hfsbi_proc_times *t = &proc->times;
@@ -545,8 +545,8 @@ static void hfsbi_hunt_check(hfsb_proc *proc, long long now,
     hfsbi_hunt_check_in(proc, wait);
 }
 
-/* For the first signal a snapshot of a moment ago will do: the group, in which
-   nearly all processes are, is signalled in any case. */
+/* For the first signal a recent snapshot will do: the group, which has nearly
+   all processes, is signalled in any case. */
 static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
     bool           first = proc->state == HFSBI_PROC_FIND;
     long long      need = proc->times.check_at;
@@ -569,9 +569,9 @@ static void hfsbi_proc_signal_own(hfsb_proc *proc, int number) {
 }
 
 /* Signals the foreground group of the terminal. False: that takes a snapshot,
-   because nothing but its members shows that the number is still its own.
-   Where none is found, as without /proc, its leader may show it: the number of
-   the session is held. */
+   because only its members show that the number is still its own. If none is
+   found, as without /proc, its leader may show it: the number of the session
+   is held. */
 static bool hfsbi_proc_signal_group(hfsb_proc *proc, int number,
                                     bool searched) {
     int  master = proc->io[HFSBI_SLOT_OUT].io.fd;
@@ -586,7 +586,7 @@ static bool hfsbi_proc_signal_group(hfsb_proc *proc, int number,
     }
     if (hfsbi_terminal_signal(master, number)) return true;
     if (!searched) return false;
-    one.span.running = false; /* signals nothing but what it knows */
+    one.span.running = false; /* signals only what it knows */
     one.known_count = 1;
     one.leaf.dir = -1;
     for (i = 0; i < proc->tree.known_count; i++) {
@@ -601,7 +601,7 @@ static bool hfsbi_proc_signal_group(hfsb_proc *proc, int number,
     return true;
 }
 
-/* Sends those that wait, once there is a snapshot. */
+/* Sends the waiting signals, once there is a snapshot. */
 static void hfsbi_proc_send_signals(hfsb_proc *proc) {
     hfsbi_proc_signals *s = &proc->signals;
     hfsbi_sighting      found;
@@ -625,10 +625,10 @@ static void hfsbi_proc_end_input(hfsb_proc *proc) {
     proc->input.at = 0;
 }
 
-/* Ends the input of a terminal with its end-of-file character, where there is
-   a program that reads lines. After a part of a line it takes two: the first
-   one gives that part to the program, the second one is the end. True once
-   they were written, or cannot be. */
+/* Ends the input of a terminal with its end-of-file character, if a program
+   reads lines there. After a part of a line it takes two: the first one passes
+   that part to the program, the second one is the end. True once they were
+   written, or cannot be. */
 static bool hfsbi_proc_put_eof(hfsb_proc *proc) {
     hfsbi_proc_input *in = &proc->input;
     int               fd = proc->io[HFSBI_SLOT_IN].io.fd;
@@ -643,7 +643,7 @@ static bool hfsbi_proc_put_eof(hfsb_proc *proc) {
     return true;
 }
 
-/* Writes as much input as the pipe takes, a bounded amount a step. When the
+/* Writes as much input as the pipe takes, a bounded amount per step. When the
    command has closed its end, the rest is dropped. */
 static void hfsbi_proc_put_input(hfsb_proc *proc) {
     hfsbi_proc_input  *in = &proc->input;
@@ -674,8 +674,8 @@ static void hfsbi_proc_put_input(hfsb_proc *proc) {
     }
 }
 
-/* Makes the pipe of a command that prints much bigger, which makes it faster.
-   Not for all: the kernel limits the memory of a user's pipes. */
+/* Enlarges the pipe of a command that prints a lot, which is faster. Not for
+   all commands: the kernel limits the memory of a user's pipes. */
 static void hfsbi_proc_widen(int fd, unsigned long long before,
                              unsigned long long after) {
 #if defined(HFSBI_LINUX) && defined(F_SETPIPE_SZ)
@@ -727,12 +727,12 @@ static void hfsbi_proc_finish(hfsb_proc *proc) {
 }
 
 /* Decides whether the output is complete. What was in a pipe when the command
-   ended is read whatever the time is: it is at most the size of the pipe. What
-   survivors write after that is waited for until they are quiet.
+   ended is read no matter how late it is: it is at most the size of the pipe.
+   What survivors write after that is waited for until they are quiet.
 
    When a pipe is open though none of the command's processes runs, its holder
    is most likely a child that another thread of the host is just starting: it
-   has copies of all pipes until its exec. That is worth some more patience. */
+   has copies of all pipes until its exec. Then the wait is longer. */
 static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
     hfsbi_sighting found;
     bool           open = false;
@@ -758,8 +758,7 @@ static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
     hfsbi_proc_enter(proc, HFSBI_PROC_LIST);
 }
 
-/* Lists the survivors here where hfsb_proc_survivors() would hold up the
-   loop. */
+/* Lists the survivors here if hfsb_proc_survivors() would block the loop. */
 static void hfsbi_proc_list(hfsb_proc *proc, long long now) {
     hfsbi_sighting found;
     if (proc->state != HFSBI_PROC_LIST) return;
@@ -813,13 +812,13 @@ static hfsb_status hfsbi_proc_refuse(hfsb_err *err) {
     return hfsbi_fail(err, HFSB_REFUSED, 0, "The command has ended.");
 }
 
-/* True when no process of the command can run any more. */
+/* True when no process of the command can still run. */
 static bool hfsbi_proc_is_gone(const hfsb_proc *proc) {
     return proc->state == HFSBI_PROC_DONE ||
            (hfsbi_proc_exited(proc) && proc->tree.empty);
 }
 
-/* As for a kill, a snapshot of a moment ago will do to find the tree; but the
+/* As for a kill, a recent snapshot will do to find the tree; but the
    foreground group changes with every command that a shell runs. */
 hfsb_status hfsb_proc_signal(hfsb_proc *proc, int number,
                              hfsb_proc_target target, hfsb_err *err) {
@@ -963,7 +962,7 @@ static void hfsbi_keeper_read(size_t n) {
             got = read(list[i].fd, block, sizeof block);
             if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
                 continue;
-            list[i].fd = -1; /* poll() passes over it */
+            list[i].fd = -1; /* poll() skips it */
             open--;
         }
     }

@@ -31,16 +31,16 @@ enum {
     HFSBI_PLACE_WRITE = 'w',
     HFSBI_PLACE_DEVICE = 'd',      /* read, write, ioctl; nothing is created */
     HFSBI_PLACE_PINNED = 'p',      /* may be written, not renamed or removed */
-    HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath one to write */
+    HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath a writable one */
     HFSBI_PLACE_HIDDEN_FILE = 'f', /* empty, or refuses connections */
     HFSBI_PLACE_HIDDEN_DIR = 'e'   /* empty */
 };
 
 /* Adds the real path of a place, unless the list has it. False with errno when
-   path (may be NULL) is not absolute, or there is nothing. No memory stays in
-   places->status. */
+   path (may be NULL) is not absolute or does not exist. Running out of memory
+   is recorded in places->status. */
 HFSBI_FN bool hfsbi_place_add(hfsb_buf *places, char use, const char *path);
-/* True when a path lies beneath a place that may be written. */
+/* True when a path lies beneath a writable place. */
 HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path);
 
 typedef enum hfsbi_reach_mode {
@@ -63,12 +63,12 @@ typedef struct hfsbi_reach {
 
 /* The version of Landlock that the kernel has, at most 7; 0: none. */
 HFSBI_FN int hfsbi_landlock_abi(void);
-/* A ruleset for commands of a level; -1 with errno. net NULL: it is about files
-   alone. */
+/* A ruleset for commands of a level; -1 with errno. net NULL: it restricts
+   only files. */
 HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
                                  const hfsb_buf    *places,
                                  const hfsbi_reach *net);
-/* In the child, as all _enter() below; -1: none. False with errno. */
+/* In the child, like all _enter() below; -1: none. False with errno. */
 HFSBI_FN bool hfsbi_landlock_enter(int ruleset);
 
 /* ---- wall.c: threads that stay beneath the roots ---- */
@@ -93,9 +93,10 @@ typedef struct hfsbi_seccomp {
     bool           full;
 } hfsbi_seccomp;
 
-/* True when kernel and architecture have filters. */
+/* True when the kernel and the architecture support filters. */
 HFSBI_FN bool hfsbi_seccomp_works(void);
-/* Writes the filter into *s, which is all-zero; landlock: it is used too. */
+/* Writes the filter into *s, which is all-zero; landlock: Landlock is used
+   too. */
 HFSBI_FN bool hfsbi_seccomp_build(hfsbi_seccomp *s, const hfsbi_reach *net,
                                   bool landlock);
 HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s);
@@ -110,19 +111,19 @@ typedef struct hfsbi_quota {
     char               cgroup[40]; /* its name; "": none */
 } hfsbi_quota;
 
-/* Resolves the options into *l, whose descriptors are -1. Makes a cgroup where
-   the kernel allows it, if they ask for limits; also without limits, unless
-   `bare`, where it is certain that this is wanted. */
+/* Resolves the options into *l, whose descriptors are -1. If they ask for
+   limits, makes a cgroup where the kernel allows it; also without limits,
+   unless `bare`, where the cgroup above is certainly ours to divide. */
 HFSBI_FN void hfsbi_quota_open(hfsbi_quota *l, const hfsb_confine_opts *opts,
                                bool bare);
-/* How many processes the kernel has ended because commands used up the memory
+/* How many processes the kernel has killed because commands used up the memory
    of their cgroup; 0 without one. */
 HFSBI_FN unsigned long long hfsbi_quota_kills(const hfsbi_quota *l);
 HFSBI_FN void               hfsbi_quota_close(hfsbi_quota *l);
 /* See hfsbi_confine_enter(). */
 HFSBI_FN bool hfsbi_quota_enter(const hfsbi_quota *l, int leaf, bool inside);
-/* In the host, after the exec: what the child could not do because its host
-   hides its memory (PR_SET_DUMPABLE), and with it /proc/self. */
+/* In the host, after the exec: does what the child could not because its host
+   is not dumpable (PR_SET_DUMPABLE), which makes /proc/self inaccessible. */
 HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid);
 
 /* The cgroup of one command. May outlive the confinement. */
@@ -134,10 +135,10 @@ typedef struct hfsbi_leaf {
 /* Takes an empty cgroup beneath that of the limits; without one, or on
    failure, the command has none. */
 HFSBI_FN void hfsbi_leaf_open(hfsbi_leaf *leaf, const hfsbi_quota *l);
-/* Ends all processes in it; false where the kernel cannot (before 5.14). */
+/* Kills all processes in it; false where the kernel cannot (before 5.14). */
 HFSBI_FN bool hfsbi_leaf_kill(const hfsbi_leaf *leaf);
-/* Gives it back, or removes it and those that earlier commands left, as far as
-   no process is in them: what a command left running is not ended. */
+/* Returns it for reuse, or removes it and those that earlier commands left,
+   unless a process is in them: what a command left running is not killed. */
 HFSBI_FN void hfsbi_leaf_close(hfsbi_leaf *leaf);
 
 /* ---- namespaces.c: namespaces ---- */
@@ -146,29 +147,29 @@ typedef struct hfsbi_namespaces {
     int user, mounts, net; /* -1: that of the host */
 } hfsbi_namespaces;
 
-/* Makes a mount namespace, where only places to write can be written, and if
-   `network` a network namespace with loopback; unless `no_user`, in a user
-   namespace where that is needed. False with errno; then all are -1. */
+/* Makes a mount namespace in which only writable places can be written and,
+   with `network`, a network namespace with loopback; unless `no_user`, in a
+   user namespace if one is needed. False with errno; then all are -1. */
 HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
                                     const hfsb_buf *places, bool network,
                                     bool no_user);
 HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces);
 HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces);
 
-/* ---- guard.c: files that later run as the person ---- */
+/* ---- guard.c: files that later run with the user's rights ---- */
 
 /* The n-th name of such a file or folder, beneath a root or a home; NULL
    after the last. */
 HFSBI_FN const char *hfsbi_guard_name(size_t n);
 
-/* What of these there was when a command started. */
+/* Which of these existed when a command started. */
 typedef struct hfsbi_guard hfsbi_guard;
 
-/* NULL when there is nothing to guard, or no memory. */
+/* NULL when there is nothing to guard, or when out of memory. */
 HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine);
 HFSBI_FN void         hfsbi_guard_close(hfsbi_guard *guard);
-/* Renames those that have appeared or changed since, unless `known` says that
-   they are the host's own work, and appends a line for each to *notes. */
+/* Renames those that have appeared or changed since, unless `known` reports
+   that the host itself made them, and appends a line for each to *notes. */
 HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
                                 bool (*known)(void *user, const char *path),
                                 void *user, hfsb_buf *notes);
@@ -177,9 +178,9 @@ HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
 
 /* What the public options leave out. */
 typedef struct hfsbi_confine_how {
-    bool bare;      /* no place to write but /dev/null and the like, no
+    bool bare;      /* nothing writable but /dev/null and the like, no
                        namespaces: for programs that only compute */
-    bool no_spaces; /* for tests, as the next: as if the kernel had none */
+    bool no_spaces; /* for tests, like the next: as if the kernel had none */
     int  max_abi;   /* of Landlock (0: 7; below 0: as if there were none) */
 } hfsbi_confine_how;
 
@@ -222,21 +223,21 @@ HFSBI_FN bool hfsbi_confine_reaches(const hfsb_confine *confine,
 HFSBI_FN bool hfsbi_confine_is_like(const hfsb_confine      *confine,
                                     const hfsb_confine_opts *opts);
 /* Prepares the mounts again when a file that they cover was replaced, which
-   takes the cover off. To be called before a command is started, by one thread
-   at a time. On failure, when the mounts are as before, the command must not
-   run; HFSB_OK if it may because of `if_possible`. confine may be NULL. */
+   removes the cover. To be called before a command is started, by one thread
+   at a time. On failure the mounts are unchanged and the command must not run;
+   HFSB_OK if `if_possible` lets it run. confine may be NULL. */
 HFSBI_FN hfsb_status hfsbi_confine_refresh(hfsb_confine *confine,
                                            hfsb_err     *err);
 /* Confines the calling process, a child before its exec. leaf is the folder of
-   its cgroup, -1: none; inside: it was born there; uid as in hfsb_proc_opts.
-   False with errno. */
+   its cgroup, -1: none; inside: it was created there; uid as in
+   hfsb_proc_opts. False with errno. */
 HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine, int leaf,
                                   bool inside, unsigned uid);
 /* Appends what commands may do, for a model: sentences, with a blank before
    each. */
 HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
                                      hfsb_buf           *out);
-/* What a command ran into. */
+/* A bound that a command may run into. */
 typedef enum hfsbi_bound {
     HFSBI_BOUND_FILES, /* and privileges: any confinement */
     HFSBI_BOUND_NET,
@@ -246,7 +247,7 @@ typedef enum hfsbi_bound {
     HFSBI_BOUND_CPU
 } hfsbi_bound;
 
-/* True when such a bound is set. */
+/* True when this bound is set. */
 HFSBI_FN bool hfsbi_confine_binds(const hfsb_confine *confine,
                                   hfsbi_bound         bound);
 /* How many processes the kernel has killed because of the memory limit of
@@ -267,7 +268,7 @@ HFSBI_FN bool hfsbi_terminal_open(unsigned cols, unsigned rows, int *master,
 /* In a child that leads a session: the slave becomes its controlling terminal.
    False with errno. */
 HFSBI_FN bool hfsbi_terminal_enter(int fd);
-/* The foreground group gets SIGWINCH when the size changes. False with
+/* Sets the size; the foreground group gets SIGWINCH if it changes. False with
    errno. */
 HFSBI_FN bool hfsbi_terminal_resize(int master, unsigned cols, unsigned rows);
 /* The character that ends the input. */
@@ -283,38 +284,37 @@ HFSBI_FN bool hfsbi_terminal_signal(int master, int number);
 
 enum { HFSBI_UID_FIRST = 20000, HFSBI_UID_COUNT = 45000 };
 
-/* Where sandboxes get their uids from; a table that all hosts of the machine
-   share. */
+/* The table from which sandboxes get their uids; all hosts of the machine
+   share it. */
 typedef struct hfsbi_uids {
-    bool       on;          /* false: sandboxes run as this process does */
+    bool       on;          /* false: sandboxes run with our own uid */
     char       table[4200]; /* its path */
     hfsb_alloc alloc;       /* usable from threads */
 } hfsbi_uids;
 
-/* Looks whether sandboxes beneath `dir`, which must exist, can have uids. Those
-   that own something there are not given to others. Setting "0": they shall
-   not; "1": it is an error if they cannot; "": they do where they can. HFSB_OK;
-   HFSB_REFUSED, HFSB_ARG with *err. */
+/* Checks whether sandboxes beneath `dir`, which must exist, can have uids. A
+   uid that owns something there is not given to others. Setting "0": they do
+   not get uids; "1": it is an error if they cannot; "": they do where they
+   can. HFSB_OK; HFSB_REFUSED, HFSB_ARG with *err. */
 HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
                                      hfsb_str          setting,
                                      const hfsb_alloc *alloc, hfsb_err *err);
 /* Takes a uid that no sandbox, process or account has; for threads outside of
-   walls, as hfsbi_uid_end() and hfsbi_uids_put(). With uids->on false *uid is 0. HFSB_OK; HFSB_LIMIT:
-   none is left; HFSB_NOMEM, HFSB_IO and others of the system. */
+   walls, like hfsbi_uid_end() and hfsbi_uids_put(). With uids->on false *uid
+   is 0. HFSB_OK; HFSB_LIMIT: none is left; HFSB_NOMEM, HFSB_IO and others of
+   the system. */
 HFSBI_FN hfsb_status hfsbi_uids_take(const hfsbi_uids *uids, unsigned *uid,
                                      hfsb_err *err);
-/* Makes a folder that of the user; 0: does nothing. HFSB_OK, or why it fails.
-   */
+/* Gives a folder to the user; 0: does nothing. HFSB_OK, or why it fails. */
 HFSBI_FN hfsb_status hfsbi_uid_give(const char *dir, unsigned uid,
                                     hfsb_err *err);
-/* Ends all processes of a uid, whatever they have left. True when none is
-   left. May take two seconds. */
+/* Kills all processes of a uid, whatever group or session they left. True when
+   none remains. May take two seconds. */
 HFSBI_FN bool hfsbi_uid_end(unsigned uid);
-/* Gives a uid back, of which no process and no file is left; 0: does
-   nothing. */
+/* Returns a uid of which no process and no file is left; 0: does nothing. */
 HFSBI_FN void hfsbi_uids_put(const hfsbi_uids *uids, unsigned uid);
-/* In a child: becomes that user for good; false with errno. System calls
-   alone. */
+/* In a child: becomes that user for good; false with errno. Uses only system
+   calls. */
 HFSBI_FN bool hfsbi_uid_enter(unsigned uid);
 
 /* ---- spawn.c: starts a program ---- */
@@ -335,9 +335,10 @@ typedef struct hfsbi_ends {
    is left. */
 HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
                                  pid_t *pid, hfsbi_ends *ends, hfsb_err *err);
-/* fork() into a cgroup, given by its folder, which with `wait` returns in the
-   parent once the child has executed or ended. -1 with errno where the kernel
-   has none (before 5.7) or refuses it. The child may only use system calls. */
+/* fork() into a cgroup, given by its folder; with `wait` it returns in the
+   parent once the child has called exec or exited. -1 with errno where the
+   kernel cannot (before 5.7) or refuses it. The child may only use system
+   calls. */
 HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait);
 
 /* HFSB_ARG for a terminal of this size. */
@@ -362,8 +363,8 @@ HFSBI_FN void hfsbi_child_close(int first);
 
 /* ---- tree.c: the processes of commands ---- */
 
-/* A process as /proc shows it. pid and start name it for good; a pid alone may
-   be reused a moment later. */
+/* A process as /proc shows it. pid and start identify it for good; a pid alone
+   may be reused a moment later. */
 typedef struct hfsbi_process {
     unsigned long long start;      /* clock ticks since boot */
     unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
@@ -379,8 +380,8 @@ typedef struct hfsbi_process {
    ended. */
 HFSBI_FN unsigned long long hfsbi_process_start(long pid);
 
-/* A snapshot of /proc, to be matched with any number of trees. Has room for
-   some processes in itself, so that a search works without memory. */
+/* A snapshot of /proc, to be matched with any number of trees. Has built-in
+   room for some processes, so that a search works when out of memory. */
 enum { HFSBI_SNAPSHOT_FEW = 128 };
 
 typedef struct hfsbi_snapshot {
@@ -404,13 +405,13 @@ HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
 HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap);
 
 /* A command's session, and the ticks between which its number was certainly
-   that command's: a process of the session that was started then was born into
+   that command's: a process of the session started in that time was born into
    it. */
 typedef struct hfsbi_session_span {
     long               session; /* pid of the leader; 0: none */
     unsigned long long since, until;
-    bool               running; /* the leader is a child of ours that was not
-                                   waited for: the span lasts until now */
+    bool               running; /* the leader is our child and not yet waited
+                                   for: the span lasts until now */
 } hfsbi_session_span;
 
 /* The processes to look for: those of one command, or of all commands of a
@@ -422,12 +423,12 @@ typedef struct hfsbi_family {
                                    jobs; 0: any */
     hfsbi_session_span  *spans; /* extended while a member lives in them */
     size_t               span_count;
-    const hfsbi_process *known; /* members that were found before */
+    const hfsbi_process *known; /* members found earlier */
     size_t               known_count;
 } hfsbi_family;
 
 /* Sends all members KILL; or, gently, TERM and CONT, except to those of spans
-   that are running. Returns how many members run. Needs no memory. */
+   that are running. Returns how many members run. Allocates nothing. */
 HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
                                       const hfsbi_family *family, bool gently);
 /* Lists the pids of the members that ran when it was last matched; returns how
@@ -442,7 +443,7 @@ typedef struct hfsbi_tree {
                                         exited; -1: none */
     unsigned long long leader_start; /* without pidfd: to recognise it */
     unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
-    bool               empty; /* the last find saw no process: none can come */
+    bool               empty; /* the last find saw none: none can appear */
     hfsbi_process     *known; /* members that the last find found */
     size_t             known_count, known_cap;
     hfsbi_leaf         leaf; /* its cgroup */
@@ -455,7 +456,7 @@ HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
                               hfsb_str job, const hfsb_confine *confine);
 HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
 
-/* The command has been started: this is its process. */
+/* Records the process of the started command. */
 HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
 
 /* waitid() for the leader and no other child, without waiting: 0 or -1. */
@@ -471,9 +472,8 @@ HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
 HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
 
 /* Matches the tree with a snapshot, remembers its processes and returns how
-   many of them run;
-   zombies do not. When the snapshot is blind: 1 if the group may have members.
-   */
+   many of them run; zombies do not. When the snapshot is blind: 1 if the group
+   may have members. */
 HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
 
 /* Signals the group, and the other members that the last find found. KILL goes
@@ -492,7 +492,7 @@ HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
 
 /* ---- tree.c: snapshots that a thread of a loop takes ---- */
 
-/* Somebody who waits for a snapshot. */
+/* A wait for a snapshot. */
 typedef struct hfsbi_look {
     struct hfsbi_look *next;  /* private */
     hfsbi_timer       *timer; /* due when there is a new snapshot */
@@ -512,7 +512,7 @@ typedef struct hfsbi_scanner {
 } hfsbi_scanner;
 
 /* The scanner that the commands attached to a loop share; it is freed with the
-   loop. NULL without memory. */
+   loop. NULL when out of memory. */
 HFSBI_FN hfsbi_scanner *hfsbi_scanner_of(hfsbi_loop *loop);
 
 /* Lists processes from these ticks on, or from earlier ones when an earlier
@@ -541,7 +541,7 @@ HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
                                   int number);
 
 /* hfsb_proc_open() that takes over the bytes of *input, whose view is
-   opts->input, and leaves it empty; a failure leaves it as it was. */
+   opts->input, and leaves it empty; a failure leaves it unchanged. */
 HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
                                      hfsb_buf *input, hfsb_proc **out,
                                      hfsb_err *err);
@@ -561,16 +561,16 @@ HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
                                 void *user);
 /* Steps an attached command now, as the loop does. */
 HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc);
-/* Ends that, also before the command is done; quiet when not attached. */
+/* Ends that, even before the command is done; does nothing if not attached. */
 HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
 
 /* False while hfsb_proc_input() returns HFSB_LIMIT. It becomes true before a
    call of on_change. */
 HFSBI_FN bool hfsbi_proc_has_room(const hfsb_proc *proc);
 
-/* Stops or goes on reading output. A command that prints more than its pipes
-   hold then waits. Its exit is still noticed, timeouts and kills work, but it
-   is not done before its output was read. May be called in on_output. */
+/* Stops or resumes reading output. Meanwhile a command that prints more than
+   its pipes hold waits. Its exit is still noticed, timeouts and kills work,
+   but it is not done until its output was read. May be called in on_output. */
 HFSBI_FN void hfsbi_proc_hold(hfsb_proc *proc, bool hold);
 
 /* True when no process holds the other end of a pipe. */
@@ -580,7 +580,7 @@ HFSBI_FN bool hfsbi_pipe_ended(int fd);
 
 typedef struct hfsbi_spill {
     char                      *path;
-    const struct hfsbi_spills *owner; /* who may read it; NULL: is gone */
+    const struct hfsbi_spills *owner; /* who may read it; NULL: gone */
     unsigned long long         bytes;
 } hfsbi_spill;
 
@@ -592,7 +592,7 @@ typedef struct hfsbi_spill_store {
     hfsbi_spill       *list; /* oldest first */
     size_t             count, max;
     unsigned long long bytes, max_bytes;
-    bool               swept; /* what ended processes left was removed */
+    bool               swept; /* files of ended processes were removed */
     hfsb_alloc         alloc;
 } hfsbi_spill_store;
 
@@ -600,16 +600,16 @@ typedef struct hfsbi_spill_store {
 typedef struct hfsbi_spills {
     hfsbi_spill_store *store;
     size_t             max_bytes; /* of one file */
-    size_t             over;    /* bytes of a log that is saved in any case (0:
-                                when a reply cuts it) */
+    size_t             over;    /* a log of more bytes is always saved (0: only
+                                   one that a reply truncates) */
     bool               none;    /* make no files */
     bool               dropped; /* remove the files with the object */
     char              *dir;     /* absolute where possible */
     hfsb_alloc         alloc;
 } hfsbi_spills;
 
-/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
-   without memory; then there is nothing to free. */
+/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False when
+   out of memory; then there is nothing to free. */
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
                                 size_t max, size_t max_bytes,
                                 const hfsb_alloc *alloc);
@@ -664,8 +664,8 @@ typedef struct hfsbi_record {
     hfsb_alloc alloc;
 } hfsbi_record;
 
-/* spills must outlive the record. False without memory; then there is nothing
-   to free. */
+/* spills must outlive the record. False when out of memory; then there is
+   nothing to free. */
 HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
                                 bool merged, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
@@ -707,7 +707,7 @@ HFSBI_FN void hfsbi_record_forget(hfsbi_record *r);
    character at the end. *next is the offset that follows. Bytes that are no
    longer held are skipped: [*gone_from, *gone_to), both 0 when none are. At
    the end of the log the unfinished line is appended too. HFSB_OK; on failure
-   *out is as it was. */
+   *out is unchanged. */
 HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
                                        unsigned long long from, size_t max,
                                        hfsb_buf *out, unsigned long long *next,
@@ -721,8 +721,8 @@ typedef enum hfsbi_feed_kind {
     HFSBI_FEED_STDOUT,
     HFSBI_FEED_STDERR,
     HFSBI_FEED_PTY,
-    HFSBI_FEED_GAP,    /* events that are not kept any more */
-    HFSBI_FEED_EXITED, /* all output has come */
+    HFSBI_FEED_GAP,    /* events that are no longer kept */
+    HFSBI_FEED_EXITED, /* all output was read */
     HFSBI_FEED_CLOSED  /* the last event */
 } hfsbi_feed_kind;
 
@@ -731,7 +731,7 @@ enum {
     HFSBI_FEED_TAKE = 4       /* bytes that one call takes at least */
 };
 
-/* Where a reader attaches that wants no earlier events. */
+/* The position for a reader that wants no earlier events. */
 #define HFSBI_FEED_NOW (~0ull)
 
 /* As in hfsb_proc_result. */
@@ -747,8 +747,8 @@ typedef struct hfsbi_feed_event {
     hfsb_str           bytes; /* of output, in the caller's memory */
     bool               more;  /* the next call takes more of this event */
     unsigned long long gone_events; /* of a GAP */
-    unsigned long long gone_bytes;  /* the same; for a reader that attached in
-                                       the middle, at most so many */
+    unsigned long long gone_bytes;  /* the same; an upper bound for a reader
+                                       that attached in the middle */
     hfsbi_feed_exit    exit;        /* of EXITED and CLOSED */
 } hfsbi_feed_event;
 
@@ -758,12 +758,12 @@ typedef struct hfsbi_feed_tail {
     size_t len;
 } hfsbi_feed_tail;
 
-/* Part of its owner; all-zero but for the first fields before it is attached.
-   It must be detached before it goes, or its feed be freed. */
+/* Part of its owner; all-zero except the first fields before it is attached.
+   Detach it, or free its feed, before it is freed. */
 typedef struct hfsbi_feed_reader {
     bool text; /* no piece ends inside a UTF-8 character; its first bytes wait
-                  for the others, or for the end. Other bytes are as they
-                  came */
+                  for the others, or for the end. Other bytes are passed
+                  unchanged */
     void (*on_news)(void *user); /* (NULL: none) there are new events: called
                   once, and again only after a take. May call any function of
                   readers */
@@ -771,7 +771,7 @@ typedef struct hfsbi_feed_reader {
     struct hfsbi_feed        *feed; /* private, as all below; NULL: detached */
     struct hfsbi_feed_reader *next;
     unsigned long long        seq;  /* of the event that is next */
-    unsigned long long        at;   /* where that is */
+    unsigned long long        at;   /* its offset */
     size_t                    done; /* bytes of it that were taken */
     unsigned long long        gone_events, gone_bytes; /* to be reported */
     bool                      told, news;
@@ -797,16 +797,16 @@ typedef struct hfsbi_feed {
 
 /* A feed that keeps the newest events, up to max bytes (0: 1 MiB; at least
    256), four of them for each event. on_hold (NULL: none) asks the owner to
-   stop writing, or to go on; what is on its way when it asks, up to 128 KiB,
-   is kept as well. */
+   stop or resume writing; what is still written after that, up to 128 KiB, is
+   kept as well. */
 HFSBI_FN void hfsbi_feed_init(hfsbi_feed *feed, size_t max,
                               void (*on_hold)(void *user, bool hold),
                               void *user, const hfsb_alloc *alloc);
 /* Detaches all readers; on_hold is not called. */
 HFSBI_FN void hfsbi_feed_free(hfsbi_feed *feed);
 
-/* Adds output, as one event or several; without memory the oldest events are
-   dropped, or the new ones. Ignored after the end. */
+/* Adds output, as one event or several; when out of memory the oldest events
+   are dropped, or the new ones. Ignored after the end. */
 HFSBI_FN void hfsbi_feed_write(hfsbi_feed *feed, hfsbi_feed_kind kind,
                                hfsb_str bytes);
 /* Adds the last two events: EXITED and CLOSED. */
@@ -814,16 +814,16 @@ HFSBI_FN void hfsbi_feed_end(hfsbi_feed *feed, hfsb_proc_end end,
                              int exit_code, int signal);
 
 /* Attaches a reader, whose first event is number `from` (0: the first of all;
-   HFSBI_FEED_NOW, or a number that is still to come: the next one; after the
-   end that is EXITED). A reader of text gets the first bytes of a character
-   that began before that. While it is attached it loses nothing, if the owner
-   does as on_hold asks. */
+   HFSBI_FEED_NOW, or a future number: the next one; after the end that is
+   EXITED). A reader of text gets the first bytes of a character that began
+   before that. While it is attached it loses nothing, if the owner obeys
+   on_hold. */
 HFSBI_FN void hfsbi_feed_attach(hfsbi_feed *feed, hfsbi_feed_reader *reader,
                                 unsigned long long from);
-/* Quiet when it is not attached. */
+/* Does nothing if it is not attached. */
 HFSBI_FN void hfsbi_feed_detach(hfsbi_feed_reader *reader);
 
-/* Takes the next event, or as much of it as n bytes hold; n is HFSBI_FEED_TAKE
+/* Takes the next event, or as much of it as fits n bytes; n is HFSBI_FEED_TAKE
    or more, and with HFSBI_FEED_EVENT + 3 each event is whole. False: there is
    none. */
 HFSBI_FN bool hfsbi_feed_take(hfsbi_feed_reader *reader, char *out, size_t n,

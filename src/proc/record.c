@@ -33,15 +33,15 @@ enum {
                                       tail of a reply, for speed */
     HFSBI_LINE_CHARS = 500, /* of an unfinished line, for on_line */
     HFSBI_SPILLS_SHARE = 8,     /* spill files of full size that may exist */
-    HFSBI_SPILLS_NAMES = 10000, /* of a directory that are looked at */
-    HFSBI_SPILLS_SWEEP = 1024,  /* files that others left, looked at */
+    HFSBI_SPILLS_NAMES = 10000, /* of a directory that are examined */
+    HFSBI_SPILLS_SWEEP = 1024,  /* files that others left, examined */
     HFSBI_SPILLS_AGE = 3600     /* seconds that these are kept */
 };
 
 /* ---- spill files ---- */
 
 /* A copy of dir as an absolute path, since the reader of a reply may have
-   another working directory. NULL without memory. */
+   another working directory. NULL when out of memory. */
 static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
     hfsb_buf path = HFSB_INIT;
     char     here[PATH_MAX], *copy = NULL;
@@ -187,7 +187,7 @@ static void hfsbi_spills_count(hfsbi_spills *spills, hfsb_str path,
 
    The name tells whose file it is: bash_output_{pid}-{start}_{random}.txt. Of
    processes that have ended, the newest files of the last hour stay, as many
-   as one object keeps: who called a program once may still read them. */
+   as one object keeps: the caller of a program may still read them. */
 
 typedef struct hfsbi_leftover {
     time_t at;
@@ -377,7 +377,7 @@ static void hfsbi_log_open_spill(hfsbi_record *r) {
     hfsbi_log_save(r, hfsb_buf_str(&r->memory));
 }
 
-/* Drops the start of `memory` once it is long and was saved. */
+/* Drops the start of `memory` once it is long and saved. */
 static void hfsbi_log_trim(hfsbi_record *r) {
     size_t drop;
     if (!r->spill.tried || r->memory.len <= HFSBI_LOG_SLACK) return;
@@ -394,7 +394,7 @@ static bool hfsbi_log_is_long(const hfsbi_record *r, hfsb_str text) {
     return hfsbi_record_truncated(r) || (over && r->total + text.len > over);
 }
 
-/* Appends text to the log. Without memory: drops the log in `memory`. */
+/* Appends text to the log. When out of memory: drops the log in `memory`. */
 static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
     if (!r->spill.tried && hfsbi_log_is_long(r, text)) hfsbi_log_open_spill(r);
     hfsbi_log_save(r, text);
@@ -549,8 +549,8 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
     hfsbi_log_append_stderr(r);
     hfsbi_close(&r->stash.fd);
     hfsbi_close(&r->spill.fd);
-    /* Do not name a spill file that is empty, because the disk is full, or
-       that newer ones have replaced already. */
+    /* Do not name a spill file that is empty because the disk is full, or that
+       newer ones have already replaced. */
     if (r->path.len &&
         (r->spill.bytes == 0 ||
          !hfsbi_spills_has(r->spills, hfsb_buf_str(&r->path)))) {

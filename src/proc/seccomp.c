@@ -69,7 +69,7 @@ static void hfsbi_bpf_return(hfsbi_seccomp *s, unsigned verdict) {
     hfsbi_bpf(s, HFSBI_BPF_RETURN, 0, 0, verdict);
 }
 
-/* The number is loaded before each block and after it. */
+/* The call number is loaded before and after each block. */
 static void hfsbi_seccomp_deny(hfsbi_seccomp *s, long number,
                                unsigned verdict) {
     hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 1, (unsigned)number);
@@ -86,7 +86,7 @@ static void hfsbi_seccomp_deny_bits(hfsbi_seccomp *s, long number,
     hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
 }
 
-/* Denies it when an argument is one of two values. */
+/* Denies the call when an argument is one of two values. */
 static void hfsbi_seccomp_deny_values(hfsbi_seccomp *s, long number,
                                       unsigned arg, unsigned a, unsigned b) {
     hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 5, (unsigned)number);
@@ -97,9 +97,10 @@ static void hfsbi_seccomp_deny_values(hfsbi_seccomp *s, long number,
     hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
 }
 
-/* Denies calls, in ascending order of their numbers. For each filter the
-   kernel tries every number there is, so that a call that is always allowed
-   costs nothing later; jumping over groups makes that several times faster. */
+/* Denies calls, in ascending order of their numbers. When a filter is
+   installed, the kernel tries every call number, so that a call that is always
+   allowed costs nothing later; jumping over groups makes that several times
+   faster. */
 static void hfsbi_seccomp_deny_list(hfsbi_seccomp *s, const long *list,
                                     size_t count) {
     const size_t group = 6;
@@ -153,7 +154,7 @@ static void hfsbi_seccomp_calls(hfsbi_seccomp *s) {
     hfsbi_seccomp_deny_values(s, SYS_ioctl, 1, 0x5412, 0x541C);
 }
 
-/* Without Landlock nothing else keeps a command from the memory of others. */
+/* Without Landlock, nothing else protects the memory of other processes. */
 static void hfsbi_seccomp_ptrace(hfsbi_seccomp *s) {
     hfsbi_seccomp_deny(s, SYS_process_vm_readv, HFSBI_SECCOMP_DENIED);
     hfsbi_seccomp_deny(s, SYS_process_vm_writev, HFSBI_SECCOMP_DENIED);
@@ -162,8 +163,8 @@ static void hfsbi_seccomp_ptrace(hfsbi_seccomp *s) {
                               0x4206 /* SEIZE */);
 }
 
-/* Sockets of families that are not allowed do not exist. What follows is the
-   block of socket(); each way through it ends in a verdict. */
+/* Families that are not allowed are reported as not existing. What follows is
+   the block of socket(); each path through it ends in a verdict. */
 static void hfsbi_seccomp_sockets(hfsbi_seccomp *s, const hfsbi_reach *net) {
     bool tcp = net->mode == HFSBI_REACH_PORTS;
     bool udp = tcp && net->datagrams;
@@ -171,7 +172,7 @@ static void hfsbi_seccomp_sockets(hfsbi_seccomp *s, const hfsbi_reach *net) {
     hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARG(0));
     hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 1, AF_UNIX);
     hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
-    if (tcp) { /* other protocols, MPTCP too, pass by the rules for ports */
+    if (tcp) { /* other protocols, even MPTCP, bypass the rules for ports */
         hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 1, 0, AF_INET);
         hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 8, AF_INET6);
         hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARG(1));
@@ -194,7 +195,7 @@ static void hfsbi_seccomp_sockets(hfsbi_seccomp *s, const hfsbi_reach *net) {
 #endif
 }
 
-/* SECCOMP_GET_ACTION_AVAIL: true where filters can answer with an error. */
+/* SECCOMP_GET_ACTION_AVAIL: true where filters can return an error. */
 HFSBI_FN bool hfsbi_seccomp_works(void) {
     unsigned action = HFSBI_SECCOMP_ERRNO;
     return syscall(SYS_seccomp, 2u, 0u, &action) == 0;

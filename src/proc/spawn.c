@@ -41,13 +41,13 @@ typedef enum hfsbi_stage {
     HFSBI_STAGE_EXEC
 } hfsbi_stage;
 
-/* What a child that could not start its program writes into the pipe. */
+/* What a child writes into the pipe when it could not start its program. */
 typedef struct hfsbi_failure {
     hfsbi_stage stage;
     int         code;
 } hfsbi_failure;
 
-/* All that the child needs, prepared before the fork. */
+/* Everything that the child needs, prepared before the fork. */
 typedef struct hfsbi_child {
     const char         *path;
     char *const        *argv;
@@ -60,7 +60,7 @@ typedef struct hfsbi_child {
     int                 script;      /* a long command, becomes 3; -1: none */
     int                 report;      /* its end of the pipe */
     int                 leaf;        /* the folder of its cgroup; -1: none */
-    bool                inside;      /* it was born there */
+    bool                inside;      /* it was created there */
     volatile bool       waited; /* the fork returned after the exec: either the
                                    child ran in our memory, or see
                                    hfsbi_fork_into() */
@@ -69,8 +69,8 @@ typedef struct hfsbi_child {
 /* ---- in the child ---- */
 
 /* After vfork() the child uses the parent's memory, and after fork() in a
-   program with threads any lock may be held for ever. So these functions use
-   system calls and their own stack, nothing else. */
+   program with threads any lock may be held forever. So these functions use
+   only system calls and their own stack. */
 
 /* Resets one signal with the system call: libc reserves some signals and
    refuses to reset them, but a host may have inherited them ignored. All zero
@@ -179,16 +179,16 @@ static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
     *report = last;
 }
 
-/* The command adopts the orphans among its descendants, whatever session or
-   environment they have: so all of them are found by ancestry while it runs.
-   The setting survives exec and is not inherited. */
+/* Makes the command adopt the orphans among its descendants, whatever session
+   or environment they have: so all of them are found by ancestry while it
+   runs. The setting survives exec and is not inherited. */
 static void hfsbi_child_adopt_orphans(void) {
 #if defined(HFSBI_LINUX) && defined(PR_SET_CHILD_SUBREAPER)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 #endif
 }
 
-/* Programs open their terminal by its name: it must be the user's. */
+/* Programs open their terminal by its name: the user must own it. */
 static bool hfsbi_child_confine(const hfsbi_child *child) {
     if (child->uid && child->terminal &&
         fchown(0, (uid_t)child->uid, (gid_t)-1) != 0)
@@ -238,9 +238,8 @@ HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard) {
     errno = keep;
 }
 
-/* A process that moves into a cgroup makes the kernel wait for all
-   processors, 10 ms or more; one that is born there does not. The arguments of
-   clone3() are
+/* Moving a process into a cgroup makes the kernel wait for all processors,
+   10 ms or more; creating it there does not. The arguments of clone3() are
 
        flags | pidfd, child_tid, parent_tid | exit_signal | stack, its size,
        tls, set_tid, its size | cgroup                      64 bits each  */
@@ -268,8 +267,9 @@ HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait) {
 #endif
 }
 
-/* Sanitisers keep notes on every frame of a stack, which the child would leave
-   there: their own vfork() removes them, so here such a build copies. */
+/* Sanitisers keep records of every stack frame, which the child would leave
+   behind: their own vfork() removes them, so such a build copies the memory
+   here. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
     defined(__SANITIZE_HWADDRESS__)
 #define HFSBI_SANITIZED 1
@@ -282,10 +282,10 @@ HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait) {
 
 #if defined(HFSBI_LINUX) && defined(SYS_clone3) && defined(__x86_64__) && \
     defined(__LP64__) && !defined(HFSBI_SANITIZED)
-/* The same without a copy of the memory, as vfork(). The child goes on in the
-   parent's stack frame while the parent waits, so the call must stand here
-   itself: the child would destroy the frame of a function that made it. And
-   nothing may be left to do for the child in this frame. */
+/* The same without a copy of the memory, like vfork(). The child continues in
+   the parent's stack frame while the parent waits, so the system call must be
+   made inline: the child would destroy the frame of a function around it. And
+   the child must have nothing left to do in this frame. */
 static __attribute__((noinline)) pid_t hfsbi_vfork_into(hfsbi_child *child) {
     unsigned long long args[HFSBI_CLONE_ARGS];
     long               rc;
@@ -308,8 +308,8 @@ static pid_t hfsbi_vfork_into(hfsbi_child *child) {
 #endif
 
 /* Forks a child that becomes another user, whose processes can then signal it
-   before its exec. So the parent shares no memory with it, and does not wait
-   for it without a limit. */
+   before its exec. So the parent shares no memory with it, and limits its wait
+   for it. */
 static pid_t hfsbi_fork_user(hfsbi_child *child) {
     pid_t pid = -1;
     child->inside = true;
@@ -342,8 +342,8 @@ static pid_t hfsbi_fork(hfsbi_child *child) {
     return pid;
 }
 
-/* Waits for the report of a child of another user. False: that user has
-   stopped it, or it takes too long. */
+/* Waits for the report of a child of another user. False: that user stopped
+   it, or it takes too long. */
 static bool hfsbi_fork_user_wait(pid_t pid, struct pollfd *ready) {
     long long until = hfsb_clock_ms() + HFSBI_USER_START_MS;
     for (;;) {
@@ -359,10 +359,10 @@ static bool hfsbi_fork_user_wait(pid_t pid, struct pollfd *ready) {
     }
 }
 
-/* True, with the reason, when the program was not started. Where the fork
-   waited the exec has happened or failed already, so this does not wait: a
-   process that another thread forked at the same time may hold a copy of the
-   child's end of the pipe for ever. */
+/* True, with the reason, when the program was not started. If the fork waited,
+   the exec has already happened or failed, so this does not wait: a process
+   that another thread forked at the same time may hold a copy of the child's
+   end of the pipe forever. */
 static bool hfsbi_fork_failed(const hfsbi_child *child, pid_t pid, int report,
                               hfsbi_failure *failure) {
     struct pollfd ready;
@@ -538,7 +538,7 @@ static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
     }
     *arg++ = hfsbi_arg("-c");
     if (o->command.len && (*o->command.ptr == '-' || *o->command.ptr == '+'))
-        *arg++ = hfsbi_arg("--"); /* else it would be an option */
+        *arg++ = hfsbi_arg("--"); /* or it could be taken for an option */
     *arg = l->command = hfsbi_cstr_copy(&o->alloc, o->command);
     return l->command ? HFSB_OK : hfsbi_launch_nomem(err);
 }
@@ -657,14 +657,14 @@ static bool hfsbi_make_report(hfsbi_launch *l) {
     return l->child.report >= 0;
 }
 
-/* NOT_FOUND and FULL would be about the program and the disk: the system has
-   no terminals, or all of them are in use. */
+/* NOT_FOUND and FULL would refer to the program and the disk: here the system
+   has no terminals, or all of them are in use. */
 static int hfsbi_terminal_errno(int code) {
     if (code == ENOENT || code == ENOTDIR) return ENODEV;
     return code == ENOSPC ? EAGAIN : code;
 }
 
-/* Input has a copy of the master, because it ends by itself. */
+/* Input has its own copy of the master, because it ends separately. */
 static bool hfsbi_make_terminal(hfsbi_launch *l) {
     hfsbi_child *c = &l->child;
     hfsbi_ends  *e = &l->ends;
@@ -681,7 +681,7 @@ static bool hfsbi_make_terminal(hfsbi_launch *l) {
     return e->input >= 0;
 }
 
-/* What it could not do, or NULL; see errno. */
+/* Returns what could not be done, with errno, or NULL. */
 static const char *hfsbi_make_pipes(hfsbi_launch *l) {
     static const char     failed[] = "Cannot open pipes for the command";
     const hfsb_proc_opts *o = l->opts;

@@ -14,7 +14,7 @@
    closing the master then would send it SIGHUP. */
 #include "proc_private.h"
 
-/* Opens the master. Some systems take no O_CLOEXEC here. */
+/* Opens the master. Some systems do not accept O_CLOEXEC here. */
 static int hfsbi_terminal_master(void) {
     int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 && errno == EINVAL) {
@@ -87,8 +87,8 @@ HFSBI_FN long hfsbi_terminal_group(int master) {
     return (long)tcgetpgrp(master);
 }
 
-/* The kernel knows the group, not only its number, which may be reused. It
-   does so for the signals that keys send. */
+/* The kernel holds the group itself, not only its number, which may be reused.
+   But it only does this for the signals that keys send. */
 HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
 #if defined(HFSBI_LINUX) && defined(TIOCSIG)
     return ioctl(master, TIOCSIG, number) == 0;

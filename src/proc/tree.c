@@ -36,7 +36,7 @@
    processes takes a millisecond. */
 #define HFSBI_TREE_MANY 1000
 
-/* What a match found out about a process. */
+/* What a match has determined about a process. */
 enum {
     HFSBI_KIN_OPEN,     /* not examined yet */
     HFSBI_KIN_STRANGER, /* does not belong to the family */
@@ -124,10 +124,10 @@ static hfsb_str hfsbi_job_owner(hfsb_str id) {
     return hfsb_str_make(id.ptr + start, end - start);
 }
 
-/* Finds HFSB_JOB in the environment and notes the hashes of its value. Read in
-   pieces, since an environment may have megabytes. Hashes are enough: a
-   process that could choose a colliding value could as well copy the right
-   one. False with errno when the environment cannot be read. */
+/* Finds HFSB_JOB in the environment and stores the hashes of its value. Reads
+   in pieces, since an environment may have megabytes. Hashes are enough: a
+   process that could choose a colliding value could just as well copy the
+   right one. False with errno when the environment cannot be read. */
 static bool hfsbi_process_read_job(hfsbi_process *p) {
     static const char  name[] = "HFSB_JOB=";
     char               piece[4096], id[512];
@@ -166,9 +166,9 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
     return true;
 }
 
-/* The pid that the newest process got, 0 when unknown, and the number of
-   threads of the system, LONG_MAX when unknown. The line ends in
-   "running/threads pid". */
+/* The pid of the newest process, 0 when unknown, and the number of threads of
+   the system, LONG_MAX when unknown. The line ends in "running/threads
+   pid". */
 static long hfsbi_last_pid(long *threads) {
     char        line[128];
     const char *at;
@@ -215,8 +215,8 @@ static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
     entry->command[len] = '\0';
 }
 
-/* Signals one process. A pidfd names the same process whatever becomes of its
-   pid; the start time shows that it names the right one. */
+/* Signals one process. A pidfd names the same process even if its pid is
+   reused; the start time shows that it is the right one. */
 static void hfsbi_process_signal(const hfsbi_process *p, int number) {
     hfsbi_process now;
     int           fd = -1;
@@ -300,7 +300,7 @@ HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap) {
     hfsbi_snapshot_init(snap, &snap->alloc);
 }
 
-/* Appends a process. Without memory the snapshot keeps those that fit. */
+/* Appends a process. When out of memory, the snapshot keeps those that fit. */
 static void hfsbi_snapshot_add(hfsbi_snapshot *snap, const hfsbi_process *p) {
     if (snap->count == snap->cap) {
         size_t         cap = snap->cap * 2;
@@ -320,8 +320,8 @@ static void hfsbi_snapshot_add(hfsbi_snapshot *snap, const hfsbi_process *p) {
     snap->list[snap->count++] = *p;
 }
 
-/* Notes when errno is about this process's own limits: then more processes may
-   exist than can be seen. */
+/* Marks the snapshot blind when errno is about this process's own limits: then
+   more processes may exist than can be seen. */
 static void hfsbi_snapshot_note_errno(hfsbi_snapshot *snap) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
         snap->blind = true;
@@ -333,7 +333,7 @@ static int hfsbi_process_order(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Converts a name in /proc to a pid; 0: it is not one. */
+/* Converts a name in /proc to a pid; 0: not a pid. */
 static long hfsbi_pid_of_name(const char *name) {
     long pid = 0;
     for (; hfsbi_is_digit(*name) && pid < LONG_MAX / 10 - 1; name++)
@@ -368,7 +368,7 @@ static void hfsbi_snapshot_link(hfsbi_snapshot *snap) {
 }
 
 /* Reads the processes from the pid `first` on. A /proc that does not list this
-   process is not one, or hides too much to rely on. */
+   process is not a real one, or hides too much to rely on. */
 static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
     long           pid, self = (long)getpid();
     struct dirent *entry;
@@ -399,8 +399,8 @@ HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap) {
 
 /* ---- scans: snapshots that a thread takes ---- */
 
-/* Takes over what an earlier snapshot knows of the same processes, and reads
-   the environments of the others. A marker that a process once had counts,
+/* Copies what an earlier snapshot knows of the same processes, and reads the
+   environments of the others. A marker that a process once had still counts,
    whatever it executes later. */
 static void hfsbi_snapshot_read_jobs(hfsbi_snapshot       *snap,
                                      const hfsbi_snapshot *before) {
@@ -424,8 +424,8 @@ static hfsbi_scanner *hfsbi_scanner_by_task(hfsbi_task *task) {
                                      offsetof(hfsbi_scanner, task));
 }
 
-/* In a thread. The loop may match `before` meanwhile: that only writes what
-   this does not read. */
+/* Called in a thread. The loop may match `before` meanwhile: that only writes
+   what this does not read. */
 static void hfsbi_scanner_run(hfsbi_task *task) {
     hfsbi_scanner  *scan = hfsbi_scanner_by_task(task);
     hfsbi_snapshot *snap = &scan->pair[1 - scan->last];
@@ -434,8 +434,8 @@ static void hfsbi_scanner_run(hfsbi_task *task) {
     snap->cost_ms = hfsb_clock_ms() - snap->at;
 }
 
-/* In the loop: all that wait look at the new snapshot. Those that need a newer
-   one ask again. */
+/* Called in the loop: wakes all waits to use the new snapshot. Those that need
+   a newer one ask again. */
 static void hfsbi_scanner_done(hfsbi_task *task) {
     hfsbi_scanner *scan = hfsbi_scanner_by_task(task);
     hfsbi_look    *look;
@@ -526,8 +526,8 @@ HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look) {
 
 /* ---- matching a snapshot with a family ---- */
 
-/* The span of the family that p was born into, or NULL. A session that p began
-   itself has p's own number, which is a leader's or no command's. */
+/* The span of the family that p was born into, or NULL. A session that p
+   started itself has p's own number: that of a leader, or of no command. */
 static hfsbi_session_span *hfsbi_family_span(const hfsbi_family  *family,
                                              const hfsbi_process *p) {
     size_t i;
@@ -595,7 +595,7 @@ static bool hfsbi_process_is_kin(const hfsbi_process *p) {
 }
 
 /* Adds the descendants of `from` to its family. `rest` are the members whose
-   children were not looked at yet. A process is added once, so a parent that
+   children were not examined yet. A process is added once, so a parent that
    was replaced during the reading, and now looks like a descendant, does no
    harm. */
 static void hfsbi_snapshot_descend(hfsbi_snapshot *snap, unsigned from) {
@@ -679,8 +679,8 @@ static bool hfsbi_snapshot_add_listed(hfsbi_snapshot *snap, const char *name) {
 }
 
 /* Reads the children of this process, which the kernel lists for each of its
-   threads; all of /proc would take long on a machine with many processes.
-   False where the kernel has no such lists. */
+   threads; reading all of /proc would take long on a machine with many
+   processes. False where the kernel has no such lists. */
 static bool hfsbi_snapshot_read_children(hfsbi_snapshot *snap) {
     bool           listed = false;
     struct dirent *entry;
@@ -761,8 +761,8 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
         int rc = hfsbi_waitid(by_descriptor, (id_t)tree->pidfd, info, options);
         if (rc == 0 || errno != EINVAL) return rc;
     }
-    /* the host may have waited for the leader, and its next child may have got
-       the same number */
+    /* the host may have reaped the leader, and its next child may have got the
+       same number */
     if (tree->leader_start && hfsbi_process_read(tree->span.session, &p) &&
         p.start != tree->leader_start) {
         errno = ECHILD;
@@ -771,8 +771,8 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
     return hfsbi_waitid(P_PID, (id_t)tree->span.session, info, options);
 }
 
-/* waitid() of libc has no usage, wait4() would reap the leader. The system
-   call writes its own struct: two timevals, then the peak in KiB first. */
+/* libc's waitid() returns no usage, wait4() would reap the leader. The system
+   call writes its own struct: two timevals, then the peak in KiB. */
 HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
                                unsigned long long *peak_bytes) {
 #if defined(HFSBI_LINUX) && defined(SYS_waitid) && \
@@ -798,7 +798,7 @@ HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
 }
 
 /* True while the leader is our child, running or a zombie: until then its
-   number is its own. Notes when the host took it away. */
+   number is its own. Records when the host has reaped it. */
 static bool hfsbi_tree_holds(hfsbi_tree *tree) {
     hfsbi_session_span *span = &tree->span;
     siginfo_t           info;
@@ -818,7 +818,7 @@ HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree) {
 static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
     hfsbi_family family = HFSB_INIT;
     hfsbi_tree_holds(tree);
-    /* While no process has the number of a leader that the host took away, the
+    /* While no process has the number of a leader that the host reaped, the
        number was not reused. */
     if (!tree->span.running && !snap->blind &&
         !hfsbi_snapshot_find(snap, tree->span.session))
@@ -833,9 +833,9 @@ static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
 }
 
 /* Keeps the members. The next signal may kill their parents, which ends their
-   descent. After a blind snapshot those
-   known before are kept as well. Without memory it keeps those that fit: the
-   next search finds the others again. */
+   descent. After a blind snapshot those known before are kept as well. When
+   out of memory it keeps those that fit: the next search finds the others
+   again. */
 static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
     size_t i, n = snap->blind ? tree->known_count : 0;
     for (i = 0; i < snap->count; i++) {
@@ -875,8 +875,8 @@ HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
             hfsbi_process_signal(&tree->known[i], number);
 }
 
-/* Pids rise until they wrap, which takes longer than a second: no process of a
-   young command has a lower one than its leader. */
+/* Pids increase until they wrap, which takes longer than a second: no process
+   of a young command has a lower one than its leader. */
 static bool hfsbi_tree_is_young(hfsbi_tree *tree, long long ran_ms,
                                 long last) {
     return last > tree->span.session && ran_ms < 1000 &&
@@ -901,7 +901,7 @@ HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
 
 HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max) {
-    hfsbi_tree     copy = *tree; /* matched with, but not changed */
+    hfsbi_tree     copy = *tree; /* matched; the tree is not changed */
     long           leader = tree->span.session, threads;
     long           last = hfsbi_last_pid(&threads);
     hfsbi_snapshot snap;

@@ -37,8 +37,8 @@ enum { HFSBI_HELPER_OK, HFSBI_HELPER_NO_USER, HFSBI_HELPER_NO_DIR };
 
 /* ---- in a child ---- */
 
-/* The system calls, because libc's functions would signal other threads, of
-   which a child has none. */
+/* Uses the system calls, because libc's functions would signal other threads,
+   and a child has none. */
 static bool hfsbi_uid_set(unsigned uid) {
 #ifdef SYS_setresuid32
     return syscall(SYS_setresgid32, uid, uid, uid) == 0 &&
@@ -49,10 +49,10 @@ static bool hfsbi_uid_set(unsigned uid) {
 #endif
 }
 
-/* The kernel takes all capabilities from who is no longer root, unless a flag
-   of the parent (SECBIT_NO_SETUID_FIXUP) says otherwise: so they are dropped.
-   And it makes the child undumpable, unless a setting says otherwise: the
-   child has a copy of our memory until its exec. */
+/* The kernel drops all capabilities of a process that is no longer root,
+   unless a flag of the parent (SECBIT_NO_SETUID_FIXUP) prevents it: so they
+   are dropped here. And it makes the child undumpable, unless a setting
+   prevents that: the child has a copy of our memory until its exec. */
 HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
     unsigned head[2] = {0x20080522u /* version 3 */, 0};
     unsigned caps[6] = {0, 0, 0, 0, 0, 0};
@@ -62,15 +62,15 @@ HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
            prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0;
 }
 
-/* Becomes that user. True only if it has no power over others, such as our own
-   process: to be sure before all processes are signalled. */
+/* Becomes that user. True only if it cannot signal other processes, such as
+   our own: to be sure before all processes are signalled. */
 static bool hfsbi_helper_enter(unsigned uid, pid_t host) {
     return hfsbi_uid_enter(uid) && geteuid() == (uid_t)uid &&
            kill(host, 0) != 0 && errno == EPERM;
 }
 
-/* dir: only looks whether the user can reach it (NULL: kills all its
-   processes). */
+/* dir: only checks whether the user can reach it (NULL: kills all processes of
+   the user). */
 static void hfsbi_helper_main(unsigned uid, const char *dir, pid_t host) {
     if (!hfsbi_helper_enter(uid, host)) _exit(HFSBI_HELPER_NO_USER);
     if (dir) _exit(chdir(dir) == 0 ? HFSBI_HELPER_OK : HFSBI_HELPER_NO_DIR);
@@ -105,7 +105,7 @@ static int hfsbi_helper_run(unsigned uid, const char *dir) {
     return pid < 0 ? -1 : hfsbi_helper_wait(pid);
 }
 
-/* ---- who has a uid ---- */
+/* ---- which uids are in use ---- */
 
 static void hfsbi_uids_mark(char *used, unsigned long long uid) {
     if (uid >= HFSBI_UID_FIRST && uid < HFSBI_UID_FIRST + HFSBI_UID_COUNT)
@@ -113,7 +113,7 @@ static void hfsbi_uids_mark(char *used, unsigned long long uid) {
 }
 
 /* Marks the uids of a process: "State:\tS ...", "Uid:\t0\t0\t0\t0". A zombie
-   has nothing any more. */
+   no longer owns anything. */
 static void hfsbi_uids_mark_process(char *used, const char *pid) {
     char        path[300], text[1024];
     const char *state, *at;
@@ -213,8 +213,8 @@ static bool hfsbi_uids_set(int fd, unsigned uid, char taken) {
     return hfsbi_pwrite_all(fd, hfsb_str_make(&taken, 1), at);
 }
 
-/* Reads up to n bytes at a position; what is after the end of the file stays as
-   it is. */
+/* Reads up to n bytes at a position; what lies after the end of the file is
+   not changed. */
 static bool hfsbi_uids_pread(int fd, void *out, size_t n, off_t at) {
     char   *to = (char *)out;
     ssize_t got = 1;
@@ -270,8 +270,8 @@ static hfsb_status hfsbi_uids_take_from(int fd, const hfsb_alloc *alloc,
     return hfsbi_fail_os(err, errno, "A uid cannot be taken");
 }
 
-/* True if a thread can work on files as that user. If it could not, it would
-   go on as root. */
+/* True if a thread can access files as that user. If it could not, it would
+   continue as root. */
 static bool hfsbi_uid_is_possible(unsigned uid) {
     bool became = hfsbi_thread_set_uid(uid);
     return hfsbi_thread_set_uid(0) && became;
@@ -288,7 +288,7 @@ HFSBI_FN hfsb_status hfsbi_uids_take(const hfsbi_uids *uids, unsigned *uid,
                 : hfsbi_uids_take_from(fd, &uids->alloc, uid, err);
     hfsbi_close(&fd);
     if (st != HFSB_OK || hfsbi_uid_is_possible(*uid)) return st;
-    *uid = 0; /* it stays taken: the next try has another one */
+    *uid = 0; /* it stays taken: the next try gets another one */
     return hfsbi_fail(err, HFSB_REFUSED, 0,
                       "This system does not let a thread work on files as "
                       "another user.");
@@ -314,7 +314,7 @@ HFSBI_FN hfsb_status hfsbi_uid_give(const char *dir, unsigned uid,
 
 /* ---- the end of a sandbox ---- */
 
-/* True when a process has the uid, or that is unknown. */
+/* True when a process has the uid, or when that is unknown. */
 static bool hfsbi_uid_is_used(unsigned uid) {
     char used[HFSBI_UID_COUNT];
     memset(used, 0, sizeof used);

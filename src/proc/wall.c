@@ -22,7 +22,7 @@ typedef struct hfsbi_file_wall {
     hfsb_buf   places;
 } hfsbi_file_wall;
 
-/* Where this fails the thread has the first wall alone. */
+/* If this fails, the thread has only the first wall. */
 static void hfsbi_file_wall_enter(const hfsbi_wall *wall) {
 #ifdef HFSBI_LINUX
     const hfsbi_file_wall *w = (const hfsbi_file_wall *)(const void *)wall;
