@@ -50,14 +50,17 @@
        HASH    sha256, base64, FNV
        PATH    kinds of scripts: path, URL, code or command; Space names
        DIFF    changes as a unified diff
-       EDIT    replace text in a file: nine steps from exact to re-indented
-       PATCH   the "*** Begin Patch" format
+       EDIT    replace text in a file: a ladder from exact to re-indented
+       PATCH   "*** Begin Patch", unified diffs, SEARCH/REPLACE blocks
        HTTP    messages of HTTP/1.1, read strictly, written safely
        URL     addresses of http and https
        REGEX   patterns for lines and for paths, in linear time
        CANCEL  end a call early, from another thread
        FILE    read, write atomically, stay beneath a root
        PROC    run a command, lose none of its output, never hang on it
+       CONFINE what commands may touch
+       CHECK   warnings about a file that was just written
+       CHECKPOINT states of a root that undo can restore
        JOURNAL a record of every call, in memory and in a file
        TOOLS   bash, read, write, edit, grep ... by name and JSON; their
                definitions for a model
@@ -66,7 +69,7 @@
        SANDBOX tools on another machine, by the URL of its server
      with HFSB_HUB:
        HUB     the Hugging Face Hub: Spaces, commits, logs, jobs
-       SPACE   sandboxes that are Spaces: create, connect, restart, delete
+       SPACE   sandboxes that are Spaces or jobs: create, connect, delete
        SESSION an agent's tools here or there, todo plan, job scripts
 
    CONVENTIONS
@@ -88,8 +91,9 @@
        Threads   no shared state: different objects, different threads, fine.
                  One hfsb_tools may be used by many. A thread that calls needs
                  256 KiB of stack.
-       Process   no thread, no signal handler, no waitpid() for children that
-                 are not ours, nothing printed.
+       Process   no signal handler, no waitpid() for children that are not
+                 ours, nothing printed. Threads only where they are needed: for
+                 a pipe (hfsb_pipe_open), slow files and large scans.
        Time      linear in the input, whatever the input.
 
    COMPILE-TIME OPTIONS (define before the implementation include)
@@ -3534,15 +3538,15 @@ HFSB_IMPLEMENTATION include hfsb.h first, or compile with -D_GNU_SOURCE"
 #define HFSB_IMPLEMENTATION_DONE
 
 /* ---- src/core/core_private.h ---- */
-/* core_private.h - what the files of core offer to each other and to the other
-   rooms. Never part of the public header.
+/* core_private.h - functions of core that its files and the other rooms share.
+   Never part of the public header.
 
    A function used by several files is HFSBI_FN: static in the joined headers,
    extern when the files are compiled one by one (the tests do both). The
    sections below are in the order of the files. */
 
-/* Feature macros must be set before the first libc header; hfsb.h gives advice
-   where one was included. */
+/* Feature macros must be set before the first libc header; hfsb.h reports an
+   error with advice when one was included earlier. */
 #ifndef HFSB_PURE
 #if defined(__linux__) && !defined(_GNU_SOURCE)
 #define _GNU_SOURCE 1
@@ -3631,7 +3635,7 @@ HFSBI_FN bool hfsbi_mul(size_t a, size_t b, size_t *out);
 HFSBI_FN void *hfsbi_realloc(const hfsb_alloc *alloc, void *ptr,
                              size_t old_size, size_t new_size);
 
-/* Room for count items of size bytes, not cleared; NULL without memory or
+/* Room for count items of size bytes, not cleared; NULL when out of memory or
    when the product overflows. A count of 0 is taken as 1. free() takes the
    same count and size, and ptr may be NULL. */
 HFSBI_FN void *hfsbi_array(const hfsb_alloc *alloc, size_t count, size_t size);
@@ -3639,19 +3643,19 @@ HFSBI_FN void  hfsbi_array_free(const hfsb_alloc *alloc, void *ptr,
                                 size_t count, size_t size);
 
 /* Grows an array of *cap items to hold at least need. Returns the new array
-   and updates *cap; NULL, with the old array unchanged, without memory. */
+   and updates *cap; NULL, with the old array unchanged, when out of memory. */
 HFSBI_FN void *hfsbi_array_grow(const hfsb_alloc *alloc, void *ptr,
                                 size_t *cap, size_t need, size_t size);
 
-/* qsort() without memory and without a quadratic case (heap sort). Not
+/* qsort() that allocates nothing and is never quadratic (heap sort). Not
    stable: compare must order any two items whose order matters. */
 HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
                          int (*compare)(const void *a, const void *b));
 
 /* ---- base.c: views ---- */
 
-/* A text to be found several times, which hfsb_str_find() would examine
-   each time. */
+/* A text to search for several times; hfsb_str_find() would analyse it anew in
+   each call. */
 typedef struct hfsbi_needle {
     hfsb_str text;
     size_t   first, second; /* offsets of two rare bytes */
@@ -3659,7 +3663,7 @@ typedef struct hfsbi_needle {
 
 HFSBI_FN hfsbi_needle hfsbi_needle_make(hfsb_str text);
 
-/* Offset of the first place in s, or HFSB_NPOS. */
+/* Offset of the first match in s, or HFSB_NPOS. */
 HFSBI_FN size_t hfsbi_needle_find(const hfsbi_needle *needle, hfsb_str s);
 
 /* ASCII only, whatever the locale. */
@@ -3681,7 +3685,7 @@ HFSBI_UNUSED static inline bool hfsbi_is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-/* c, an ASCII capital in lower case. */
+/* c, in lower case if it is an ASCII capital. */
 HFSBI_FN char hfsbi_lower(char c);
 
 /* s without the spaces, tabs and CRs at its end, or at both ends. */
@@ -3692,7 +3696,8 @@ HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s);
 HFSBI_FN bool hfsbi_str_equal_nocase(hfsb_str a, hfsb_str b);
 
 /* Removes the next item from the list *rest, whose items are separated by
-   sep; false at its end. An empty list has no item, "a,,b" an empty one. */
+   sep; false at the end. An empty list has no items, "a,,b" has an empty
+   one. */
 HFSBI_FN bool hfsbi_list_next(hfsb_str *rest, char sep, hfsb_str *item);
 
 /* True when item is in the list. */
@@ -3726,9 +3731,9 @@ HFSBI_FN size_t hfsbi_utf8_open(hfsb_str s);
 HFSBI_FN size_t hfsbi_utf8_ascii(const char *p, size_t n);
 
 /* Checks a text that arrives in pieces; all-zero is the initial state of
-   *stream. Returns the number of bytes of the piece before the first one that
-   no well-formed text can have there, or piece.len; *stream has then taken as
-   many. A character is not complete while stream->len is not 0. */
+   *stream. Returns the number of bytes of the piece before the first
+   ill-formed one, or piece.len; *stream has consumed that many. The last
+   character is incomplete while stream->len is not 0. */
 HFSBI_FN size_t hfsbi_utf8_stream_check(hfsb_utf8_stream *stream,
                                         hfsb_str          piece);
 
@@ -3746,7 +3751,7 @@ HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
 }
 
 /* Eight bytes as a little-endian number, on every machine. Not every compiler
-   makes one load of the shifts. */
+   merges the shifts into one load. */
 HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     uint64_t x;
@@ -3779,8 +3784,8 @@ typedef struct hfsbi_number {
 } hfsbi_number;
 
 /* Reads the longest JSON number at p. Returns its end, or for BAD the place of
-   the fault. A byte that cannot continue a number must follow it: that byte
-   is read, no other from `end` on. */
+   the fault. The number must be followed by a byte that cannot continue it:
+   that byte is read, but no other at or after `end`. */
 HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
                                         hfsbi_number *out);
 
@@ -3928,7 +3933,7 @@ hfsbi_json_copy_run(const char *at, const char *end, char *out, bool high) {
 
 /* ---- json_write.c ---- */
 
-/* Appends text as a JSON string, in quotes. A failure is in out->status. */
+/* Appends text as a JSON string, in quotes. A failure sets out->status. */
 HFSBI_FN void hfsbi_json_put_quoted(hfsb_buf *out, hfsb_str text);
 
 /* hfsb_json_printf() for a va_list. */
@@ -3937,13 +3942,13 @@ HFSBI_FN hfsb_status hfsbi_json_vprintf(hfsb_buf *out, const char *format,
 
 /* ---- json_build.c ---- */
 
-/* A document that is made value by value. key is NULL for the root and inside
-   arrays. Failures are remembered until finish(). */
+/* A document built value by value. key is NULL for the root and inside arrays.
+   Failures are remembered until finish(). */
 typedef hfsb_json_tree hfsbi_build;
 
 HFSBI_FN void hfsbi_build_init(hfsbi_build *b, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_build_free(hfsbi_build *b);
-/* What was to be added could not be made: finish reports st. */
+/* Records that a value could not be made: finish() will return st. */
 HFSBI_FN void hfsbi_build_fail(hfsbi_build *b, hfsb_status st);
 HFSBI_FN void hfsbi_build_object(hfsbi_build *b, const char *key);
 HFSBI_FN void hfsbi_build_array(hfsbi_build *b, const char *key);
@@ -3953,16 +3958,16 @@ HFSBI_FN void hfsbi_build_bool(hfsbi_build *b, const char *key, bool value);
 HFSBI_FN void hfsbi_build_int(hfsbi_build *b, const char *key,
                               long long value);
 HFSBI_FN void hfsbi_build_str(hfsbi_build *b, const char *key, hfsb_str value);
-/* A number, boolean or null, as it is in another document. */
+/* A copy of a number, boolean or null of another document. */
 HFSBI_FN void hfsbi_build_node(hfsbi_build *b, const char *key,
                                const hfsb_json_value *value);
 /* A key, for the value that comes next with key NULL. */
 HFSBI_FN void hfsbi_build_key(hfsbi_build *b, hfsb_str key);
-/* A copy of a value of another document, with all it holds. */
+/* A copy of a value of another document, with everything in it. */
 HFSBI_FN void hfsbi_build_value(hfsbi_build *b, const char *key,
                                 const hfsb_json_value *value);
-/* Moves the document into *doc, which was all zero. HFSB_OK; HFSB_NOMEM. The
-   builder is empty and may be used again in any case. */
+/* Moves the document into *doc, which must be all zero. HFSB_OK; HFSB_NOMEM.
+   Either way the builder is left empty and may be used again. */
 HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc);
 
 /* ---- text.c ---- */
@@ -3975,9 +3980,9 @@ HFSBI_FN void hfsbi_text_put_marker(hfsb_buf              *out,
                                     hfsb_str spill_path, size_t saved);
 
 /* Appends what hfsb_text_truncate() would write for the text of a followed by
-   the text of b, two windows of the same limit. When saved is not 0, the
+   the text of b, two windows with the same limit. When saved is not 0, the
    file at spill_path holds only that many bytes of it. HFSB_OK; HFSB_NOMEM or
-   HFSB_LIMIT with *out as it was. */
+   HFSB_LIMIT with *out unchanged. */
 HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                                              const hfsb_text_window *b,
                                              hfsb_str spill_path, size_t saved,
@@ -4007,7 +4012,7 @@ HFSBI_FN void hfsbi_sha1_digest(hfsb_str a, hfsb_str b,
                                 unsigned char digest[HFSBI_SHA1_SIZE]);
 HFSBI_FN void hfsbi_sha1_hex(hfsb_str a, hfsb_str b, char hex[HFSBI_SHA1_HEX]);
 
-/* The name that git gives to a file with that content. */
+/* Git's object name for a file with that content. */
 HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]);
 
 /* ---- date.c ---- */
@@ -4025,20 +4030,21 @@ HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
 /* ---- secret.c ---- */
 
-/* Returns text i of its owner that must never be shown; it may be empty. */
+/* Returns the owner's secret i, which must never be shown; it may be empty. */
 typedef hfsb_str (*hfsbi_secret_fn)(const void *owner, size_t i);
-/* Replaces all of the owner's `count` secrets in text by "***", in place, so
-   that it cannot fail; returns the new length and ends a shortened text with a
-   NUL. Of several secrets at one place the longest counts. Secrets of less
-   than 4 bytes are not replaced: they could be part of any word. */
+/* Replaces all of the owner's `count` secrets in text by "***". Works in
+   place, so it cannot fail; returns the new length and NUL-terminates a
+   shortened text. If several secrets match at one place, the longest counts.
+   Secrets of fewer than 4 bytes are not replaced: they could be part of any
+   word. */
 HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
                              size_t count, char *text, size_t len);
 /* Replaces what looks like a secret by "***": tokens of well-known services,
    the value after Bearer, Authorization, HF_TOKEN=, "password": and the like,
-   passwords in URLs, private keys. In place and returns as hfsbi_redact(). */
+   passwords in URLs, private keys. Works and returns like hfsbi_redact(). */
 HFSBI_FN size_t hfsbi_redact_shapes(char *text, size_t len);
-/* True for the name of a variable or an argument whose value is a secret:
-   HF_TOKEN, api_key. */
+/* True for the name of a variable or argument whose value is secret: HF_TOKEN,
+   api_key. */
 HFSBI_FN bool hfsbi_is_secret_name(hfsb_str name);
 
 /* ---- path.c ---- */
@@ -4345,7 +4351,8 @@ static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
 /* hfsbi_needle_find() first looks for two bytes of the needle that are rare in
    text, 64 starts at a time, and compares only where both match. A budget
    bounds the comparisons. When an input exhausts it, the two-way algorithm of
-   Crochemore and Perrin takes over: linear on every input, without memory. */
+   Crochemore and Perrin takes over: linear on every input, without
+   allocating. */
 
 /* How common a byte is in source text, roughly: 0 rare, 4 everywhere. Digits
    and capitals distinguish similar lines better than punctuation. */
@@ -4376,7 +4383,7 @@ static void hfsbi_rare_pair(hfsb_str needle, size_t *first, size_t *second) {
     best = 9;
     for (i = 0; i < end; i++) {
         int rank = hfsbi_commonness((unsigned char)needle.ptr[i]);
-        /* of equally rare ones the last, which is far from the first */
+        /* among equally rare bytes the last: it is far from the first */
         if (rank <= best && needle.ptr[i] != needle.ptr[*first]) {
             best = rank;
             *second = i;
@@ -4495,8 +4502,8 @@ const char *hfsb_status_text(hfsb_status code) {
     return i < (size_t)HFSB_STATUS_COUNT ? text[i] : "unknown status";
 }
 
-/* Prints to the end of the message. A message that is cut loses its last
-   character unless that is ASCII: whether it is whole cannot be seen. */
+/* Prints to the end of the message. A truncated message loses its last
+   character unless that is ASCII: it may be incomplete. */
 static void hfsbi_err_print(hfsb_err *err, const char *format, va_list ap) {
     size_t len = strlen(err->msg), end = sizeof err->msg - 1, last;
     int    n = vsnprintf(err->msg + len, end + 1 - len, format, ap);
@@ -4620,7 +4627,7 @@ static bool hfsbi_buf_room(hfsb_buf *b, size_t n) {
 hfsb_status hfsb_buf_append(hfsb_buf *b, hfsb_str s) {
     bool fits = b->status == HFSB_OK && s.len < b->cap - b->len &&
                 (!b->max || b->len + s.len <= b->max);
-    if (!fits) { /* s may show bytes of the buffer, which moves */
+    if (!fits) { /* s may point into the buffer, which moves */
         const char *held = b->ptr;
         bool        inside = b->cap && s.ptr >= held && s.ptr < held + b->cap;
         size_t      at = inside ? (size_t)(s.ptr - held) : 0;
@@ -5175,12 +5182,12 @@ typedef struct hfsbi_number_parts {
     bool        integer;
 } hfsbi_number_parts;
 
-/* Of the digits beyond this many only matters whether one is not 0: the border
+/* Of the digits after these it only matters whether one is not 0: the midpoint
    between two doubles has at most 768 digits. */
 #define HFSBI_DIGITS_MAX 779
 
 /* Reads the digits as an integer; returns the power of ten to multiply it
-   with. */
+   by. */
 static int64_t hfsbi_big_read(hfsbi_big *x, const hfsbi_number_parts *n) {
     int64_t     exponent = n->exponent - n->fraction;
     const char *p;
@@ -5563,7 +5570,7 @@ static char *hfsbi_put_zeros(char *out, int n) {
     return out + n;
 }
 
-/* Turns len digits into d.ddde-7 or d.ddde21: as JavaScript, but without
+/* Turns len digits into d.ddde-7 or d.ddde21: like JavaScript, but without
    the plus. */
 static char *hfsbi_put_scientific(char *out, int len, int exponent) {
     if (len > 1) {
@@ -5634,8 +5641,8 @@ HFSBI_FN size_t hfsbi_number_write_double(double value, char *out) {
    then tested costs no wait: the processor predicts the branch and reads on.
    That is why characters are tested in pairs, and white space is assumed to be
    the last indentation of its depth. */
-/* Faults and their messages. Those above SURROGATE are about one byte, which
-   the message goes on to show. */
+/* Faults and their messages. Those listed before SURROGATE concern one byte,
+   which the message then shows. */
 #define HFSBI_JSON_FAULT_LIST(X)                                           \
     X(NO_VALUE, "expected a value")                                        \
     X(NO_ITEM, "expected a value after ','")                               \
@@ -5658,7 +5665,7 @@ HFSBI_FN size_t hfsbi_number_write_double(double value, char *out) {
     X(RANGE, "expected a number up to about 1.8e308, found a larger one: " \
              "send it as a string")                                        \
     X(DEPTH, "")  /* names the limit */                                    \
-    X(VALUES, "") /* and so does this */                                   \
+    X(VALUES, "") /* the same */                                           \
     X(TWICE, "expected each key once in an object, found \"")              \
     X(NOMEM, "")
 
@@ -5805,8 +5812,8 @@ static const char *hfsbi_json_bad_string(hfsbi_json_parser *p,
     return hfsbi_json_fail(p, at, HFSBI_JSON_NO_UTF8);
 }
 
-/* True when two well-formed characters of three bytes, which most languages
-   of Asia are written in, start at `at`. Eight bytes are read. */
+/* True when two well-formed three-byte characters start at `at`: most Asian
+   languages are written in these. Reads eight bytes. */
 static inline bool hfsbi_json_pair(const char *at) {
     uint64_t x = hfsbi_load64(at);
     uint64_t a = x & 0x200F, b = x >> 24 & 0x200F; /* see _character() */
@@ -5873,8 +5880,8 @@ static const char *hfsbi_json_copy(hfsbi_json_parser *p, const char *at,
     return at + 1;
 }
 
-/* The same without a copy: nothing is written before the whole text is known
-   to be valid. */
+/* The same without a copy: nothing is written until the whole text is known to
+   be valid. */
 static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
                                     hfsb_json_value *node) {
     const char *start = at, *end = p->end;
@@ -5934,7 +5941,7 @@ static inline const char *hfsbi_json_string(hfsbi_json_parser *p,
     return at + n + 1;
 }
 
-/* Decodes a string in place, which hfsbi_json_check() found valid. */
+/* Decodes in place a string that hfsbi_json_check() has accepted. */
 static void hfsbi_json_unescape(hfsb_json_value *node) {
     size_t            len = (size_t)(node->tag >> HFSBI_JSON_COUNT), n;
     const char       *at = node->as.str;
@@ -6078,7 +6085,7 @@ static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p, hfsb_str text,
     return code;
 }
 
-/* ---- keys that an object holds twice ---- */
+/* ---- repeated keys ---- */
 
 /* Objects with more keys than this are sorted, not compared pair by pair. */
 #define HFSBI_JSON_FEW 16
@@ -6136,7 +6143,7 @@ static size_t hfsbi_json_keys_in(const hfsb_json_value *value) {
 }
 
 /* Index of the first key node that repeats an earlier key of its object, or
-   HFSB_NPOS; *nomem: there was no memory to find out. */
+   HFSB_NPOS; *nomem: there was not enough memory to check. */
 static size_t hfsbi_json_repeated_key(const hfsbi_json_parser *p,
                                       bool                    *nomem) {
     const hfsb_alloc *alloc = &p->doc->alloc;
@@ -6195,8 +6202,8 @@ static inline bool hfsbi_json_same(const char *a, const char *b, size_t n) {
     return hfsbi_load64(a + n - 8) == hfsbi_load64(b + n - 8);
 }
 
-/* The end of the blanks at `at`, mostly an indentation: most lines have that
-   of the last line of their depth. */
+/* The end of the blanks at `at`, mostly an indentation: most lines have the
+   same one as the previous line at their depth. */
 static const char *hfsbi_json_blanks(hfsbi_json_parser *p, const char *at,
                                      size_t depth) {
     const char *start = at;
@@ -6234,7 +6241,8 @@ static void hfsbi_json_relocate(hfsbi_json_parser *p, uintptr_t was) {
     p->out = block + ((uintptr_t)p->out - was);
 }
 
-/* As many of `cap` nodes as may be needed: the last two are never all used. */
+/* Limits cap to what may be needed: max_nodes + 2, of which the last two are
+   never both used. */
 static size_t hfsbi_json_cap(const hfsbi_json_parser *p, size_t cap) {
     return cap < p->max_nodes + 2 ? cap : p->max_nodes + 2;
 }
@@ -6433,14 +6441,14 @@ static bool hfsbi_json_text(hfsbi_json_parser *p, const char *at) {
         at = hfsbi_json_scalar(p, at, p->nodes, HFSBI_JSON_NO_VALUE);
     }
     if (at && at < p->end) {
-        /* point at what follows a lone string, not at the blank after it */
+        /* report what follows a lone string, not the blank between them */
         while (at < p->end && hfsbi_json_is_blank(*at)) at++;
         return hfsbi_json_fail(p, at, HFSBI_JSON_NO_TEXT_END);
     }
     return at != NULL;
 }
 
-/* Reads a text without a bracket at its end from a copy with a NUL there.
+/* Reads a text that does not end in a bracket from a copy that ends in a NUL.
    Strings are not decoded: only a number or a word can be valid here. */
 static bool hfsbi_json_text_copy(hfsbi_json_parser *p, size_t from) {
     const hfsb_alloc *alloc = &p->doc->alloc;
@@ -6468,7 +6476,7 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     char   last = p->end[-1];
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
     /* A value needs two bytes, but most are longer: more than 20 in indented
-       text. And a large text often is mostly one string: a file. */
+       text. And a large text is often mostly one string: a file. */
     size_t cap = len < 1024 ? len / 4 + 4 : len / 20 + 228;
     p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, hfsbi_json_cap(p, cap)))
@@ -6480,8 +6488,8 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     return hfsbi_json_text(p, p->text + from);
 }
 
-/* Checks for repeated keys, decodes strings in place (from then on the text
-   has changed) and returns unused memory. */
+/* Checks for repeated keys, decodes strings in place (which changes the text)
+   and returns unused memory. */
 static bool hfsbi_json_complete(hfsbi_json_parser *p, hfsb_str text,
                                 bool unique) {
     bool   nomem = false;
@@ -6501,7 +6509,7 @@ static bool hfsbi_json_complete(hfsbi_json_parser *p, hfsb_str text,
     return true;
 }
 
-/* Sets up the parser, without the blanks at the end of the text. An all-zero
+/* Sets up the parser, leaving out blanks at the end of the text. An all-zero
    initialiser would cost more than parsing a small request. */
 static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
                                const hfsb_json_parse_opts *opts,
@@ -6543,7 +6551,7 @@ static hfsb_status hfsbi_json_parse(hfsb_str text, bool in_place,
         return hfsbi_json_report(&p, text, err);
     }
     ok = hfsbi_json_run(&p, from, !in_place);
-    if (ok && p.used > p.max_nodes) /* by the one or two to spare */
+    if (ok && p.used > p.max_nodes) /* it used a spare node */
         ok = hfsbi_json_fail(&p, p.end, HFSBI_JSON_VALUES) != NULL;
     /* Keys can only be compared when decoded, but decoding in place would
        leave no text to locate a repeated key in: start over with a copy. */
@@ -7076,7 +7084,7 @@ typedef struct hfsbi_json_boxes {
     size_t                  depth;
 } hfsbi_json_boxes;
 
-/* Pushes a container; false without memory. */
+/* Pushes a container; false when out of memory. */
 static bool hfsbi_json_enter(hfsbi_json_boxes *s, const hfsb_alloc *alloc,
                              const hfsb_json_value *box) {
     size_t n = s->depth - HFSBI_JSON_SHALLOW;
@@ -7398,7 +7406,7 @@ typedef struct hfsbi_json_args {
     va_list list;
 } hfsbi_json_args;
 
-/* Inside quotes: the text of a string; outside: as it is. */
+/* Appends s: inside quotes as the text of a string, outside unchanged. */
 static void hfsbi_json_insert(hfsb_buf *b, hfsb_str s, bool quoted) {
     if (!quoted) hfsb_buf_append(b, s.ptr ? s : HFSB_LIT("null"));
     else if (b->status == HFSB_OK && s.len)
@@ -7558,7 +7566,7 @@ HFSBI_FN void hfsbi_build_key(hfsbi_build *b, hfsb_str key) {
     if (b->nodes.status == HFSB_OK) hfsbi_build_text(b, key);
 }
 
-/* Before each value: its key, and one more item in its container. */
+/* Called before each value: adds its key and counts it in its container. */
 static bool hfsbi_build_begin(hfsbi_build *b, const char *key) {
     if (b->nodes.status != HFSB_OK) return false;
     if (b->open)
@@ -7703,8 +7711,8 @@ size_t hfsb_text_line_number(hfsb_str text, size_t pos) {
 
 /* ---- the filter: a line as a terminal would leave it ---- */
 
-/* A line is a row of cells with a cursor. A cell is one code point, also for a
-   wide or combining character: there is no arithmetic on widths.
+/* A line is a row of cells with a cursor. A cell is one code point, even if it
+   is a wide or combining character: widths are ignored.
      a character   overwrites the cell at the cursor and advances it;
      CR            moves the cursor to cell 0;
      BS            moves it back by one, at most to cell 0;
@@ -7769,7 +7777,7 @@ struct hfsb_text_filter {
 
 /* ---- the filter: cells ---- */
 
-/* Appends cells as UTF-8, by way of a small block. */
+/* Appends cells as UTF-8, through a small buffer. */
 static void hfsbi_cells_put(hfsb_buf *out, const uint32_t *cells,
                             size_t count) {
     char   text[1024];
@@ -7794,7 +7802,7 @@ static void hfsbi_cells_blank(hfsb_text_filter *f, size_t from, size_t to) {
 
 /* Makes room for up to n cells from the cursor on, writing the first half of a
    full row. Returns the number of cells there is room for, at least one, or 0
-   without memory. */
+   when out of memory. */
 static size_t hfsbi_cells_room(hfsb_text_filter *f, size_t n, hfsb_buf *out) {
     hfsbi_line  *l = &f->line;
     const size_t half = HFSBI_LINE_MAX / 2;
@@ -8520,8 +8528,8 @@ static void hfsbi_sha_plain(unsigned int         state[8],
 typedef int  hfsbi_v4 __attribute__((vector_size(16)));
 typedef char hfsbi_v16 __attribute__((vector_size(16)));
 
-/* CPUID is only asked for long inputs: in a virtual machine it takes as long
-   as hashing some kilobytes. */
+/* CPUID is queried only for long inputs: in a virtual machine it takes as long
+   as hashing a few kilobytes. */
 static bool hfsbi_sha_fast(hfsb_sha256 *sha, size_t blocks) {
     unsigned a, b, c, d;
     if (!sha->asked && blocks >= 128) {
@@ -9055,8 +9063,8 @@ HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
 
 /* ---- by shape ---- */
 
-/* A text on its way through a search: bytes before `to` are done, bytes from
-   `at` on are not. */
+/* A text being redacted: bytes before `to` are final, bytes from `at` on are
+   not yet searched. */
 typedef struct hfsbi_redaction {
     char  *text;
     size_t len, at, to;
@@ -9098,7 +9106,7 @@ static bool hfsbi_same_letters(hfsb_str a, const char *b) {
     return i == a.len && !b[i];
 }
 
-/* True for a word that begins as the tokens of a well-known service do. */
+/* True for a word that begins like a token of a well-known service. */
 static bool hfsbi_is_token_word(hfsb_str word) {
     static const struct {
         const char *prefix;
@@ -9120,7 +9128,7 @@ static bool hfsbi_is_token_word(hfsb_str word) {
     return false;
 }
 
-/* True when name ends in one of these words, as HF_TOKEN and db.password. */
+/* True when name ends in one of these words, like HF_TOKEN or db.password. */
 static bool hfsbi_name_ends(hfsb_str name, const char *const *words) {
     for (; *words; words++) {
         size_t n = strlen(*words);
@@ -9157,7 +9165,7 @@ static hfsbi_secrecy hfsbi_name_secrecy(hfsb_str name) {
         "mysql_pwd",    NULL};
     static const char *const maybe[] = {"token", "key", "signature", "sig",
                                         NULL};
-    /* most words end in another letter than these */
+    /* most words do not end in one of these letters */
     if (!name.len || !strchr("degnsty", hfsbi_lower(name.ptr[name.len - 1])))
         return HFSBI_NOT_SECRET;
     if (hfsbi_name_ends(name, sure)) return HFSBI_SECRET;
@@ -9169,7 +9177,7 @@ HFSBI_FN bool hfsbi_is_secret_name(hfsb_str name) {
     return hfsbi_name_secrecy(name) != HFSBI_NOT_SECRET;
 }
 
-/* True for 16 bytes or more of a token's alphabet with a digit among them. */
+/* True for 16 or more bytes of a token's alphabet, including a digit. */
 static bool hfsbi_looks_random(hfsb_str value) {
     bool   digit = false;
     size_t i;
@@ -9234,7 +9242,7 @@ static void hfsbi_redact_header(hfsbi_redaction *r, bool bearer) {
 }
 
 /* After "-u" or "--user": hides the password of user:password. A number is a
-   group's: docker run -u 1000:1000. */
+   group ID: docker run -u 1000:1000. */
 static void hfsbi_redact_user(hfsbi_redaction *r) {
     size_t   at = r->at, end, colon, i;
     char     quote = '\0';
@@ -9253,8 +9261,8 @@ static void hfsbi_redact_user(hfsbi_redaction *r) {
     hfsbi_redaction_hide(r, end);
 }
 
-/* At "://": hides the password of user:password@host, and a token that has the
-   user's place. */
+/* At "://": hides the password of user:password@host, and a token in place of
+   the user. */
 static void hfsbi_redact_userinfo(hfsbi_redaction *r) {
     size_t at = r->at + 3, colon = 0, begin = at;
     for (; at < r->len && (unsigned char)r->text[at] > ' ' &&
@@ -9317,9 +9325,9 @@ static void hfsbi_redact_word(hfsbi_redaction *r, size_t end) {
     else if (how != HFSBI_NOT_SECRET) hfsbi_redact_value(r, option, how);
 }
 
-/* True when no shape fits the text: no word is a token, and nothing in it
-   separates a name from its value. Most paths are such a text, and this takes
-   a fraction of the search. */
+/* True when no shape can match the text: no word is a token, and nothing
+   separates a name from its value. This holds for most paths, and the test
+   takes a fraction of the time of the search. */
 static bool hfsbi_is_shapeless(hfsb_str text) {
     size_t at = 0, end;
     for (; at < text.len; at = end + 1) {
@@ -9476,7 +9484,7 @@ static bool hfsbi_is_assignment(hfsb_str s) {
            !(i + 1 < s.len && s.ptr[i + 1] == '=');
 }
 
-/* `print(1)`, `os.getcwd()`, but not `f() { ...; }` of a shell. */
+/* `print(1)`, `os.getcwd()`, but not the shell's `f() { ...; }`. */
 static bool hfsbi_is_call(hfsb_str s) {
     size_t i = hfsbi_skip_target(s, 0), next;
     if (i == 0 || i == s.len || s.ptr[i] != '(') return false;
@@ -9721,7 +9729,7 @@ HFSBI_FN hfsb_status hfsbi_lines_split(const hfsb_alloc *alloc, hfsb_str text,
 HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines);
 
 /* Sets same[j], for each new line j, to the index of the equal old line it is
-   paired with, or to HFSB_NPOS for a new line. Indexes rise. If more than
+   paired with, or to HFSB_NPOS for a new line. Indexes ascend. If more than
    4 million pairs lie between the common head and tail, every line there
    counts as changed. HFSB_OK or HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
@@ -9802,8 +9810,8 @@ typedef struct hfsbi_view_change {
     size_t text_pos, text_len;
 } hfsbi_view_change;
 
-/* A folded text with the way back to the bytes of the original. The view adds
-   LFs of its own, so that every line starts after a LF and ends at one:
+/* A folded text that maps back to the bytes of the original. The view adds LFs
+   of its own, so that every line starts after a LF and ends at one:
 
        original     |  if x: \r\n|    go|
        TRAIL        \n|  if x:\n|    go|\n
@@ -9811,7 +9819,7 @@ typedef struct hfsbi_view_change {
        ... +LINES   the same, without the blank lines
 
    With INDENT, which is for whole lines, the LF at the end is only added to a
-   text that lacks it. All-zero but for text.alloc is ready to use. */
+   text that lacks it. All-zero except for text.alloc is ready to use. */
 typedef struct hfsbi_view {
     hfsb_buf           text;
     hfsbi_view_change *changes;
@@ -9834,8 +9842,8 @@ HFSBI_FN bool hfsbi_view_after(const hfsbi_view *view, size_t view_pos,
 
 /* ---- fold.c: all places of a pattern ---- */
 
-/* All places of a pattern, overlapping ones too, found in linear time
-   altogether. Set text and pattern, which is not empty; leave the rest 0. */
+/* All places of a pattern, including overlapping ones, found in linear time
+   overall. Set text and pattern, which is not empty; leave the rest 0. */
 typedef struct hfsbi_occurrences {
     hfsb_str     text, pattern;
     size_t       at, gap; /* private: the last place, and its distance to the
@@ -9860,7 +9868,7 @@ typedef struct hfsbi_edit_text {
 } hfsbi_edit_text;
 
 /* make() assumes that every line ends in LF, which is enough for edits within
-   a line; scan() finds out. */
+   a line; scan() detects the line ends. */
 HFSBI_FN hfsbi_edit_text hfsbi_edit_text_make(hfsb_str content,
                                               bool     keep_mark);
 HFSBI_FN void            hfsbi_edit_text_scan(hfsbi_edit_text *file);
@@ -9875,7 +9883,7 @@ HFSBI_FN size_t hfsbi_edit_line_end(const hfsbi_edit_text *file, size_t pos,
 HFSBI_FN bool hfsbi_starts_line(const hfsbi_edit_text *file, size_t pos);
 HFSBI_FN bool hfsbi_starts_text(const hfsbi_edit_text *file, size_t pos);
 
-/* The line end for text put in at pos: the first at or after pos, else the
+/* The line end for text inserted at pos: the first at or after pos, else the
    first of the file, else empty. */
 HFSBI_FN hfsb_str hfsbi_newline_at(const hfsbi_edit_text *file, size_t pos);
 
@@ -9906,7 +9914,7 @@ typedef enum hfsbi_rung {
     HFSBI_RUNGS        /* their number */
 } hfsbi_rung;
 
-/* How a rung is called in messages. */
+/* What a rung is called in messages. */
 typedef struct hfsbi_rung_words {
     const char *note; /* in the report of an edit; NULL: none */
     const char *how;  /* in a refusal: "It matches {how} at:" */
@@ -9944,11 +9952,11 @@ enum {
 };
 
 /* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. With
-   HIDDEN a loose match counts together with the places where only a joiner, a
-   mark or a soft hyphen is in the way: such a place may be the one that is
-   meant. old_text has LF only and is not empty; with LINES it ends in LF.
-   matches->count is 0 when no rung matches. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT;
-   free *matches in each case. */
+   HIDDEN a place that only a joiner, a mark or a soft hyphen keeps from
+   matching counts as a loose match: it may be the one that is meant. old_text
+   has LF only and is not empty; with LINES it ends in LF. matches->count is 0
+   when no rung matches. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT; free *matches in
+   each case. */
 HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
                                       const hfsbi_edit_text *file,
                                       hfsb_str old_text, unsigned rungs,
@@ -9970,8 +9978,8 @@ typedef enum hfsbi_indent_rule {
     HFSBI_INDENT_ADD,    /* the file has one more prefix everywhere */
     HFSBI_INDENT_REMOVE, /* the old text has one more prefix everywhere */
     HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
-    HFSBI_INDENT_TABLE,  /* no rule, but each became one other: look it up */
-    HFSBI_INDENT_MIXED   /* the same, or tabs for spaces, but for one line */
+    HFSBI_INDENT_TABLE,  /* no rule, but each maps to one other: look it up */
+    HFSBI_INDENT_MIXED   /* the same, or tabs for spaces, except one line */
 } hfsbi_indent_rule;
 
 /* UNITS: one unit for the levels of each side; 0: a tab, else spaces. */
@@ -9982,7 +9990,7 @@ typedef struct hfsbi_indent_unit_map {
     size_t support;             /* indented lines that show the units */
 } hfsbi_indent_unit_map;
 
-/* MIXED: how many lines are converted, and how many the same. */
+/* MIXED: how many lines are converted, and how many kept. */
 typedef struct hfsbi_indent_mix {
     size_t converted; /* lines with tabs for spaces */
     size_t kept, kept_tabs, kept_spaces;
@@ -9992,7 +10000,7 @@ typedef struct hfsbi_indent_mix {
 
 #define HFSBI_INDENT_DISTINCT 64
 
-/* The indentations of the old text, by a line that has each of them. */
+/* The distinct indentations of the old text, each by a line that has it. */
 typedef struct hfsbi_indent_table {
     size_t line[HFSBI_INDENT_DISTINCT];
     bool   torn[HFSBI_INDENT_DISTINCT]; /* it became two or more */
@@ -10015,11 +10023,11 @@ typedef struct hfsbi_indent_map {
 /* The indentation of a line; ptr NULL for a blank line. */
 HFSBI_FN hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds);
 
-/* True when the one consists of tabs and the other of spaces. */
+/* True when one consists of tabs and the other of spaces. */
 HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b);
 
 /* Finds the rule that explains all lines; news are the lines of new_text.
-   *steps, 0 at first, keeps those of the file for the next match. */
+   *steps, 0 at first, caches those of the file for the next match. */
 HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     const hfsbi_old_line *lines, size_t count,
                                     const hfsbi_lines *news, unsigned folds,
@@ -10028,18 +10036,18 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
 
 /* Appends the file's indentation for `indent`; false, and nothing appended,
    when that is not clear. near_off: an unchanged line next to this one has the
-   same indentation, and another in the file. */
+   same indentation, but a different one in the file. */
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
                                bool near_off, hfsb_buf *out);
 
-/* True when a line is indented by a level more or less in the file: by a tab,
-   or by steps that its lines take. False for a slip of a blank or two. */
+/* True when the file indents a line by a level more or less: by a tab, or by a
+   step that its lines take. False for a slip of a blank or two. */
 HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
                                  const hfsbi_old_line *line);
 
-/* Sets *line to the first line of news that is a line of olds but for its
-   indentation, with nothing before it that explains the shift: the two texts
-   are then indented differently. HFSB_NPOS if not found. HFSB_OK or
+/* Sets *line to the first line of news that differs from a line of olds only
+   in indentation, with nothing before it that explains the shift: the two
+   texts are then indented differently. HFSB_NPOS if not found. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
                                           const hfsbi_lines *olds,
@@ -10063,7 +10071,7 @@ typedef struct hfsbi_edit_texts {
     bool verbatim; /* look-alikes of a changed line are meant as sent */
 } hfsbi_edit_texts;
 
-/* Gives both texts the blank lines of the match, where they have others and
+/* Gives both texts the blank lines of the match, where theirs differ and
    new_text did not change them. copies then holds the texts. HFSB_OK;
    HFSB_REFUSED when it is not clear how many blank lines belong before *line
    of new_text; HFSB_NOMEM, HFSB_LIMIT. */
@@ -10099,7 +10107,7 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
 HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
 
-/* ---- edit.c: what hunks of a patch are screened for too ---- */
+/* ---- edit.c: checks that hunks of a patch need too ---- */
 
 /* True for .md and .txt files, where an omission line is ordinary text. */
 HFSBI_FN bool hfsbi_is_prose(hfsb_str path);
@@ -10136,7 +10144,7 @@ enum {
 
 /* Changes texts->new_text, which is to replace an exact match, to what it
    means. The new text is in *copy, which is empty before; the caller checks
-   copy->status. Returns the HFSBI_MEANT_ bits, 0 if it is meant as it is. */
+   copy->status. Returns the HFSBI_MEANT_ bits, 0 if it is meant literally. */
 HFSBI_FN unsigned hfsbi_read_intent(const hfsbi_edit_text *file,
                                     const hfsbi_match     *match,
                                     hfsbi_edit_texts *texts, hfsb_buf *copy);
@@ -10184,8 +10192,8 @@ typedef struct hfsbi_misread {
     const char    *before, *after;
 } hfsbi_misread;
 
-/* A difference that is the same everywhere: old_text is the text of the file
-   read another way, or the other way round. NULL if it is not. */
+/* Finds a difference that is the same everywhere: old_text is the text of the
+   file read another way, or the other way round. NULL if there is none. */
 HFSBI_FN const hfsbi_misread *hfsbi_reading_of(const hfsb_alloc *alloc,
                                                hfsb_str          old_text,
                                                hfsb_str          file_text);
@@ -10212,15 +10220,14 @@ typedef struct hfsbi_closest {
     hfsb_buf    copy;               /* private: holds lines */
 } hfsbi_closest;
 
-/* Without memory nothing is found. The lines show the bytes of the file or of
-   c->copy; free *c when done. */
+/* When out of memory, nothing is found. The lines show the bytes of the file
+   or of c->copy; free *c when done. */
 HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
                                  const hfsbi_edit_text *file,
                                  hfsb_str old_text, hfsbi_closest *c);
 HFSBI_FN void hfsbi_closest_free(hfsbi_closest *c);
 
-/* The start of the line of pos; in a line that is too long a place before
-   pos. */
+/* The start of the line of pos; in an overlong line a place before pos. */
 HFSBI_FN size_t hfsbi_line_back(const hfsbi_edit_text *file, size_t pos);
 
 /* True for "..." alone or in a comment. */
@@ -10249,7 +10256,7 @@ typedef struct hfsbi_hint {
 } hfsbi_hint;
 
 /* Append to the message why old_text was not found, or where it was found.
-   Without memory the message is shorter. */
+   When out of memory, the message is shorter. */
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint);
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                    const hfsbi_matches *matches);
@@ -10324,8 +10331,8 @@ HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
                                   const hfsbi_hunk   **kept,
                                   const hfsbi_hunk   **moved);
 
-/* New lines may be indented as the file is, next to a single old line that is
-   not: it is then unclear whether they move like that one. Returns the first
+/* New lines may be indented like the file, next to a single old line that is
+   not: it is then unclear whether they move with that line. Returns the first
    of these lines, ptr NULL if not found. */
 HFSBI_FN hfsb_str hfsbi_hunk_torn(const hfsbi_patch *patch,
                                   const hfsbi_hunk *hunk, hfsb_str was);
@@ -10463,8 +10470,8 @@ static hfsb_status hfsbi_lcs_run(const hfsb_alloc *alloc, const hfsb_str *olds,
     return HFSB_OK;
 }
 
-/* The blanks at the start of a line; most for an empty line, which is no good
-   place to begin. */
+/* The blanks at the start of a line; the maximum for an empty line, which is a
+   bad place to begin. */
 static size_t hfsbi_line_depth(hfsb_str line) {
     size_t n = hfsbi_indent_len(line, 0);
     return n < line.len ? n : HFSB_NPOS;
@@ -10495,7 +10502,7 @@ static void hfsbi_slide_insertion(const hfsb_str *news, size_t from, size_t to,
     }
 }
 
-/* Does so for all lines that were inserted without others being removed. */
+/* Does this for every insertion that removes no lines. */
 static void hfsbi_slide_insertions(const hfsb_str *news, size_t new_count,
                                    size_t old_count, size_t *same) {
     size_t from, to;
@@ -10556,7 +10563,7 @@ typedef struct hfsbi_unified {
     size_t           old_lines, new_lines; /* in that hunk */
     bool             changes;              /* lines with - or + in it */
     size_t           old_pos, old_seen;    /* line ends before old_pos */
-    size_t           gained;               /* lines added less lines removed */
+    size_t           gained;               /* lines added minus removed */
     bool             full;
 } hfsbi_unified;
 
@@ -10682,14 +10689,14 @@ static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
     return st == HFSB_OK ? u->body->status : st;
 }
 
-/* Goes up to `lines` line starts back from pos, not before `floor`. */
+/* Goes back up to `lines` line starts from pos, not before `floor`. */
 static size_t hfsbi_lines_back(hfsb_str text, size_t pos, size_t lines,
                                size_t floor) {
     while (lines-- && pos > floor) pos = hfsbi_line_start(text, pos - 1);
     return pos > floor ? pos : floor;
 }
 
-/* Goes up to `lines` lines on from pos; *reached is true when that arrives at
+/* Goes forward up to `lines` lines from pos; *reached is true on arrival at
    `ceiling`, the start of a line. */
 static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
                              size_t ceiling, bool *reached) {
@@ -11292,10 +11299,10 @@ HFSBI_FN bool hfsbi_view_after(const hfsbi_view *v, size_t view_pos,
 
 /* ---- all places of a pattern ---- */
 
-/* Two places next to each other, `gap` apart, show that the pattern repeats
-   after `gap` bytes. If that is at most half of it, the next place is either
-   `gap` bytes on, and a comparison of that many bytes decides, or more than
-   half a pattern away. So searches advance by half a pattern each. */
+/* Two consecutive places, `gap` apart, show that the pattern repeats after
+   `gap` bytes. If that is at most half of it, the next place is either `gap`
+   bytes on, and a comparison of that many bytes decides, or more than half a
+   pattern away. So searches advance by half a pattern each. */
 HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *f, size_t from) {
     size_t   gap = f->gap, next = f->at + gap, end = next + f->pattern.len;
     size_t   last = f->at;
@@ -11639,7 +11646,7 @@ static hfsb_status hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
     return hfsbi_match_add(s, base + start, base + end, lacks_newline);
 }
 
-/* True when a second match makes no difference any more. */
+/* True when more matches would make no difference. */
 static bool hfsbi_has_enough(const hfsbi_search *s) {
     return s->few && (s->matches->count > 1 || s->matches->overlapping);
 }
@@ -11661,9 +11668,9 @@ static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
     return HFSB_OK;
 }
 
-/* Takes the pattern without its last LF at the end of the file, in text as in
-   hfsbi_search_text(): only where it was not found otherwise. If the file ends
-   in a newline, that LF ends a blank line that the file does not have. */
+/* Takes the pattern without its last LF at the end of the file, if it was not
+   found otherwise. text is as in hfsbi_search_text(). If the file ends in a
+   newline, that LF ends a blank line that the file does not have. */
 static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
                                     bool folded, size_t skip, size_t base) {
     hfsb_str core =
@@ -11780,7 +11787,7 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
     hfsb_status st;
     s->matches->rung = HFSBI_RUNG_EXACT;
     if (!has_cr && !(has_lf && s->file->has_cr)) {
-        /* No CR can be inside a match: search the file as it is. */
+        /* No CR can be inside a match: search the file itself. */
         s->pattern = s->old_text;
         st = hfsbi_search_text(s, s->file->text, false, 0, 0);
         if (st == HFSB_OK && !s->matches->count)
@@ -11844,8 +11851,8 @@ static const struct {
                            HFSBI_FOLD_LOOKS | HFSBI_FOLD_LINES},
 };
 
-/* Counts the places where a joiner, a mark or a soft hyphen is in the way as
-   matches too, if there are any. */
+/* Adds the places that only a joiner, a mark or a soft hyphen keeps from
+   matching. */
 static hfsb_status hfsbi_search_hidden(hfsbi_search *s, hfsb_str old_text) {
     hfsbi_matches *m = s->matches, found = *m;
     hfsb_status    st;
@@ -11862,8 +11869,8 @@ static hfsb_status hfsbi_search_hidden(hfsbi_search *s, hfsb_str old_text) {
     return st;
 }
 
-/* The old text for a rung without the blank lines at its edges where they do
-   not count; empty when that is no other text than an earlier rung had. */
+/* The old text for a rung, without the blank lines at its edges if that rung
+   ignores them; empty when an earlier rung had the same text. */
 static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
                                 unsigned folds) {
     hfsbi_matches *m = s->matches;
@@ -11873,7 +11880,7 @@ static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
     text = hfsbi_drop_edges(text, folds, &m->drop_head, &m->drop_tail);
     if (rung == HFSBI_RUNG_EDGES && text.len == s->old_text.len) return none;
     if (rung == HFSBI_RUNG_LINES && s->file->mixed_cr)
-        return none; /* mend.c knows one line end */
+        return none; /* mend.c knows only one line end */
     if (rung == HFSBI_RUNG_LINES &&
         hfsb_str_find_byte(text, '\n') >= text.len - 1)
         return none; /* one line has no blank line inside */
@@ -12039,8 +12046,8 @@ static void hfsbi_put_levels(hfsb_buf *out, long level, size_t unit) {
 }
 
 /* True when all pairs differ by the same number of units. If all levels are
-   equal they prove nothing about a shift: then it must be zero. A line that is
-   indented the same way shows that the others fit by accident. */
+   equal they prove nothing about a shift: then it must be zero. A line with
+   the same indentation on both sides shows that the others fit by accident. */
 static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
                              size_t file_unit) {
     long   first = -1;
@@ -12203,7 +12210,7 @@ static bool hfsbi_find_mixed(hfsbi_indent_map *map) {
            map->mix.kept + mixed >= (map->mix.level_off ? 2 : 1);
 }
 
-/* Appends an indentation that no mixed pair has, by those that are alike. */
+/* Appends an indentation that no mixed pair has, derived from similar ones. */
 static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
                                hfsb_buf *out) {
     char kind = hfsbi_indent_kind(indent);
@@ -12222,9 +12229,9 @@ static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
     return true;
 }
 
-/* Appends an indentation where one pair may be off: what has the same
-   indentation next to that line is not clear. If most others have it, only a
-   line that is off by a level is in doubt. */
+/* Appends an indentation where one pair may be off: for a new line next to it
+   with the same indentation, the result is not clear. If most others have it,
+   only a line that is off by a level is in doubt. */
 static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
                             bool near_off, hfsb_buf *out) {
     size_t                k = hfsbi_indent_find(map, indent);
@@ -12287,8 +12294,9 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
     else if (all && hfsbi_find_table(map)) map->rule = HFSBI_INDENT_TABLE;
 }
 
-/* True when one indentation became one other, by a prefix as well as by other
-   units, and `indent` would differ: 4 became 2, and is 8 now 6 or 4? */
+/* True when the only indentation seen may have changed by a prefix or by its
+   unit, with different results for `indent`: 4 became 2, so is 8 now 6 or
+   4? */
 static bool hfsbi_may_be_units(const hfsbi_indent_map *map, hfsb_str indent) {
     const hfsbi_old_line *line = map->lines + map->table.line[0];
     size_t                a, b;
@@ -12322,9 +12330,9 @@ static bool hfsbi_put_prefixed(const hfsbi_indent_map *map, hfsb_str indent,
     return true;
 }
 
-/* True when a line of the old text may be a slip instead of the proof of a
-   unit, and `indent` can be of the file's units as well as of the old ones:
-   spaces for spaces, seen on one line only. */
+/* True when the one line that proves a change from spaces to spaces may be a
+   slip, so that `indent` can be in the file's units as well as in the old
+   ones. */
 static bool hfsbi_may_be_slip(const hfsbi_indent_map *map, hfsb_str indent,
                               bool seen) {
     size_t i, deepest = 0;
@@ -12375,7 +12383,7 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
     case HFSBI_INDENT_MIXED:
         return hfsbi_put_mixed(map, indent, near_off, out);
     case HFSBI_INDENT_TABLE:
-        /* If some lines are the same, others are off one by one. */
+        /* If some lines are the same, each other one is off by itself. */
         if (!seen || (map->mix.kept_tabs + map->mix.kept_spaces &&
                       hfsbi_is_off(map->lines + map->table.line[k])))
             return false;
@@ -12394,10 +12402,10 @@ static hfsb_str hfsbi_line_core(hfsb_str line, unsigned folds) {
         hfsb_str_slice(line, hfsbi_indent_len(line, folds), line.len));
 }
 
-/* The first new line that is an old line with another indentation, and no
-   line before it that could be the reason: none less deep that now encloses
-   it, none that enclosed it before. Or the first line, if it is deeper than
-   the first old one and no line is shared. same[] pairs the lines. */
+/* The first new line that is an old line with another indentation, when no
+   line before it explains that: no shallower line encloses it now, and none
+   enclosed it before. Or the first line, if it is deeper than the first old
+   one and no line is shared. same[] pairs the lines. */
 static size_t hfsbi_find_shifted(const hfsbi_lines *olds,
                                  const hfsbi_lines *news, const size_t *same,
                                  unsigned folds) {
@@ -12529,8 +12537,8 @@ static void hfsbi_set_gap(hfsbi_full_lines *f, size_t i, size_t gap) {
 }
 
 /* The blank lines before new line j are those before old line i. If the file
-   has as many as old_text they are put in as sent; else new_text must have as
-   many too, and gets those of the file. */
+   has as many as old_text, they are written as sent; else new_text must have
+   as many as old_text, and gets those of the file. */
 static bool hfsbi_mend_gap(hfsbi_mending *m, size_t i, size_t j) {
     if (m->olds.gap[i] == m->file.gap[i]) return true;
     if (m->olds.gap[i] != m->news.gap[j]) return false;
@@ -12538,7 +12546,7 @@ static bool hfsbi_mend_gap(hfsbi_mending *m, size_t i, size_t j) {
     return true;
 }
 
-/* Lines put in between two others: the blank lines stay on the side where
+/* Lines inserted between two others: the blank lines stay on the side where
    there are as many as before, if the other side has as many as the file. */
 static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
                                 size_t to) {
@@ -12552,7 +12560,7 @@ static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
     return true;
 }
 
-/* New lines [from, to) replace old lines [i, end); both texts go on with an
+/* New lines [from, to) replace old lines [i, end); both texts continue with an
    equal line, or end there. */
 static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
                               size_t from, size_t to) {
@@ -12574,7 +12582,8 @@ static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
     return last || hfsbi_mend_gap(m, end, to);
 }
 
-/* Gives news the blank lines of the file where they did not change. */
+/* Gives news the blank lines of the file where new_text did not change
+   them. */
 static bool hfsbi_mend_news(hfsbi_mending *m) {
     size_t i = 0, j = 0, from, end;
     do {
@@ -12806,7 +12815,7 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
 }
 
 /* The file's line end at pos, empty if it has none. Many matches can lie on
-   one long line: the last answer is kept. pos never falls. */
+   one long line: the last answer is cached. pos never decreases. */
 static hfsb_str hfsbi_rewrite_newline(hfsbi_rewriter *r, size_t pos) {
     size_t len;
     if (r->newline.known && pos <= r->newline.to) return r->newline.text;
@@ -12839,8 +12848,8 @@ HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
     hfsb_buf_append(out, text);
 }
 
-/* Appends new_text with the file's line ends; as it was sent to a file that
-   has no line end. */
+/* Appends new_text with the file's line ends; unchanged if the file has
+   none. */
 static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
     hfsb_str newline = HFSB_INIT;
     if (hfsb_str_find_byte(r->texts.raw_new, '\n') == HFSB_NPOS) {
@@ -12974,8 +12983,8 @@ static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
 /* ---- line by line ---- */
 
 /* Appends the indentation of a new line; `twin` is the old line it replaces,
-   or HFSB_NPOS. If it was as deep, the new line takes over its place. False
-   when its indentation is not clear. */
+   or HFSB_NPOS. If both have the same indentation, the new line gets that of
+   the old one in the file. False when its indentation is not clear. */
 static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin,
                              bool near_off) {
     if (twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
@@ -13011,7 +13020,7 @@ static int hfsbi_compare_sizes(size_t a, size_t b) {
 }
 
 /* True when an unchanged line, indented differently in the file, follows a
-   changed line, and no longer is deeper or less deep than that one as it was
+   changed line, and is no longer deeper or shallower than that one as it was
    sent. If the file has such steps, the line may have been sent as it should
    become. A flat old text proves nothing. */
 static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
@@ -13040,7 +13049,7 @@ typedef struct hfsbi_changed_lines {
     size_t above_to, below_from;
 } hfsbi_changed_lines;
 
-/* True when new line j is less deep than an old line. */
+/* True when new line j is shallower than an old line. */
 static bool hfsbi_leaves_block(const hfsbi_rewriter *r, size_t j,
                                size_t old_line) {
     hfsb_str indent = hfsbi_indent_of(r->news.items[j], r->folds);
@@ -13052,9 +13061,9 @@ static bool hfsbi_same_indent(const hfsbi_old_line *line) {
            hfsb_str_equal(line->indent, line->file_indent);
 }
 
-/* Finds the unchanged lines around c that are indented otherwise than in the
-   file, beyond blank lines, and the new lines in one block with them; and the
-   first of the lines that c replaces. */
+/* Finds the unchanged lines around c, beyond blank lines, that are indented
+   differently in the file, and the new lines in one block with them; and the
+   first such line that c replaces. */
 static void hfsbi_find_off(const hfsbi_rewriter *r, hfsbi_changed_lines *c) {
     const hfsbi_old_line *line;
     c->above = c->old_from;
@@ -13081,7 +13090,7 @@ static void hfsbi_find_off(const hfsbi_rewriter *r, hfsbi_changed_lines *c) {
 }
 
 /* True when new line j is as deep as an unchanged line next to it, or a line
-   that it may replace, that is indented otherwise in the file. */
+   that it may replace, that is indented differently in the file. */
 static bool hfsbi_is_near_off(const hfsbi_rewriter      *r,
                               const hfsbi_changed_lines *c, size_t j) {
     hfsb_str indent = hfsbi_indent_of(r->news.items[j], r->folds);
@@ -13165,7 +13174,7 @@ static bool hfsbi_is_uniform(const hfsbi_edit_text *file, hfsbi_match match) {
     return true;
 }
 
-/* Whole lines that are replaced by nothing take their line end along. */
+/* Deleting whole lines also deletes their line end. */
 static void hfsbi_delete_lines(const hfsbi_edit_text *file,
                                hfsbi_match           *match) {
     size_t len, end = hfsbi_edit_line_end(file, match->end, &len);
@@ -13174,7 +13183,7 @@ static void hfsbi_delete_lines(const hfsbi_edit_text *file,
         match->end += len;
 }
 
-/* Refuses texts that were indented apart, where depth is not absolute. */
+/* Refuses texts indented differently from each other, if depth is relative. */
 static hfsb_status hfsbi_check_shifted(hfsbi_rewriter *r) {
     hfsbi_indent_rule rule = r->map.rule;
     hfsb_status       st = HFSB_OK;
@@ -13252,8 +13261,8 @@ static hfsb_status hfsbi_insert(hfsbi_rewriter *r, hfsbi_match *match) {
     return hfsbi_insert_lines(r, own_line, newline);
 }
 
-/* A match at the end of a file that lacks the last newline: both texts do
-   without it too, but text put before the match needs its line end. */
+/* A match at the end of a file that lacks the last newline: both texts drop it
+   too, but text put before the match needs its line end. */
 static void hfsbi_drop_newline(hfsbi_rewriter *r) {
     r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
     if (r->texts.mode == HFSB_EDIT_PREPEND_BEFORE) return;
@@ -13262,7 +13271,7 @@ static void hfsbi_drop_newline(hfsbi_rewriter *r) {
 }
 
 /* A match at the end of a file that lacks the blank line which ends old_text:
-   new_text does without it too. The file's last newline stays. */
+   new_text drops it too. The file's last newline stays. */
 static hfsb_status hfsbi_replace_without_blank(hfsbi_rewriter *r,
                                                hfsbi_match    *match) {
     hfsb_str    text = r->texts.new_text;
@@ -13541,7 +13550,7 @@ static bool hfsbi_omits_in_words(hfsb_str words, bool bracketed) {
            words.len == 1;
 }
 
-/* The leader of a comment that is all of the line; empty if none. */
+/* The leader of a comment that fills the line; empty if none. */
 static hfsb_str hfsbi_comment_leader(hfsb_str line) {
     static const char *const leaders[] = {"//",   "{/*", "/*", "#",
                                           "<!--", "--",  ";",  "%"};
@@ -13765,8 +13774,8 @@ static bool hfsbi_closes_block(hfsb_str new_text) {
     return next.len && memchr("})]", next.ptr[0], 3);
 }
 
-/* old_text begins after the indentation, new_text with it. Not if lines were
-   put before the first one or took its place: they may be deeper. */
+/* True when old_text begins after the indentation and new_text with it. False
+   if other lines precede or replace the first one: they may be deeper. */
 static bool hfsbi_doubles_indent(const hfsbi_intent *t) {
     hfsb_str words = hfsbi_trim(hfsbi_first_line(t->old_text));
     hfsb_str now = hfsbi_trim(hfsbi_first_line(t->new_text));
@@ -13779,7 +13788,8 @@ static bool hfsbi_doubles_indent(const hfsbi_intent *t) {
            hfsbi_keeps_indents(t, !hfsb_str_equal(words, now));
 }
 
-/* The first line of old_text has lost its indentation in new_text. */
+/* True when the first line of old_text has lost its indentation in
+   new_text. */
 static bool hfsbi_loses_indent(const hfsbi_intent *t, hfsb_str indent) {
     hfsb_str line = hfsbi_first_line(t->old_text);
     hfsb_str last = hfsbi_final_line(t->old_text);
@@ -13791,8 +13801,8 @@ static bool hfsbi_loses_indent(const hfsbi_intent *t, hfsb_str indent) {
            hfsbi_keeps_indents(t, 0);
 }
 
-/* old_text is a line without indentation, and so is that line where it stands
-   again in new_text, after others. */
+/* True when old_text is a line without its indentation, and new_text repeats
+   that line without it after others. */
 static bool hfsbi_lacks_all_indent(const hfsbi_intent *t) {
     hfsb_str line = hfsbi_first_line(t->old_text);
     return hfsbi_has_word(line) &&
@@ -13802,9 +13812,9 @@ static bool hfsbi_lacks_all_indent(const hfsbi_intent *t) {
                               hfsbi_trim(line));
 }
 
-/* old_text is a line with a part of its indentation, and so are the other
-   lines of new_text: one is level with old_text, and none is that line where
-   the file has it. */
+/* True when old_text is a line with a part of its indentation, and the other
+   lines of new_text lack the rest too: one is level with old_text, and none is
+   that line as deep as in the file. */
 static bool hfsbi_lacks_some_indent(const hfsbi_intent *t, hfsb_str indent) {
     hfsb_str news = hfsbi_other_lines(t->new_text), line;
     hfsb_str words = hfsbi_trim(hfsbi_first_line(t->old_text));
@@ -14035,7 +14045,7 @@ HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text) {
         return false;
     *old_text = old_inside;
     *new_text = new_inside;
-    /* A fence with an empty line inside stands for no text. */
+    /* A fence around an empty line means no text. */
     if (hfsb_str_equal(new_inside, HFSB_LIT("\n")) &&
         !hfsb_str_ends(old_inside, HFSB_LIT("\n\n")))
         new_text->len = 0;
@@ -14104,7 +14114,7 @@ static void hfsbi_put_unescaped(hfsb_buf *out, hfsb_str s) {
     }
 }
 
-/* Without backslashes before quotes, all other escapes left. */
+/* Drops backslashes before quotes and keeps all other escapes. */
 static void hfsbi_put_unquoted(hfsb_buf *out, hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++)
@@ -14113,7 +14123,7 @@ static void hfsbi_put_unquoted(hfsb_buf *out, hfsb_str s) {
             hfsb_buf_append_byte(out, s.ptr[i]);
 }
 
-/* Only line ends and tabs: where a literal "\n" arrived as a line end, its
+/* Decodes only line ends and tabs: where a literal "\n" arrived as a line end,
    other escapes did not change. */
 static void hfsbi_put_line_ends(hfsb_buf *out, hfsb_str s) {
     size_t i;
@@ -14194,8 +14204,7 @@ static bool hfsbi_reads_as(const hfsb_alloc *alloc, hfsbi_reading *reading,
     return same;
 }
 
-/* What the old text can be: the text of the file read another way. The first
-   that fits is the most specific. */
+/* The ways in which the old text can misread the file, most specific first. */
 static const hfsbi_misread hfsbi_readings[] = {
     {hfsbi_put_halved, HFSBI_READ_OLD, "",
      " has two backslashes where the file has one"},
@@ -14255,8 +14264,8 @@ HFSBI_FN const hfsbi_misread *hfsbi_reading_of(const hfsb_alloc *alloc,
    Only the search for pieces takes time that grows with the file; windows,
    their number and the table of an alignment have limits. */
 #define HFSBI_SITES       64    /* windows compared */
-#define HFSBI_SITE_RARE   16    /* places of a piece that is still rare */
-#define HFSBI_SITE_NEAR   64    /* sites that are one, in bytes */
+#define HFSBI_SITE_RARE   16    /* most places of a rare piece */
+#define HFSBI_SITE_NEAR   64    /* sites this near are one, in bytes */
 #define HFSBI_SITE_MARGIN 512   /* bytes around the old text's length */
 #define HFSBI_SITE_LINE   4096  /* longest way to a line's end */
 #define HFSBI_SLICE_LINES 128   /* of an old text that are compared */
@@ -14910,7 +14919,7 @@ static void hfsbi_nearby_take(hfsbi_nearby *p, hfsb_str old_core,
     hfsbi_closest_finish(p, lines, c);
 }
 
-/* The site whose window aligns best; HFSB_NPOS if none is any good. */
+/* The site whose window aligns best; HFSB_NPOS if none is good enough. */
 static size_t hfsbi_best_site(hfsbi_nearby *p, const hfsbi_sites *sites) {
     size_t i, best = HFSB_NPOS, cells = 0;
     int    most = 0, score = 0;
@@ -14930,8 +14939,8 @@ static size_t hfsbi_best_site(hfsbi_nearby *p, const hfsbi_sites *sites) {
     return best;
 }
 
-/* The first difference after a site in an old text of which only a slice is
-   compared, or else the first before it. */
+/* In an old text of which only a slice is compared: the first difference after
+   the site, or else the first before it. */
 static hfsbi_site hfsbi_site_shift(const hfsbi_nearby *p, hfsbi_site site) {
     hfsb_str   old = p->old_text, file = p->file->text, a, b, x, y;
     hfsbi_site s = site;
@@ -14971,7 +14980,7 @@ static size_t hfsbi_skeleton_site(hfsbi_nearby *p, const hfsbi_sites *sites) {
     return best;
 }
 
-/* Without a piece in the file: all of it if it is small. */
+/* When no piece is in the file: adds all of it if it is small. */
 static void hfsbi_sites_everywhere(hfsbi_sites *sites, hfsb_str file) {
     size_t i;
     if (file.len > HFSBI_SITES * HFSBI_SITE_MARGIN) return;
@@ -15036,7 +15045,7 @@ HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
    closely has a fixed limit. */
 #define HFSBI_HINT_SIZE  1190 /* longest message, in bytes */
 #define HFSBI_HINT_WIDTH 999  /* characters shown of a line */
-#define HFSBI_HINT_CUT   70   /* the same where there is little room */
+#define HFSBI_HINT_CUT   70   /* the same when room is short */
 #define HFSBI_HINT_ITEMS 3    /* differences named */
 #define HFSBI_HINT_PROBE 8192 /* a NUL in these bytes means binary */
 #define HFSBI_HINT_LINES 16   /* old lines looked for one by one */
@@ -15060,7 +15069,7 @@ static void hfsbi_show_text(hfsb_err *err, hfsb_str text, size_t width) {
     if (pos < text.len) hfsbi_err_add(err, "...");
 }
 
-/* Adds a line like read does. */
+/* Adds a line the way read shows it. */
 static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number,
                             size_t width) {
     hfsbi_err_add(err, "\n%zu\t", number);
@@ -15153,7 +15162,7 @@ static const char *hfsbi_old_name(const hfsbi_hint *h, bool starts) {
     return starts ? "The hunk" : "the hunk";
 }
 
-/* The same where its lines are counted, which added lines are not. */
+/* The same for a count of lines: added lines are not counted. */
 static const char *hfsbi_old_lines(const hfsbi_hint *h) {
     return h->hunk ? "the hunk's old lines" : hfsbi_hint_words(h)->old_text;
 }
@@ -15318,8 +15327,8 @@ static bool hfsbi_hidden_at(hfsb_str line, size_t pos) {
     return hfsbi_is_hidden(code);
 }
 
-/* The number of the line that the file has for an old line elsewhere: next to
-   the place, or the only one in the file; 0 if not found. */
+/* The number of the line where the file has an old line elsewhere: next to the
+   place, or the only one in the file; 0 if not found. */
 static size_t hfsbi_elsewhere(const hfsbi_explain *x, hfsb_str line) {
     hfsb_str file = x->hint->file->text;
     size_t   i, at;
@@ -15408,7 +15417,7 @@ static hfsb_str hfsbi_unindent(hfsb_str line) {
     return hfsb_str_slice(line, hfsbi_indent_len(line, 0), line.len);
 }
 
-/* True when the lines of the row differ in nothing but indentation. */
+/* True when the lines of the row differ only in indentation. */
 static bool hfsbi_differs_in_indent(const hfsbi_explain *x,
                                     const hfsbi_row     *row) {
     return !row->same && row->old_line != HFSB_NPOS &&
@@ -15423,8 +15432,8 @@ static void hfsbi_show_indent(hfsb_err *err, hfsb_str indent) {
     else hfsbi_err_add(err, "nothing");
 }
 
-/* Adds the first line that is indented in another way, and how many more
-   there are. */
+/* Adds the first line that is indented differently, and how many more there
+   are. */
 static void hfsbi_item_indent(hfsbi_explain *x) {
     const hfsbi_row *row = NULL;
     size_t           i, count = 0;
@@ -15507,7 +15516,7 @@ static void hfsbi_put_unnumbered(hfsb_buf *out, hfsb_str s) {
     hfsbi_numbered_strip(s, out);
 }
 
-/* Without a code fence around the text. */
+/* Appends the text without the code fence around it. */
 static void hfsbi_put_unfenced(hfsb_buf *out, hfsb_str s) {
     hfsb_str rest = s, line, ending, body = HFSB_INIT;
     size_t   n = 0, start = 0;
@@ -15520,7 +15529,7 @@ static void hfsbi_put_unfenced(hfsb_buf *out, hfsb_str s) {
     hfsb_buf_append(out, body.len ? body : s);
 }
 
-/* The old side of a diff: without its marks and its added lines. */
+/* Appends the old side of a diff: without marks and added lines. */
 static void hfsbi_put_unmarked(hfsb_buf *out, hfsb_str s) {
     hfsb_str rest = s, line, ending;
     size_t   mark = out->len, marks = 0;
@@ -15538,7 +15547,7 @@ static void hfsbi_put_unmarked(hfsb_buf *out, hfsb_str s) {
     hfsb_buf_append(out, s);
 }
 
-/* Number of lines, of the first ones, that are not in the file. */
+/* How many of the first lines of text are not in the file. */
 static size_t hfsbi_count_missing(hfsb_str file, hfsb_str text) {
     hfsb_str line;
     size_t   n = 0, missing = 0;
@@ -15565,8 +15574,8 @@ static void hfsbi_hint_numbers(const hfsbi_hint *h) {
                               : hfsbi_hint_words(h)->new_text);
 }
 
-/* Puts old_str without such marks into *copy and reports them, if fewer of its
-   lines are missing in the file without them. */
+/* If fewer lines of old_str are missing in the file without such marks,
+   reports the marks and puts old_str without them into *copy. */
 static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
     static hfsbi_reading *const list[] = {
         hfsbi_put_unnumbered, hfsbi_put_unfenced, hfsbi_put_unmarked};
@@ -15727,8 +15736,8 @@ static void hfsbi_hint_explain(hfsbi_explain *x) {
     hfsb_buf_free(&copy);
 }
 
-/* In a binary file no line is like another: it is named, as by read, and not
-   searched. */
+/* A binary file is not searched for similar lines: the message reports that it
+   is binary, like read. */
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
     hfsb_str      text = hint->file->text;
     hfsbi_explain x;
@@ -16105,7 +16114,7 @@ static hfsb_status hfsbi_check_diff(const hfsbi_edit_item *item) {
                         words->new_text, words->patch, words->exact);
 }
 
-/* Refuses what needs no search. */
+/* Refuses what can be refused without a search. */
 static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
     const hfsb_edit        *edit = item->edit;
     const hfsbi_edit_words *words = hfsbi_item_words(item);
@@ -16169,7 +16178,7 @@ static hfsb_status hfsbi_refuse_ambiguous(const hfsbi_edit_item *item) {
     return HFSB_AMBIGUOUS;
 }
 
-/* The place is clear, but not what new_str makes of it. */
+/* Refuses an edit whose place is clear, but not its new text. */
 static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
                                         const hfsbi_rewritten *result) {
     const hfsbi_match *m = item->matches.items + result->match;
@@ -16191,7 +16200,7 @@ static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
     return HFSB_REFUSED;
 }
 
-/* ---- changes that were made before ---- */
+/* ---- changes already made ---- */
 
 HFSBI_FN size_t hfsbi_count_visible(hfsb_str s) {
     size_t i, n = 0;
@@ -16539,7 +16548,7 @@ static bool hfsbi_is_line_start(hfsb_str text, size_t pos) {
 }
 
 /* Reduces a place to the lines it changes: lines at its start and its end that
-   are the same in the new text only served to find it. */
+   are the same in the new text only serve to find it. */
 static void hfsbi_place_reduce(const hfsbi_edit_plan *plan,
                                hfsbi_edit_place      *p) {
     hfsb_str was = hfsb_str_slice(plan->content, p->start, p->end);
@@ -16936,7 +16945,7 @@ static void hfsbi_skip_blank_lines(hfsbi_patch *p) {
     while (p->last > p->first && !hfsbi_trim(l[p->last - 1]).len) p->last--;
 }
 
-/* Leaves out a heredoc and a fence around the patch. True when one of them is
+/* Strips a heredoc and a fence around the patch. True when one of them is
    closed: then the end of the patch is not missing. */
 static bool hfsbi_patch_unwrap(hfsbi_patch *p) {
     const hfsb_str *l = p->text.items;
@@ -17045,7 +17054,7 @@ static bool hfsbi_diff_stops(const hfsbi_patch *p, size_t i) {
            (i + 2 >= p->last || hfsbi_is_anchor(l[i + 2]));
 }
 
-/* Reads the lines of a hunk; "\ No newline at end of file" is about the line
+/* Reads the lines of a hunk; "\ No newline at end of file" applies to the line
    before it. */
 static hfsb_status hfsbi_parse_body(hfsbi_patch *p, size_t *i, size_t to,
                                     bool diff) {
@@ -17168,7 +17177,7 @@ static const char *hfsbi_git_refusal(hfsb_str line) {
     return NULL;
 }
 
-/* Reads a line of git's head; false when it is no such line. */
+/* Reads a line of git's head; false for any other line. */
 static bool hfsbi_git_line(hfsb_str line, hfsbi_diff_head *h) {
     static const char *const ignored[] = {"index ", "similarity index ",
                                           "dissimilarity index "};
@@ -17316,7 +17325,7 @@ static hfsb_status hfsbi_parse_diff(hfsbi_patch *p, hfsb_err *err) {
    A block is a hunk; those of one file need not come in its order. Other text
    around them is skipped. */
 
-/* True for a line of seven times `c` and then the word. */
+/* True for a line of seven `c` followed by the word. */
 static bool hfsbi_is_block_mark(hfsb_str line, char c, const char *word) {
     size_t i;
     line = hfsbi_trim_end(line);
@@ -17388,7 +17397,7 @@ static hfsb_status hfsbi_find_block(const hfsbi_patch *p, size_t head,
                              ">>>>>>> REPLACE.");
 }
 
-/* True when the last section goes on with this path. */
+/* True when the last section updates this path. */
 static bool hfsbi_goes_on(const hfsbi_patch *p, hfsb_str path) {
     const hfsbi_section *s;
     if (!p->section_count) return false;
@@ -17660,9 +17669,9 @@ static bool hfsbi_next_text(hfsb_str *rest, hfsb_str *line) {
 
 /* ---- a single old line ---- */
 
-/* The least indented line of a hunk that is added, or is not; lines that are
-   blank, or like `except`, do not count. ptr NULL if not found. *count is
-   the number of those that count. */
+/* The least indented line of a hunk among those added, or among the others;
+   blank lines and lines like `except` do not count. ptr NULL if not found.
+   *count is the number of lines that count. */
 static hfsb_str hfsbi_least_line(const hfsbi_patch *patch,
                                  const hfsbi_hunk *hunk, bool added,
                                  hfsb_str except, size_t *count) {
@@ -17709,9 +17718,9 @@ static bool hfsbi_has_margin_text(hfsb_str text) {
 
 enum { HFSBI_HUNK_INDENTS = 32 };
 
-/* True when the old lines of the hunk, which matched as they are, have more
-   than one indentation, and those of all new lines among them. Brackets alone
-   are in too many places to show anything. */
+/* True when the old lines of the hunk, which matched unchanged, have more than
+   one indentation, and all new lines have one of these. Brackets alone are too
+   common to show anything. */
 static bool hfsbi_shows_indent(const hfsbi_patch *patch,
                                const hfsbi_hunk  *hunk) {
     hfsb_str list[HFSBI_HUNK_INDENTS];
@@ -17731,8 +17740,8 @@ static bool hfsbi_shows_indent(const hfsbi_patch *patch,
     return count > 1;
 }
 
-/* 0 for the same indentation, 2 if one has tabs and the other has not: nobody
-   does that on one line only. Else 1. */
+/* 0 for the same indentation, 2 if only one has tabs, which nobody does on a
+   single line. Else 1. */
 static size_t hfsbi_moved_by(hfsb_str a, hfsb_str b) {
     if (hfsb_str_equal(a, b)) return 0;
     return (hfsb_str_find_byte(a, '\t') == HFSB_NPOS) !=
@@ -17952,7 +17961,7 @@ static size_t hfsbi_line_of(const hfsbi_update *u, size_t pos) {
            hfsbi_count_lines(&u->file, hfsb_str_slice(u->file.text, 0, pos));
 }
 
-/* The line end for text put in at pos. */
+/* The line end for text inserted at pos. */
 static hfsb_str hfsbi_patch_newline(const hfsbi_update *u, size_t pos) {
     hfsb_str newline = hfsbi_newline_at(&u->file, pos);
     return newline.len ? newline : HFSB_LIT("\n");
@@ -18005,8 +18014,8 @@ static hfsbi_hint hfsbi_hunk_hint(const hfsbi_update *u) {
     return hint;
 }
 
-/* True when a section before this one changes or adds the same file: then the
-   lines that a refusal shows are not yet on disk. */
+/* True when an earlier section changes or adds the same file: then the lines
+   that a refusal shows are not yet on disk. */
 static bool hfsbi_is_changed_before(const hfsbi_update *u) {
     const hfsbi_section *s = u->patch->sections;
     for (; s < u->section; s++)
@@ -18092,9 +18101,9 @@ static size_t hfsbi_find_part(const hfsbi_edit_text *file, hfsb_str text,
     return found;
 }
 
-/* Finds the line of an anchor in [from, to): the first of the closest ones,
-   else the only one that contains it. *pos, the start of the line or an offset
-   in it, is HFSB_NPOS if not found. */
+/* Finds the line of an anchor in [from, to): the first of the closest matches,
+   else the only line that contains it. *pos, the start of the line or an
+   offset in it, is HFSB_NPOS if not found. */
 static hfsb_status hfsbi_find_anchor(hfsbi_update *u, hfsb_str text,
                                      size_t from, size_t to, size_t *pos) {
     hfsbi_matches m;
@@ -18147,7 +18156,7 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update     *u,
     return st;
 }
 
-/* Follows the @@ lines. One that is only above the cursor is still true, and
+/* Follows the @@ lines. One that is only above the cursor is accepted, but
    does not narrow the place of old lines. */
 static hfsb_status hfsbi_follow_anchors(hfsbi_update     *u,
                                         const hfsbi_hunk *hunk,
@@ -18212,8 +18221,8 @@ static hfsb_status hfsbi_find_hunk(hfsbi_update *u, const hfsbi_hunk *hunk,
     return st;
 }
 
-/* Where a hunk starts by its line number, if the file has moved as the hunk
-   before shows; HFSB_NPOS outside the file. */
+/* Where a hunk starts by its line number, shifted like the numbered hunk
+   before it; HFSB_NPOS outside the file. */
 static size_t hfsbi_expected_pos(const hfsbi_update *u,
                                  const hfsbi_hunk   *hunk) {
     long long line = (long long)hunk->number;
@@ -18226,8 +18235,9 @@ static size_t hfsbi_expected_pos(const hfsbi_update *u,
     return line == 1 ? pos : HFSB_NPOS;
 }
 
-/* Chooses among several matches the first from `from` on, an offset or
-   HFSB_NPOS, if it is as close. It must start there, or be the only one. */
+/* Chooses among several matches the first at or after `from`, an offset or
+   HFSB_NPOS, if it is as close. It must start there, or else be the only
+   one. */
 static hfsb_status hfsbi_choose_from(const hfsbi_update *u, size_t from,
                                      bool there, hfsbi_matches *m,
                                      bool *chosen) {
@@ -18246,8 +18256,8 @@ static hfsb_status hfsbi_choose_from(const hfsbi_update *u, size_t from,
 
 /* Chooses among several matches: by the line number of the hunk; by its
    heading, when only one match is after it; the first one after an @@ line,
-   unless the indentation is not the same, which tells such places apart. The
-   chosen one becomes the first. */
+   unless indentation was folded, which may be what tells such places apart.
+   The chosen one becomes the first. */
 static hfsb_status hfsbi_choose_match(const hfsbi_update     *u,
                                       const hfsbi_hunk       *hunk,
                                       const hfsbi_hunk_range *r,
@@ -18375,7 +18385,7 @@ static int hfsbi_hunk_place_order(const void *x, const void *y) {
     return a->hunk->line < b->hunk->line ? -1 : 1;
 }
 
-/* Brings blocks into the order of the file. Other hunks are in that order. */
+/* Sorts blocks into the order of the file. Other hunks already are. */
 static hfsb_status hfsbi_order_blocks(hfsbi_update *u) {
     size_t i;
     if (!u->places[0].hunk->block) return HFSB_OK;
@@ -18444,8 +18454,8 @@ static hfsb_status hfsbi_check_omitted(const hfsbi_update *u,
     return st;
 }
 
-/* The place is clear, but not how to put in `line`: its indentation, or the
-   blank lines before it. */
+/* Refuses a hunk whose place is clear, but not how to insert `line`: its
+   indentation, or the blank lines before it. */
 static hfsb_status hfsbi_hunk_unclear(const hfsbi_update     *u,
                                       const hfsbi_hunk_place *place,
                                       hfsb_str line, bool blank_lines) {
@@ -18485,7 +18495,7 @@ static hfsb_status hfsbi_check_done(const hfsbi_update     *u,
 }
 
 /* Gives the last line of the file the line end that the hunk means it to have:
-   an added line gets one, a context line stays as it is. */
+   an added line gets one, a context line is not changed. */
 static void hfsbi_end_text(hfsbi_update *u, const hfsbi_hunk_place *place,
                            size_t mark) {
     const hfsbi_hunk *hunk = place->hunk;
@@ -18557,7 +18567,7 @@ static bool hfsbi_left_open(const hfsbi_update *u) {
            !(cr_ends && hfsb_str_ends(texts, HFSB_LIT("\r")));
 }
 
-/* Refuses additions that the file has already: after the anchor, or at its
+/* Refuses additions that the file already has: after the anchor, or at its
    end. */
 static hfsb_status hfsbi_check_added(const hfsbi_update     *u,
                                      const hfsbi_hunk_place *place,
@@ -18671,7 +18681,7 @@ static void hfsbi_note_add(hfsb_patch_change *c, const char *part,
     *last = part;
 }
 
-/* Writes the note of an update, as edits have it. */
+/* Writes the note of an update, like that of an edit. */
 static void hfsbi_patch_note(const hfsbi_update *u, hfsb_patch_change *c) {
     const char *last = NULL;
     size_t      i;
@@ -18745,7 +18755,7 @@ HFSBI_FN hfsb_status hfsbi_update_file(const hfsbi_patch   *patch,
    A patch is computed section by section; later sections see the files as
    earlier ones leave them, and nothing is written. patch_parse.c makes the
    sections, patch_update.c applies the hunks of one of them to its file. */
-/* A patch while it is applied. */
+/* A patch being applied. */
 typedef struct hfsbi_patching {
     const hfsb_patch_files *files;
     hfsbi_patch             patch;
@@ -18943,7 +18953,7 @@ void hfsb_patch_free(hfsb_patch_result *result) {
 }
 
 /* ---- src/pattern/pattern_private.h ---- */
-/* pattern_private.h - what the files of pattern share.
+/* pattern_private.h - shared by the files of pattern.
 
    A pattern is read into a tree, the tree becomes a program of states that
    read bytes (an NFA), and the program is run either state by state or
@@ -18986,9 +18996,9 @@ typedef struct hfsbi_state {
 } hfsbi_state;
 
 /* A set of characters is an automaton over the bytes of UTF-8. Its nodes are
-   stored once; each use of the set has as many states as the set has nodes, in
-   the same order, so that a step between nodes is a step between states by the
-   same distance. */
+   stored once; each use of the set has one state per node, in the same order,
+   so that a step between nodes is a step between states by the same
+   distance. */
 #define HFSBI_EDGE_END 0xFFFFFFFFu
 typedef struct hfsbi_edge {
     unsigned char low, high;
@@ -19056,7 +19066,7 @@ HFSBI_FN void hfsbi_ranges_escape(hfsbi_ranges *set, char letter);
 HFSBI_FN uint32_t hfsbi_program_class(hfsbi_program *program,
                                       hfsbi_ranges *set, bool fold,
                                       bool negate, uint32_t never);
-/* Adds the class of all bytes but one, also of bytes that are not UTF-8. */
+/* Adds the class of all bytes but one, including bytes that are not UTF-8. */
 HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
                                       unsigned char  but);
 /* The target of a byte from a node; false when there is none. */
@@ -19097,7 +19107,7 @@ typedef struct hfsbi_syntax {
 HFSBI_FN void hfsbi_syntax_init(hfsbi_syntax *tree, hfsbi_program *program);
 HFSBI_FN void hfsbi_syntax_free(hfsbi_syntax *tree);
 
-/* These return a node; 0, with program->status set, without memory. */
+/* These return a node; 0, with program->status set, when out of memory. */
 HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
                                    uint32_t value);
 HFSBI_FN uint32_t hfsbi_syntax_repeat(hfsbi_syntax *tree, uint32_t child,
@@ -19128,8 +19138,8 @@ HFSBI_FN hfsb_status hfsbi_reader_fail(hfsbi_reader *r, hfsb_status code,
 HFSBI_FN uint32_t hfsbi_read_bracket(hfsbi_reader *r);
 
 /* Reads a pattern into the tree; literal: as plain text. The root is in
-   *root. HFSB_OK; HFSB_ARG or HFSB_LIMIT with *err. Without memory HFSB_OK
-   with program->status set. */
+   *root. HFSB_OK; HFSB_ARG or HFSB_LIMIT with *err. When out of memory:
+   HFSB_OK with program->status set. */
 HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
                                        bool literal, uint32_t *root,
                                        hfsb_err *err);
@@ -19168,7 +19178,7 @@ typedef struct hfsbi_table {
     size_t                  columns;
     uint32_t                start;   /* row, or one of HFSBI_DFA_... */
     size_t                  read;    /* bytes read since the last flush */
-    size_t                  early;   /* flushes in a row that came too early */
+    size_t                  early;   /* consecutive early flushes */
     size_t                  flushes; /* in all */
     size_t                  bypass; /* bytes still to read without the table */
 } hfsbi_table;
@@ -19183,7 +19193,7 @@ typedef struct hfsbi_runner {
     bool (*cancelled)(void *user); /* NULL: never */
     void  *user;
     size_t work;    /* states visited since `cancelled` was last called */
-    bool   stopped; /* cancelled: nothing is found any more */
+    bool   stopped; /* cancelled: nothing more is found */
 } hfsbi_runner;
 
 /* Free the runner even when init fails. */
@@ -19197,7 +19207,7 @@ HFSBI_FN bool hfsbi_runner_whole(hfsbi_runner *runner, hfsb_str text,
                                  bool beginning);
 
 /* The same, and the leftmost-longest match, without the table: slower, but
-   they need no memory. With `any` the first match met is returned. */
+   they allocate nothing. With `any` the first match found is returned. */
 HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *runner, hfsb_str text,
                               bool beginning);
 HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *runner, hfsb_str text, size_t from,
@@ -19209,7 +19219,7 @@ struct hfsb_regex {
     hfsb_buf      literal; /* in every match */
     bool          pure;    /* the literal is the whole pattern */
     bool          never;   /* it contains a line feed, which no line does */
-    size_t        misses;  /* useless occurrences of the literal in a row,
+    size_t        misses;  /* consecutive useless occurrences of the literal,
                               each close to the one before */
     size_t        direct;  /* bytes still to scan without the literal */
 };
@@ -19228,8 +19238,8 @@ HFSBI_FN hfsb_status hfsbi_glob_open(hfsb_str pattern, const hfsb_alloc *alloc,
                                      bool git, hfsb_glob **out, hfsb_err *err);
 
 /* The rules of the .gitignore files from the top of a directory walk down to
-   the current folder: a stack, in which the last rule that matches decides, as
-   in git. Pure: the caller reads the files. */
+   the current folder: a stack in which the last matching rule decides, as in
+   git. Pure: the caller reads the files. */
 typedef struct hfsbi_ignore hfsbi_ignore;
 
 /* HFSB_OK or HFSB_NOMEM. close() accepts NULL. */
@@ -19464,8 +19474,8 @@ static const hfsbi_named hfsbi_named_classes[] = {
     {"print", " ~", false, false, 1},
     {"graph", "!~", false, false, 2}};
 
-/* Adds the visible characters beyond ASCII: all but controls, for graph also
-   without white space, for punct also without letters and digits. */
+/* Adds the visible characters beyond ASCII: all but controls, graph also
+   excludes white space, punct also letters and digits. */
 static void hfsbi_ranges_visible(hfsbi_ranges *set, bool graph, bool punct) {
     hfsbi_ranges out = HFSB_INIT;
     out.alloc = set->alloc;
@@ -19784,8 +19794,8 @@ HFSBI_FN uint32_t hfsbi_syntax_add(hfsbi_syntax *tree, hfsbi_syntax_kind kind,
     return (uint32_t)tree->count++;
 }
 
-/* True for the bounds of * + ? and of no repeat at all: a repeat of such a
-   repeat is a single one. */
+/* True for the bounds of * + ? and of no repeat at all: nesting two such
+   repeats gives one. */
 static bool hfsbi_repeat_is_simple(uint32_t min, uint32_t max) {
     return min <= 1 && (max == 1 || max == HFSBI_SYNTAX_MANY);
 }
@@ -19913,7 +19923,8 @@ HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
 
 /* ---- the states ---- */
 
-/* Adds a state; 0, with p->status set, beyond max_states or without memory. */
+/* Adds a state; 0, with p->status set, beyond max_states or when out of
+   memory. */
 static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
                                 uint32_t out, uint32_t other) {
     void *grown;
@@ -20127,7 +20138,7 @@ static const char *hfsbi_escape_advice(char c) {
     }
 }
 
-/* The border that \c means; false when it means none. */
+/* The border that \c means; false if none. */
 static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
     switch (c) {
     case 'b': *border = HFSBI_WORD_BORDER; return true;
@@ -20143,7 +20154,7 @@ static bool hfsbi_escape_border(char c, hfsbi_regex_border *border) {
     }
 }
 
-/* The control character that \c means; NUL when it means none. */
+/* The control character that \c means; NUL if none. */
 static char hfsbi_escape_control(char c) {
     switch (c) {
     case 't': return '\t';
@@ -20596,7 +20607,7 @@ static bool hfsbi_states_add(hfsbi_states *set, uint32_t state, size_t begin) {
 }
 
 /* Adds a state and all that can be reached from it without reading a byte.
-   `open`: the next byte is unknown, so only the begin of a line is decided. */
+   `open`: the next byte is unknown, so only the start of a line is decided. */
 static void hfsbi_states_follow(hfsbi_runner *runner, hfsbi_states *set,
                                 uint32_t state, size_t begin, unsigned place,
                                 bool open) {
@@ -20645,8 +20656,8 @@ static bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
     return r->stopped;
 }
 
-/* True when a character of a word ends at pos. Runs for every byte of a slow
-   search, and goes back four bytes at most. */
+/* True when a word character ends at pos. Runs for every byte of a slow
+   search, and looks back at most four bytes. */
 static bool hfsbi_word_before(hfsb_str text, size_t pos) {
     size_t        first = pos > 4 ? pos - 4 : 0, at = pos;
     unsigned long code;
@@ -20658,8 +20669,8 @@ static bool hfsbi_word_before(hfsb_str text, size_t pos) {
            hfsbi_regex_is_word((uint32_t)code);
 }
 
-/* The HFSBI_AT_* properties of the place before text[pos]. Words are only
-   looked at when the program asserts their borders. */
+/* The HFSBI_AT_* properties of the place before text[pos]. Words are examined
+   only when the program asserts their borders. */
 static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
                                   size_t pos) {
     unsigned      place = 0;
@@ -20729,9 +20740,9 @@ HFSBI_FN bool hfsbi_nfa_find(hfsbi_runner *r, hfsb_str text, size_t from,
     bool          valid;
     r->now.count = 0;
     for (pos = from;; pos++) {
-        /* a match begins at a character, never inside of one, unless it is
-           raw; states stay in the order of their beginnings, so the first one
-           wins */
+        /* a match begins at a character, never inside one, unless the program
+           is raw; states stay in the order of their match starts, so the first
+           one wins */
         if (pos == border) {
             if (!best.found)
                 hfsbi_states_follow(r, &r->now, r->program->start, pos,
@@ -20784,13 +20795,13 @@ HFSBI_FN bool hfsbi_nfa_whole(hfsbi_runner *r, hfsb_str text, bool beginning) {
 /* Instead of a row. */
 #define HFSBI_DFA_UNKNOWN 0xFFFFFFFFu
 #define HFSBI_DFA_MATCH   0xFFFFFFFEu
-#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match is possible any more */
+#define HFSBI_DFA_DEAD    0xFFFFFFFDu /* no match is possible from here */
 #define HFSBI_DFA_CANNOT  0xFFFFFFFCu /* the table cannot decide this */
 #define HFSBI_DFA_SPECIAL 0xFFFFFFF0u /* the lowest of such values */
 
 /* Flags of a row. */
 #define HFSBI_DFA_WORD  1u /* the last byte was part of a word */
-#define HFSBI_DFA_CR    2u /* a CR has come and is not read yet */
+#define HFSBI_DFA_CR    2u /* a CR was seen and is not read yet */
 #define HFSBI_DFA_BEGIN 4u /* at the beginning of the line */
 
 typedef struct hfsbi_table_row {
@@ -20862,7 +20873,7 @@ static void *hfsbi_dfa_grow(hfsbi_runner *r, void *ptr, size_t *cap,
 }
 
 /* Makes room for one more row with a key of that length; false beyond the
-   bound or without memory. */
+   bound or when out of memory. */
 static bool hfsbi_dfa_room(hfsbi_runner *r, size_t key_len) {
     void *grown = r->table.buckets;
     if (!grown) {
@@ -20912,8 +20923,8 @@ static int hfsbi_state_order(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Reduces the set to its key, in order: without states that only lead to
-   others in it. False: it contains the end of the program. */
+/* Reduces the set to its key, in order: drops states that only lead to others
+   in it. False: it contains the end of the program. */
 static bool hfsbi_dfa_key(const hfsbi_program *p, hfsbi_states *set) {
     uint32_t i, kept = 0;
     bool     sorted = true;
@@ -21084,9 +21095,9 @@ static uint32_t hfsbi_dfa_fill(hfsbi_runner *r, uint32_t row,
         hfsbi_dfa_read(r, &flags, p->sample[column]);
         next = hfsbi_dfa_row(r, &r->now, flags);
     }
-    /* flushed meanwhile: the row does not exist any more */
+    /* flushed meanwhile: the row no longer exists */
     if (r->table.flushes != flushes) return next;
-    /* a lack of memory is not a property of the entry */
+    /* running out of memory is not a property of the entry */
     if (next != HFSBI_DFA_CANNOT ||
         (p->words && column < p->kinds && p->sample[column] >= 0x80))
         r->table.next[row + column] = next;
@@ -21180,8 +21191,8 @@ HFSBI_FN bool hfsbi_runner_whole(hfsbi_runner *r, hfsb_str text,
 
 /* ---- compiling ---- */
 
-/* A pattern that is only a literal needs no program: hfsb_str_find() is its
-   search. */
+/* A pattern that is only a literal needs no program: hfsb_str_find() searches
+   for it. */
 static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_syntax *tree,
                                        hfsb_str               pattern,
                                        const hfsb_regex_opts *opts,
@@ -21317,7 +21328,7 @@ static bool hfsbi_regex_scan(hfsb_regex *re, hfsb_str text, size_t from,
 }
 
 /* After a useless occurrence of the literal, `distance` bytes after the last:
-   when they are frequent, scanning directly is quicker for a while. */
+   when they are frequent, scanning directly is faster for a while. */
 static void hfsbi_regex_count_miss(hfsb_regex *re, size_t distance) {
     re->misses = distance < 200 ? re->misses + 1 : 0;
     if (re->misses < 16) return;
@@ -21392,7 +21403,7 @@ typedef struct hfsbi_glob_reader {
     hfsbi_reader r;
     bool         git;
     bool         name_start; /* a name begins here */
-    bool         special;    /* something other than plain text has come */
+    bool         special;    /* something other than plain text was read */
     uint32_t     inside;     /* class of bytes within a name, plus one; 0: not
                                 made yet */
 } hfsbi_glob_reader;
@@ -21841,8 +21852,8 @@ HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
 }
 
 /* ---- src/http/http_private.h ---- */
-/* http_private.h - classes of bytes, what reading a head passes around, and
-   the framings that are not public: WebSocket, multipart, Connect. */
+/* http_private.h - classes of bytes, the state of reading a head, and the
+   framings that are not public: WebSocket, multipart, Connect. */
 
 /* ---- url.c: bytes ---- */
 
@@ -21864,7 +21875,7 @@ HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit);
 
 /* True for a method that RFC 9110 defines, except CONNECT, and for PATCH. */
 HFSBI_FN bool hfsbi_http_method_known(hfsb_str method);
-/* True when s is name, but for the case of ASCII letters. */
+/* True when s is name, ignoring the case of ASCII letters. */
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name);
 
 /* Removes the next item that is not empty from a comma-separated list; false
@@ -21880,7 +21891,7 @@ enum {
     HFSBI_HTTP_OF_CONNECT = 4
 };
 
-/* A head that is being read. */
+/* A head being read. */
 typedef struct hfsbi_http_reader {
     hfsb_http_parser *parser;
     hfsb_str          in;
@@ -21901,11 +21912,11 @@ HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reader *r,
 /* value, or the fallback when it is 0. */
 HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback);
 
-/* True when a message can start with the byte at p; else refused, so that
-   another protocol is rejected at its first byte. */
+/* True when a message can start with the byte at p; otherwise refuses it, so
+   that another protocol is rejected at its first byte. */
 HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reader *r, const char *p);
 
-/* Reads the first line, or the line of a field, which is complete. Returns
+/* Read the first line, or the line of a field; the line is complete. Return
    its end, or NULL when it was refused. */
 HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reader *r, const char *p,
                                            const char *end);
@@ -21938,16 +21949,16 @@ HFSBI_FN void hfsbi_ws_accept(hfsb_str key, char out[HFSBI_WS_ACCEPT]);
 /* What a request for a WebSocket contains: views of its head. */
 typedef struct hfsbi_ws_upgrade {
     hfsb_str key;      /* for hfsbi_ws_accept() */
-    hfsb_str protocol; /* the first of the client's that is supported; ""
-                          when there is none: the reply then names none */
+    hfsb_str protocol; /* the first of the client's that is supported; "" if
+                          none: the reply then names none */
 } hfsbi_ws_upgrade;
 
-/* Judges the head of a request. `protocols` are the subprotocols supported, in
-   a list that ends in NULL (or NULL: none); their case counts. Returns 101, or
+/* Checks the head of a request. `protocols` is a NULL-terminated list of the
+   subprotocols supported (or NULL: none); their case counts. Returns 101, or
    the status of the refusal: 405 for a method other than GET; 426 without
    "Upgrade: websocket" or with a version other than 13 (a reply needs the
    fields "Upgrade: websocket" and "Sec-WebSocket-Version: 13"); 400. *err (may
-   be NULL) has then the code HFSB_SYNTAX and names the field in err->key.
+   be NULL) then has the code HFSB_SYNTAX and names the field in err->key.
    Extensions are ignored: the reply accepts none. */
 HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
                                    const char *const    *protocols,
@@ -21956,8 +21967,8 @@ HFSBI_FN int hfsbi_ws_upgrade_read(const hfsb_http_head *head,
 /* Appends the fields of a client's handshake, with their CRLF. key: 16 random
    bytes in base64. HFSB_OK; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_ws_request_write(hfsb_str key, hfsb_buf *out);
-/* Judges the head of the reply to it. HFSB_OK; HFSB_REMOTE: another status, or
-   a reply that does not fit. */
+/* Checks the head of the reply. HFSB_OK; HFSB_REMOTE: another status, or a
+   reply that does not fit. */
 HFSBI_FN hfsb_status hfsbi_ws_reply_check(const hfsb_http_head *head,
                                           hfsb_str key, hfsb_err *err);
 
@@ -21987,7 +21998,7 @@ typedef struct hfsbi_ws_reader {
     /* private */
     unsigned char      state;
     unsigned char      message;  /* TEXT, BINARY; 0 between messages */
-    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head_len; /* bytes of head received */
     unsigned char      head[14];
     unsigned char      control[HFSBI_WS_MAX_CONTROL];
     unsigned char      control_len;
@@ -22018,18 +22029,18 @@ typedef struct hfsbi_ws_frame {
 } hfsbi_ws_frame;
 
 /* Returns the next event in the `len` bytes, which follow those used by the
-   last call and are unmasked in place; *used of them are done with. Call it
-   until it returns MORE, then with the bytes that come next, cut anywhere.
-   Bytes after CLOSE are dropped. err (may be NULL) is filled by BAD:
-   HFSB_LIMIT when a message is longer than max, else HFSB_SYNTAX; err->pos is
-   an offset from the first byte of the stream. */
+   last call and are unmasked in place; *used of them were consumed. Call it
+   until it returns MORE, then with the next bytes, split anywhere. Bytes after
+   CLOSE are dropped. err (may be NULL) is filled by BAD: HFSB_LIMIT when a
+   message is longer than max, else HFSB_SYNTAX; err->pos is an offset from the
+   first byte of the stream. */
 HFSBI_FN hfsbi_ws_event hfsbi_ws_next(hfsbi_ws_reader *reader, char *bytes,
                                       size_t len, hfsbi_ws_frame *frame,
                                       size_t *used, hfsb_err *err);
 
 /* Writes the head of a frame and returns its length. fin: the frame ends its
-   message. mask: 4 bytes, for a frame of a client, whose payload is then to be
-   masked; NULL for one of a server. */
+   message. mask: 4 bytes for a client's frame, whose payload the caller must
+   then mask; NULL for a server's. */
 #define HFSBI_WS_HEAD 14
 HFSBI_FN size_t hfsbi_ws_write_head(hfsbi_ws_opcode opcode, bool fin,
                                     unsigned long long   length,
@@ -22041,7 +22052,7 @@ HFSBI_FN size_t hfsbi_ws_write_head(hfsbi_ws_opcode opcode, bool fin,
 HFSBI_FN size_t hfsbi_ws_write_close(unsigned code, hfsb_str reason,
                                      char out[HFSBI_WS_MAX_CONTROL]);
 
-/* Masks, or unmasks, a piece of a payload in place that starts at `offset`. */
+/* Masks or unmasks, in place, a piece of a payload that starts at `offset`. */
 HFSBI_FN void hfsbi_ws_mask(char *bytes, size_t len,
                             const unsigned char mask[4],
                             unsigned long long  offset);
@@ -22049,7 +22060,7 @@ HFSBI_FN void hfsbi_ws_mask(char *bytes, size_t len,
 /* ---- multipart.c: multipart/form-data, RFC 7578 ---- */
 
 /* Reads a body of multipart/form-data. All-zero is ready for begin(); set the
-   limits and head.alloc before it, if wanted. */
+   limits and head.alloc first, if wanted. */
 typedef struct hfsbi_multipart {
     size_t max_head;   /* bytes of the head of a part (0: 16 KiB) */
     size_t max_parts;  /* (0: 1000) */
@@ -22061,10 +22072,10 @@ typedef struct hfsbi_multipart {
     hfsb_str filename; /* ptr is NULL without one; may be empty */
     hfsb_str type;     /* Content-Type; ptr is NULL without one */
     /* private */
-    hfsb_buf           head; /* but for alloc */
+    hfsb_buf           head; /* except alloc */
     unsigned char      state;
-    unsigned char      matched; /* bytes of the delimiter that have come */
-    unsigned char      implied; /* the first of them that did not come */
+    unsigned char      matched; /* bytes of the delimiter received */
+    unsigned char      implied; /* of these, bytes that were not received */
     unsigned char      delim_len;
     char               delim[74]; /* CRLF "--" boundary */
     bool               named;     /* the part has a Content-Disposition */
@@ -22092,12 +22103,12 @@ HFSBI_FN hfsb_status hfsbi_multipart_begin(hfsbi_multipart *m,
                                            hfsb_err        *err);
 
 /* Returns the next event in `in`, which follows the bytes used by the last
-   call; *used bytes of it are done with. `last`: the body ends with `in`. Call
-   it until it returns MORE (END or BAD with `last`), then with the bytes that
-   come next, cut anywhere. *data shows bytes of `in`, or of *m until the next
-   call: only bytes that may belong to a delimiter are held back. err (may be
-   NULL) is filled by BAD: HFSB_SYNTAX; HFSB_LIMIT beyond a limit; err->pos is
-   an offset in the body. */
+   call; *used bytes of it were consumed. `last`: the body ends with `in`. Call
+   it until it returns MORE (END or BAD with `last`), then with the next bytes,
+   split anywhere. *data shows bytes of `in`, or of *m until the next call:
+   only bytes that may belong to a delimiter are held back. err (may be NULL)
+   is filled by BAD: HFSB_SYNTAX; HFSB_LIMIT beyond a limit; err->pos is an
+   offset in the body. */
 HFSBI_FN hfsbi_multipart_event hfsbi_multipart_next(hfsbi_multipart *m,
                                                     hfsb_str in, bool last,
                                                     hfsb_str *data,
@@ -22147,7 +22158,7 @@ typedef struct hfsbi_connect_reader {
     size_t max; /* bytes of a message (0: 4 MiB) */
     /* private */
     unsigned char      state;
-    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head_len; /* bytes of head received */
     unsigned char      head[5];
     size_t             left; /* bytes left of the message */
     unsigned long long at;   /* offset in the stream */
@@ -22170,10 +22181,9 @@ typedef struct hfsbi_connect_piece {
 } hfsbi_connect_piece;
 
 /* Returns the next event in `in`, as hfsbi_multipart_next() does; `last`: the
-   stream ends with `in`, which it may do between any two envelopes. err (may
-   be NULL) is filled by BAD: HFSB_SYNTAX; HFSB_REFUSED for a compressed
-   message; HFSB_LIMIT for one longer than max; err->pos is an offset in the
-   stream. */
+   stream ends with `in`, which is valid between any two envelopes. err (may be
+   NULL) is filled by BAD: HFSB_SYNTAX; HFSB_REFUSED for a compressed message;
+   HFSB_LIMIT for one longer than max; err->pos is an offset in the stream. */
 HFSBI_FN hfsbi_connect_event hfsbi_connect_next(hfsbi_connect_reader *reader,
                                                 hfsb_str in, bool last,
                                                 hfsbi_connect_piece *piece,
@@ -22189,7 +22199,7 @@ HFSBI_FN bool hfsbi_connect_write_head(unsigned flags, size_t length,
 
 enum {
     HFSBI_MUX_HEAD = 8,
-    HFSBI_MUX_WINDOW = 262144 /* bytes that may be on their way in a stream */
+    HFSBI_MUX_WINDOW = 262144 /* bytes in flight in a stream, at most */
 };
 
 typedef enum hfsbi_mux_kind {
@@ -22204,13 +22214,13 @@ typedef struct hfsbi_mux_frame {
     hfsbi_mux_kind kind;
     unsigned long  stream; /* from 1 on, below 2^32; 0 for BYE */
     unsigned long  n;      /* CREDIT: bytes; DATA: length of data */
-    hfsb_str       data;   /* DATA: a piece, not empty, of the bytes given */
+    hfsb_str       data;   /* DATA: a non-empty piece of the bytes given */
 } hfsbi_mux_frame;
 
 /* Reads frames. All-zero is ready to use. */
 typedef struct hfsbi_mux_reader { /* private */
     unsigned char      state;
-    unsigned char      head_len; /* bytes of head that have come */
+    unsigned char      head_len; /* bytes of head received */
     unsigned char      head[HFSBI_MUX_HEAD];
     unsigned long      stream; /* of the data */
     size_t             left;   /* bytes left of it */
@@ -22224,7 +22234,7 @@ typedef enum hfsbi_mux_event {
 } hfsbi_mux_event;
 
 /* Returns the next event in `in`, which follows the bytes used by the last
-   call; *used bytes of it are done with. err (may be NULL) is filled by BAD:
+   call; *used bytes of it were consumed. err (may be NULL) is filled by BAD:
    HFSB_SYNTAX; err->pos is an offset in the pipe. */
 HFSBI_FN hfsbi_mux_event hfsbi_mux_next(hfsbi_mux_reader *r, hfsb_str in,
                                         hfsbi_mux_frame *frame, size_t *used,
@@ -22432,7 +22442,7 @@ static hfsb_status hfsbi_url_split_authority(hfsb_str text, hfsb_url *url,
     return hfsbi_ok(err);
 }
 
-/* Fills *url, which is empty; after a failure in part. */
+/* Fills *url, which is empty; partly after a failure. */
 static hfsb_status hfsbi_url_fill(hfsb_str text, hfsb_url *url,
                                   hfsb_err *err) {
     const char *bad = hfsbi_url_bad_byte(text);
@@ -23101,7 +23111,8 @@ static bool hfsbi_http_see_length(hfsbi_http_reader *r, hfsbi_http_facts *f,
     return true;
 }
 
-/* Collects the items of Transfer-Encoding; they are judged later, together. */
+/* Collects the items of Transfer-Encoding; they are checked later,
+   together. */
 static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
                                   const hfsb_http_field *field) {
     hfsb_str rest = field->value, item;
@@ -23139,9 +23150,9 @@ static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
     }
 }
 
-/* True when name, which has as many bytes as lower, is equal to it but for
-   case. name is a token, and in a token only a letter or "-" becomes a letter
-   or "-" when bit 0x20 is set. */
+/* True when name, which has as many bytes as lower, equals it except for case.
+   name is a token, and in a token only a letter or "-" becomes a letter or "-"
+   when bit 0x20 is set. */
 static bool hfsbi_http_named(hfsb_str name, const char *lower) {
     size_t i;
     for (i = 0; i < name.len; i++)
@@ -23478,7 +23489,7 @@ enum { /* hfsb_http_parser.state: what comes next */
        HFSBI_HTTP_CHUNK,      /* the line before a chunk */
        HFSBI_HTTP_CHUNK_DATA, /* `left` bytes of the chunk */
        HFSBI_HTTP_CHUNK_END,  /* the CRLF after a chunk */
-       HFSBI_HTTP_TRAILER,    /* a trailer; `left` bytes of them have come */
+       HFSBI_HTTP_TRAILER,    /* a trailer; `left` bytes of them received */
        HFSBI_HTTP_OVER,       /* the event END */
        HFSBI_HTTP_REFUSED
 };
@@ -23552,8 +23563,8 @@ static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
     return 0;
 }
 
-/* The head is incomplete. Checks the lines completed since `before` bytes had
-   come, so that a bad one is refused at once. */
+/* For an incomplete head: checks the lines completed since `before` bytes had
+   arrived, so that a bad one is refused at once. */
 static bool hfsbi_http_check_lines(hfsbi_http_reader *r, size_t start,
                                    size_t before, size_t window) {
     const char     *p = r->in.ptr, *end = p + window, *first = p + start;
@@ -23620,7 +23631,7 @@ static hfsb_http_event hfsbi_http_bad(hfsb_http_parser *parser) {
     return HFSB_HTTP_BAD;
 }
 
-/* True while nothing has come but empty lines, the last perhaps half. */
+/* True while only empty lines have arrived, the last perhaps incomplete. */
 static bool hfsbi_http_nothing_yet(const hfsb_http_parser *parser, hfsb_str in,
                                    size_t start) {
     return start == in.len ||
@@ -23628,8 +23639,8 @@ static bool hfsbi_http_nothing_yet(const hfsb_http_parser *parser, hfsb_str in,
             start < 2 * HFSBI_HTTP_MAX_EMPTY && in.ptr[start] == '\r');
 }
 
-/* Reads the head once it is complete. Of an incomplete one the complete lines
-   are checked already, and its size is limited. */
+/* Reads the head once it is complete. Until then its complete lines are
+   checked, and its size is limited. */
 static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reader *r,
                                             size_t            *used) {
     hfsb_http_parser *parser = r->parser;
@@ -23658,7 +23669,7 @@ static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reader *r,
 
 /* ---- bodies ---- */
 
-/* Returns the bytes of the body that have come. */
+/* Returns the bytes of the body that have arrived. */
 static hfsb_http_event hfsbi_http_piece(hfsbi_http_reader *r, hfsb_str *piece,
                                         size_t *used) {
     hfsb_http_parser *parser = r->parser;
@@ -23678,7 +23689,7 @@ static hfsb_http_event hfsbi_http_piece(hfsbi_http_reader *r, hfsb_str *piece,
 }
 
 /* The end of the line that starts at `used`, of at most `most` bytes with its
-   line feed; NULL when it has not come yet. */
+   line feed; NULL when it has not arrived yet. */
 static const char *hfsbi_http_body_line(hfsbi_http_reader *r, size_t used,
                                         size_t most) {
     hfsb_http_parser *parser = r->parser;
@@ -23944,7 +23955,7 @@ hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes) {
    is kept in `line`. Lines end in LF, CR or CRLF, so a LF at the start of a
    piece may belong to a CR before it (after_cr). */
 /* True when `more` bytes fit the limit. A line may be as long as an event and
-   the name of its field, however it is cut. */
+   the name of its field, however it is split. */
 static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
                            size_t more) {
     size_t max = sse->max ? sse->max : (size_t)1 << 20;
@@ -24021,7 +24032,7 @@ bool hfsb_sse_next(hfsb_sse *sse, hfsb_str *piece) {
     while (sse->status == HFSB_OK && hfsbi_sse_take_line(sse, piece, &line)) {
         if (line.len) hfsbi_sse_read_field(sse, line);
         else if (sse->has_data) sse->complete = true;
-        else hfsbi_sse_clear(sse); /* without data it is no event */
+        else hfsbi_sse_clear(sse); /* without data there is no event */
         hfsb_buf_truncate(&sse->line, 0);
         if (sse->complete) return true;
     }
@@ -24224,7 +24235,7 @@ enum {
     HFSBI_WS_LENGTH = 0x7F
 };
 
-/* What a call passes around. */
+/* The state of one call. */
 typedef struct hfsbi_ws_call {
     hfsbi_ws_reader *r;
     char            *bytes;
@@ -24252,7 +24263,7 @@ static bool hfsbi_ws_is_control(const hfsbi_ws_reader *r) {
     return (hfsbi_ws_opcode_of(r) & 8) != 0;
 }
 
-/* Judges FIN, the reserved bits and the opcode. */
+/* Checks FIN, the reserved bits and the opcode. */
 static bool hfsbi_ws_first(hfsbi_ws_call *c) {
     hfsbi_ws_reader   *r = c->r;
     unsigned           opcode = hfsbi_ws_opcode_of(r);
@@ -24283,7 +24294,7 @@ static bool hfsbi_ws_first(hfsbi_ws_call *c) {
     return true;
 }
 
-/* Judges MASK and, for a control frame, the length. */
+/* Checks MASK and, for a control frame, the length. */
 static bool hfsbi_ws_second(hfsbi_ws_call *c) {
     hfsbi_ws_reader *r = c->r;
     bool             masked = (r->head[1] & HFSBI_WS_MASKED) != 0;
@@ -24309,7 +24320,7 @@ static bool hfsbi_ws_too_big(hfsbi_ws_call *c, size_t max) {
     return false;
 }
 
-/* Reads the length, whose last byte has come. */
+/* Reads the length, whose last byte has arrived. */
 static bool hfsbi_ws_length(hfsbi_ws_call *c) {
     hfsbi_ws_reader   *r = c->r;
     size_t             end = hfsbi_ws_length_end(r), i;
@@ -24370,7 +24381,7 @@ static const unsigned char *hfsbi_ws_key(const hfsbi_ws_reader *r) {
     return r->head + hfsbi_ws_length_end(r);
 }
 
-/* Passes over n bytes of the payload. */
+/* Consumes n bytes of the payload. */
 static void hfsbi_ws_use(hfsbi_ws_call *c, size_t n) {
     c->used += n;
     c->r->at += n;
@@ -24388,8 +24399,8 @@ static size_t hfsbi_ws_check(hfsbi_ws_reader *r, char *p, size_t n) {
     return good;
 }
 
-/* Passes on what has come of a frame of a message. Without a byte to pass on
-   a text that is over can still lack the end of its last character. */
+/* Passes on what has arrived of a frame of a message. A text that ends without
+   another byte can still lack the end of its last character. */
 static hfsbi_ws_event hfsbi_ws_data(hfsbi_ws_call *c) {
     hfsbi_ws_reader *r = c->r;
     char            *p = c->bytes + c->used;
@@ -24604,8 +24615,8 @@ static size_t hfsbi_http_param_token(hfsb_str s) {
     return n;
 }
 
-/* In a quoted string only \" and \\ are escapes: browsers send a backslash of
-   a file name as it is. */
+/* In a quoted string only \" and \\ are escapes: browsers do not escape a
+   backslash in a file name. */
 static bool hfsbi_http_param_escape(hfsb_str s, size_t i) {
     return s.ptr[i] == '\\' && i + 1 < s.len &&
            (s.ptr[i + 1] == '"' || s.ptr[i + 1] == '\\');
@@ -24726,7 +24737,7 @@ HFSBI_FN void hfsbi_multipart_free(hfsbi_multipart *m) {
 
 /* ---- refusing ---- */
 
-/* What a call passes around. */
+/* The state of one call. */
 typedef struct hfsbi_multipart_call {
     hfsbi_multipart *m;
     hfsb_str         in;
@@ -24812,7 +24823,7 @@ static bool hfsbi_multipart_name_ok(hfsbi_multipart_call *c, hfsb_str s,
 }
 
 /* Takes one parameter of a Content-Disposition. *extended is the value of
-   filename*, which counts more than filename. */
+   filename*, which overrides filename. */
 static bool hfsbi_multipart_param(hfsbi_multipart_call   *c,
                                   const hfsbi_http_param *param,
                                   hfsb_str               *extended) {
@@ -24869,7 +24880,7 @@ static bool hfsbi_multipart_disposition(hfsbi_multipart_call *c,
     return true;
 }
 
-/* Only codings that leave the data as it is. */
+/* Accepts only codings that leave the data unchanged. */
 static bool hfsbi_multipart_coding(hfsbi_multipart_call *c, hfsb_str value) {
     return hfsbi_http_is(value, "7bit") || hfsbi_http_is(value, "8bit") ||
            hfsbi_http_is(value, "binary") ||
@@ -24909,7 +24920,7 @@ static bool hfsbi_multipart_field(hfsbi_multipart_call *c) {
     return true;
 }
 
-/* The head is over. */
+/* Handles the end of the head. */
 static hfsbi_multipart_event
 hfsbi_multipart_head_end(hfsbi_multipart_call *c) {
     hfsbi_multipart *m = c->m;
@@ -24945,7 +24956,7 @@ static hfsbi_multipart_event hfsbi_multipart_head(hfsbi_multipart_call *c) {
     return HFSBI_MULTIPART_MORE;
 }
 
-/* A delimiter is followed by a part. */
+/* Begins the head of a part, after a delimiter. */
 static hfsbi_multipart_event
 hfsbi_multipart_head_begin(hfsbi_multipart_call *c) {
     hfsbi_multipart *m = c->m;
@@ -24989,7 +25000,7 @@ static hfsbi_multipart_event hfsbi_multipart_pass(hfsbi_multipart_call *c,
     return HFSBI_MULTIPART_MORE;
 }
 
-/* The delimiter is complete. */
+/* Handles a complete delimiter. */
 static hfsbi_multipart_event hfsbi_multipart_found(hfsbi_multipart *m) {
     bool in_part = m->in_part;
     m->state = HFSBI_MULTIPART_AFTER;
@@ -24999,8 +25010,8 @@ static hfsbi_multipart_event hfsbi_multipart_found(hfsbi_multipart *m) {
     return in_part ? HFSBI_MULTIPART_PART_END : HFSBI_MULTIPART_MORE;
 }
 
-/* Some bytes of a delimiter came at the end of the last piece: goes on with
-   it. When it was none, these bytes are data. */
+/* Continues a delimiter that began at the end of the last piece. If it was not
+   one, these bytes are data. */
 static hfsbi_multipart_event hfsbi_multipart_resume(hfsbi_multipart_call *c) {
     hfsbi_multipart *m = c->m;
     size_t n = hfsbi_multipart_match(m, m->matched, c->in.ptr + c->used,
@@ -25124,7 +25135,7 @@ static hfsbi_multipart_event hfsbi_multipart_step(hfsbi_multipart_call *c) {
     }
 }
 
-/* The bytes have ended. */
+/* Handles the end of the input. */
 static hfsbi_multipart_event hfsbi_multipart_end(hfsbi_multipart_call *c) {
     hfsbi_multipart *m = c->m;
     switch (m->state) {
@@ -25220,7 +25231,7 @@ static hfsbi_connect_event hfsbi_connect_bad(hfsbi_connect_reader *r,
     return HFSBI_CONNECT_BAD;
 }
 
-/* Refuses flags that are not understood. */
+/* Refuses unknown flags. */
 static hfsbi_connect_event hfsbi_connect_flags(hfsbi_connect_reader *r,
                                                hfsbi_connect_piece  *piece,
                                                hfsb_err             *err) {
@@ -25278,7 +25289,7 @@ static hfsbi_connect_event hfsbi_connect_head(hfsbi_connect_reader *r,
     return hfsbi_connect_length(r, piece, err);
 }
 
-/* Passes on what has come of the message. */
+/* Passes on what has arrived of the message. */
 static hfsbi_connect_event hfsbi_connect_data(hfsbi_connect_reader *r,
                                               hfsb_str in, size_t *used,
                                               hfsbi_connect_piece *piece) {
@@ -25297,7 +25308,7 @@ static hfsbi_connect_event hfsbi_connect_data(hfsbi_connect_reader *r,
     return HFSBI_CONNECT_DATA;
 }
 
-/* The bytes have ended. */
+/* Handles the end of the input. */
 static hfsbi_connect_event hfsbi_connect_end(hfsbi_connect_reader *r,
                                              hfsbi_connect_piece  *piece,
                                              hfsb_err             *err) {
@@ -25482,8 +25493,8 @@ HFSBI_FN void hfsbi_mux_write_head(hfsbi_mux_kind kind, unsigned long n,
    systems, and the calls that several rooms need. Never part of the public
    header.
 
-   Linux features are used when the kernel has them and replaced when not.
-   HFSBI_PORTABLE leaves them out at compile time, so that the tests reach the
+   Linux features are used if the kernel has them, and replaced if not.
+   HFSBI_PORTABLE leaves them out at compile time, so that the tests cover the
    replacements on Linux too. */
 
 #include <dirent.h>
@@ -25507,7 +25518,7 @@ HFSBI_FN void hfsbi_mux_write_head(hfsbi_mux_kind kind, unsigned long n,
 #elif defined(__APPLE__)
 #include <crt_externs.h>
 #else
-extern char **environ; /* POSIX leaves it out of its headers */
+extern char **environ; /* no POSIX header declares it */
 #endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
@@ -25550,7 +25561,7 @@ HFSBI_FN ssize_t hfsbi_read(int fd, void *ptr, size_t n);
 HFSBI_FN ssize_t hfsbi_write(int fd, const void *ptr, size_t n);
 
 /* hfsbi_read() of a file opened with O_NONBLOCK: where a file of /proc would
-   block until an event comes, it returns 0, as at the end. */
+   block until an event, it returns 0, as at the end. */
 HFSBI_FN ssize_t hfsbi_read_file(int fd, void *ptr, size_t n);
 
 /* Writes all of s; false with errno. A closed pipe or a file at its size limit
@@ -25571,11 +25582,12 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
 HFSBI_FN int hfsbi_mkdirat(int dir, const char *name, mode_t mode);
 HFSBI_FN int hfsbi_unlinkat(int dir, const char *name, int flags);
 
-/* A flock(), exclusive or shared, tried once: false when another descriptor
-   holds it. File systems without locks count as locked. */
+/* Tries once to take a flock(), exclusive or shared: false when another
+   descriptor holds it. File systems without locks count as locked. */
 HFSBI_FN bool hfsbi_try_lock(int fd, bool shared);
 
-/* fsync(); false with errno. True where the file system does not have it. */
+/* fsync(); false with errno. True where the file system does not support
+   it. */
 HFSBI_FN bool hfsbi_sync(int fd);
 /* The same, as far as possible, for a directory opened with HFSBI_O_SEARCH. */
 HFSBI_FN void hfsbi_sync_dir(int dir);
@@ -25596,8 +25608,8 @@ HFSBI_FN void hfsbi_wake_write(int fd);
 /* ---- signals that a write may raise ---- */
 
 /* Between begin and end, a SIGPIPE or SIGXFSZ that this thread's own writes
-   raise is discarded: the write fails with EPIPE or EFBIG. Handlers of the
-   host are not touched. Both keep errno. */
+   raise is discarded: the write fails with EPIPE or EFBIG. The host's handlers
+   are not touched. Both keep errno. */
 typedef struct hfsbi_signal_guard {
     sigset_t old_mask;
     bool     pipe_pending, size_pending; /* before begin */
@@ -25608,10 +25620,10 @@ HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
 
 /* ---- random bytes and secrets ---- */
 
-/* Fills out with n bytes. True: from the system's generator, unguessable, fit
-   for keys. False: the system has none; the bytes come from the clock and
-   differ from call to call, so they are fit for names and ids, never for keys.
-   */
+/* Fills out with n bytes. True: from the system's generator, unguessable,
+   suitable for keys. False: the system has none; the bytes come from the clock
+   and differ from call to call, so they are suitable for names and ids, never
+   for keys. */
 HFSBI_FN bool hfsbi_random(void *out, size_t n);
 
 /* The same as hexadecimal digits and a NUL: out has room for digits + 1. */
@@ -25622,25 +25634,25 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 
 /* ---- cancel ---- */
 
-/* A flag, and a pipe that is opened when someone first waits for the flag.
+/* A flag, and a pipe that is opened when a thread first waits for the flag.
    Public functions take it by pointer; a call may embed one, with init and
    free. Not to be copied. */
 struct hfsb_cancel {
     int             flag;   /* atomic: os.c has the rules */
-    int             fds[2]; /* hfsbi_wake_open(); fds[1], atomic, is -1 until
-                               someone waits */
+    int             fds[2]; /* hfsbi_wake_open(); fds[1], atomic, is -1 until a
+                               thread waits */
     pthread_mutex_t lock;   /* so that the pipe is opened once */
     hfsb_alloc      alloc;  /* of hfsb_cancel_open() */
 };
 
 HFSBI_FN void hfsbi_cancel_init(hfsb_cancel *cancel);
-/* Closes the pipe. No call may use the cancel any more. */
+/* Closes the pipe. No call may use the cancel afterwards. */
 HFSBI_FN void hfsbi_cancel_free(hfsb_cancel *cancel);
 
 /* Fills *fd, so that a poll() also ends when the cancel (NULL: none) is set;
    returns the timeout for that poll(): ms (below 0: none), or at most 50 ms
-   when there is no descriptor for a pipe. The caller looks at the flag after
-   the poll(). */
+   when there is no descriptor for a pipe. The caller checks the flag after the
+   poll(). */
 HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
                                 int ms);
 
@@ -25649,7 +25661,7 @@ HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
 /* A time on hfsb_clock_ms() that never comes. */
 #define HFSBI_FOREVER 0x3FFFFFFFFFFFFFFFll
 
-/* Waits for POLLIN or POLLOUT on fd (-1: for the rest alone); *ready gets
+/* Waits for POLLIN or POLLOUT on fd (-1: only for the others); *ready gets
    poll()'s revents, which may be POLLERR or POLLHUP. HFSB_OK; HFSB_CANCELLED;
    HFSB_TIMEOUT at `until` on hfsb_clock_ms(); HFSB_IO. cancel may be NULL. */
 HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
@@ -25660,11 +25672,11 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
 #define HFSBI_TRIES 110
 HFSBI_FN void hfsbi_pause(unsigned tries);
 
-/* Lets this thread alone work on files with the rights of another user, whose
+/* Makes this thread alone access files with the rights of another user, whose
    gid is the same number; 0: with those of this process again. Needs root.
-   False when it is not so now. */
+   False when this failed. */
 HFSBI_FN bool hfsbi_thread_set_uid(unsigned uid);
-/* Takes the supplementary groups from this thread alone; false with errno. */
+/* Drops the supplementary groups of this thread alone; false with errno. */
 HFSBI_FN bool hfsbi_thread_drop_groups(void);
 
 /* The earlier of two deadlines; below 0 means never. */
@@ -25672,19 +25684,19 @@ HFSBI_FN long long hfsbi_earlier(long long a, long long b);
 
 /* ---- threads ---- */
 
-/* Returns the time of day, in nanoseconds since 1970: it can be set, so no wait
-   may depend on it. */
+/* Returns the time of day, in nanoseconds since 1970: it can be changed, so no
+   wait may depend on it. */
 HFSBI_FN long long hfsbi_time_ns(void);
 
 /* pthread_mutex_init() for a lock that a thread may take several times. */
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock);
 
-/* pthread_cond_init() for a condition that hfsbi_cond_wait_ms() waits on, which
-   must be initialised by this: on the monotonic clock where the system has it.
-   0 or an errno. */
+/* pthread_cond_init() for a condition that hfsbi_cond_wait_ms() waits on,
+   which must be initialised by this function: on the monotonic clock where the
+   system supports that. 0 or an errno. */
 HFSBI_FN int hfsbi_cond_init(pthread_cond_t *cond);
 
-/* Waits for cond, ms milliseconds at most; may return earlier. Where the
+/* Waits for cond, at most ms milliseconds; may return earlier. Where the
    system lacks conditions on the monotonic clock (macOS), setting the clock
    makes the wait longer or shorter: keep ms small. */
 HFSBI_FN void hfsbi_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock,
@@ -25697,7 +25709,7 @@ HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
 /* ---- memory and files without a name ---- */
 
 /* A NUL-terminated copy in memory of alloc, freed with
-   hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */
+   hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL when out of memory. */
 HFSBI_FN char *hfsbi_cstr_copy(const hfsb_alloc *alloc, hfsb_str s);
 
 /* An unlinked file for reading and writing, in dir (NULL: $TMPDIR or /tmp);
@@ -25706,7 +25718,7 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 
 /* ---- root.c: roots and targets ---- */
 
-/* Longest name in a directory, on every file system of note. */
+/* Longest name in a directory, on every common file system. */
 #define HFSBI_NAME_SIZE 256 /* with the NUL */
 
 enum { HFSBI_SWEEPS = 16 };
@@ -25729,10 +25741,10 @@ typedef struct hfsbi_deny {
 enum { HFSBI_ROOTS = 16 };
 
 /* The files of another machine, as functions; all paths are texts for it. A
-   root that has them leads nowhere on this machine: hfsb_file_stat(), _key(),
-   _open(), _read(), _sha256(), _write(), _remove() and the writer work, with
-   the statuses of file.h or those of the connection, and all else is refused.
-   Any thread may call them. */
+   root that has them reaches no file of this machine: hfsb_file_stat(),
+   _key(), _open(), _read(), _sha256(), _write(), _remove() and the writer
+   work, with the statuses of file.h or those of the connection, and everything
+   else is refused. Any thread may call them. */
 typedef struct hfsbi_far {
     hfsb_status (*stat)(void *user, hfsb_str path, hfsb_file_info *info,
                         hfsb_err *err);
@@ -25745,7 +25757,7 @@ typedef struct hfsbi_far {
                          unsigned long long          bytes,
                          const hfsb_file_write_opts *opts,
                          hfsb_file_written *written, hfsb_err *err);
-    /* sha256 NULL: whatever it contains. */
+    /* sha256 NULL: with any content. */
     hfsb_status (*remove)(void *user, hfsb_str path, const char *sha256,
                           hfsb_err *err);
     void *user;
@@ -25773,23 +25785,23 @@ struct hfsb_root {
    removed through outer keep it, until inner is closed or nested in NULL. Any
    thread. */
 HFSBI_FN void hfsbi_root_nest(hfsb_root *outer, hfsb_root *inner);
-/* True if that is the top of a root nested in root (may be NULL). */
+/* True if st is the top of a root nested in root (may be NULL). */
 HFSBI_FN bool hfsbi_root_has_nested(const hfsb_root   *root,
                                     const struct stat *st);
 
-/* Opens the root of the files that far leads to, which must outlive it.
-   work_dir: where relative paths begin there (empty: the other machine
-   decides). HFSB_OK; HFSB_NOMEM. */
+/* Opens the root of the files behind far, which must outlive it. work_dir:
+   where relative paths begin there (empty: the other machine decides).
+   HFSB_OK; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_root_open_far(const hfsbi_far  *far,
                                          hfsb_str          work_dir,
                                          const hfsb_alloc *alloc,
                                          hfsb_root **out, hfsb_err *err);
 
 /* Where a path leads: an open directory, and a name in it that may or may not
-   exist. All work on a file uses these two, so whatever happens to the path
-   meanwhile, nothing outside the root is reached. */
+   exist. All work on a file uses these two, so nothing outside the root is
+   reached, whatever happens to the path meanwhile. */
 typedef struct hfsbi_target {
-    const hfsb_root *root; /* the one of several that it belongs to */
+    const hfsb_root *root; /* the one, of several, that contains it */
     int              dir;  /* closed by hfsbi_target_close() */
     const char      *name; /* points into `path`; "." when the path names a
                          directory by a slash or dots at its end */
@@ -25835,8 +25847,8 @@ HFSBI_FN int hfsbi_target_real(const hfsbi_target *target, hfsb_buf *out);
 HFSBI_FN bool hfsbi_root_is_top(const hfsb_root *root, const struct stat *st);
 
 /* Opens the folder `name` in dir for reading, never through a symlink; a
-   descriptor or -1 with errno. same_mount: EXDEV where something is mounted;
-   without openat2() only where another file system is. */
+   descriptor or -1 with errno. same_mount: EXDEV at a mount point; without
+   openat2() only at another file system. */
 HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount);
 
 /* Updates exists and st; 0 or an errno. */
@@ -25851,7 +25863,7 @@ HFSBI_FN bool hfsbi_root_contains(const hfsb_root *root, hfsb_str real);
 /* Adds such a path to the deny list if a root contains it. HFSB_OK or
    HFSB_NOMEM. No thread may use the root meanwhile. */
 HFSBI_FN hfsb_status hfsbi_root_hide(hfsb_root *root, hfsb_str real);
-/* Changes the working directory, which on failure stays as it was; statuses of
+/* Changes the working directory, which a failure leaves unchanged; statuses of
    hfsb_root_open(). No thread may use the root meanwhile. */
 HFSBI_FN hfsb_status hfsbi_root_move(hfsb_root *root, hfsb_str work_dir,
                                      hfsb_err *err);
@@ -25880,7 +25892,7 @@ HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
                                    const struct stat *st);
 
-/* True when both describe one file that has not changed in between. */
+/* True when both describe the same file, unchanged in between. */
 HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
                               const hfsb_file_info *b);
 
@@ -25902,9 +25914,9 @@ typedef struct hfsbi_file_range {
 enum { HFSBI_SIZELESS_MAX = 16 << 20 }; /* bytes of a file of /proc */
 
 /* Opens a regular file, as hfsb_file_open() does, to read up to `length` bytes
-   from `offset` on; the length is cut to what the file has, 0 past its end.
-   HFSB_LIMIT for a file of /proc above HFSBI_SIZELESS_MAX. On failure there is
-   nothing to close. */
+   from `offset` on; the length is limited to what the file has, 0 past its
+   end. HFSB_LIMIT for a file of /proc above HFSBI_SIZELESS_MAX. On failure
+   there is nothing to close. */
 HFSBI_FN hfsb_status hfsbi_file_range_open(const hfsb_root   *root,
                                            hfsb_str           path,
                                            unsigned long long offset,
@@ -25920,8 +25932,8 @@ HFSBI_FN void        hfsbi_file_range_close(hfsbi_file_range *range);
 
 /* ---- temp.c: temporaries of file_write.c ---- */
 
-/* Makes a temporary for `name`, whose own name goes to temp; "" on failure. 0
-   or an errno. */
+/* Makes a temporary for `name` and stores its own name in temp; "" on failure.
+   0 or an errno. */
 HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
                              char temp[HFSBI_NAME_SIZE], int *fd);
 /* Keeps errno. */
@@ -25930,9 +25942,10 @@ HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp);
 HFSBI_FN long hfsbi_temp_pid(hfsb_str name);
 
 /* Removes stale temporaries from a directory unless the root knows that it is
-   clean. Returns when it was swept, for hfsbi_sweep_end(); 0: not clean. */
+   clean. Returns the time of the sweep, for hfsbi_sweep_end(); 0: not
+   clean. */
 HFSBI_FN long long hfsbi_sweep_begin(const hfsb_root *root, int dir);
-/* After our last change to the directory. */
+/* Call this after our last change to the directory. */
 HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at);
 
 /* ---- file_write.c ---- */
@@ -25948,14 +25961,15 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
-/* Shared with other files: functions that return int return 0 or an errno,
-   bool false with errno. */
+/* Shared with other files: functions that return int return 0 or an errno;
+   those that return bool, false with errno. */
 
 /* Waits for a flock(), exclusive or shared; EWOULDBLOCK after about 2 s. */
 HFSBI_FN int hfsbi_lock_wait(int fd, bool shared);
 
-/* Renames anything without replacing; EEXIST when the name is taken. Where the
-   system cannot, a folder is only checked for first. */
+/* Renames anything without replacing; EEXIST when the name is taken. Where
+   neither renameat2() nor a hard link works, as for a folder, the name is only
+   checked first. */
 HFSBI_FN int hfsbi_rename_new(int from_dir, const char *from, int to_dir,
                               const char *to);
 
@@ -25979,7 +25993,7 @@ typedef struct hfsbi_lock {
 
 /* Locks the directory and, with `file` or when the directory cannot be read,
    the file. Locks already held are kept. May update target->st. EWOULDBLOCK
-   after about 2 s. The caller unlocks in any case. */
+   after about 2 s. The caller must unlock in any case. */
 HFSBI_FN int hfsbi_lock_target(hfsbi_target *target, bool file,
                                hfsbi_lock *lock);
 /* Keeps errno. */
@@ -25989,7 +26003,7 @@ HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
                                      int code, const char *verb,
                                      hfsb_err *err);
 
-/* ---- file_put.c: put a path back as it was ---- */
+/* ---- file_put.c: restore a path ---- */
 
 /* Copies all of one file, from its start, to an empty one, as a clone where
    the file system can, with holes for zeros. *digest gets the SHA-256 of the
@@ -25998,14 +26012,14 @@ HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
                            unsigned char       digest[HFSB_SHA256_SIZE],
                            unsigned long long *bytes);
 
-/* Decides whether a path is still what the caller has seen there, right before
-   it changes. NULL: nothing is there. */
+/* Decides whether a path is still what the caller saw there, right before it
+   changes. NULL: nothing is there. */
 typedef struct hfsbi_expect {
     bool (*fn)(const void *user, const struct stat *st); /* NULL: anything */
     const void *user;
 } hfsbi_expect;
 
-/* What a path shall be: a regular file, a symlink, or another name of a
+/* What to put at a path: a regular file, a symlink, or a hard link to a
    file. */
 typedef struct hfsbi_put {
     int                  content; /* the bytes of the file, with ... */
@@ -26020,17 +26034,17 @@ typedef struct hfsbi_put {
 } hfsbi_put;
 
 /* Replaces what is at path, except a folder, by a rename: others see the old
-   state or the new one. Folders on the way must exist and be no symlinks, here
-   and below; a symlink at path is not followed. Does not wait for the disk.
-   HFSB_STALE when the content does not have that digest, or something else
-   than expected is at path; else as listed in file.h. */
+   state or the new one. Here and below, folders on the way must exist and not
+   be symlinks; a symlink at path is not followed. Does not wait for the disk.
+   HFSB_STALE when the content does not have that digest, or something
+   unexpected is at path; else as listed in file.h. */
 HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
                                         const hfsbi_put *put, hfsb_err *err);
 /* Makes a folder that only we may use, unless there is one. */
 HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
                                            hfsb_str path, hfsb_err *err);
-/* Sets the permission bits of a file or folder: never through a symlink or,
-   with `follow`, of the one that path leads to beneath the root. */
+/* Sets the permission bits of a file or folder: never through a symlink, or
+   with `follow` of what path leads to beneath the root. */
 HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
                                          unsigned mode, bool follow,
                                          hfsb_err *err);
@@ -26076,9 +26090,9 @@ typedef struct hfsbi_entry {
     bool             ignored;
 } hfsbi_entry;
 
-/* Why a walk ended. The first reason stays. */
+/* Why a walk ended. The first reason is kept. */
 typedef enum hfsbi_walk_end {
-    HFSBI_WALK_COMPLETE, /* everything was visited, or the walk goes on */
+    HFSBI_WALK_COMPLETE, /* everything was visited, or the walk is not over */
     HFSBI_WALK_STOPPED,  /* a visitor needs no more entries */
     HFSBI_WALK_LATE,     /* the deadline passed */
     HFSBI_WALK_CANCELLED /* its cancel was set */
@@ -26094,7 +26108,7 @@ enum {
 
 typedef struct hfsbi_finder_level hfsbi_finder_level;
 
-/* How far a walk has come. */
+/* The position of a walk. */
 typedef struct hfsbi_finder_at {
     hfsb_buf            path;   /* of the entry, as ignore rules see it */
     size_t              prefix; /* bytes of `path` up to the start */
@@ -26147,23 +26161,23 @@ typedef struct hfsbi_finder {
    failure with *err. Close the finder in either case. */
 HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
                                        hfsb_err *err);
-/* The same for a folder that is open, at a path as seen from the root, which
-   is for messages, and for the deny list where /proc does not have it. False
-   without memory. fd is closed by hfsbi_finder_close() in either case. */
+/* The same for an open folder. path, as seen from the root, is for messages,
+   and for the deny list where /proc does not have it. False when out of
+   memory. fd is closed by hfsbi_finder_close() in either case. */
 HFSBI_FN bool hfsbi_finder_open_at(hfsbi_finder *f, const hfsb_root *root,
                                    hfsb_str path, int fd);
-/* Visits everything beneath f->spot, which must be a folder. HFSB_OK, also
+/* Visits everything beneath f->spot, which must be a folder. HFSB_OK, even
    when some folders could not be read; the status of visit; HFSB_NOMEM; or the
    reason why the first folder cannot be read. */
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
 HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
 
 /* True when the walk must end; sets f->end when the deadline has passed or
-   its cancel is set. Visitors ask it too while one file takes long. */
+   its cancel is set. Visitors call it too while a file takes long. */
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
 
 /* Opens a visited file and fills *st. Returns the descriptor, or -1 with
-   errno: ENOENT when it is not a regular file any more. */
+   errno: ENOENT when it is no longer a regular file. */
 HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 
 /* Appends a path or name on one line: control characters and invalid UTF-8
@@ -26218,14 +26232,14 @@ typedef struct hfsbi_list_opts {
     size_t   depth; /* levels of folders: 1 lists the entries of the folder
                        itself (0: 1; at most HFSBI_FINDER_DEPTH) */
     size_t   limit; /* entries (0: no limit) */
-    hfsb_str after; /* begin after this path, which need not exist any more:
-                       that of the last entry of the page before (empty: at
-                       the first) */
+    hfsb_str after; /* begin after this path, which may no longer exist: that
+                       of the last entry of the previous page (empty: at the
+                       first) */
     const hfsb_cancel *cancel;
     long long          until; /* deadline on hfsb_clock_ms() (0: in
                                  HFSBI_FINDER_MS) */
     /* Called for each entry, a folder before those in it. A status other than
-       HFSB_OK ends the list and is returned, with *err as fn left it. */
+       HFSB_OK ends the list and is returned, with *err as set by fn. */
     hfsb_status (*fn)(void *user, const hfsbi_list_entry *entry);
     void *user;
 } hfsbi_list_opts;
@@ -26237,10 +26251,10 @@ typedef struct hfsbi_listed {
                       folders not read, or not completely */
 } hfsbi_listed;
 
-/* Lists a folder in the order of the bytes of its names, all of them but those
-   on the deny list; holds the names of one folder of each level at a time.
-   File systems of the kernel, such as /proc, are only listed by their own
-   path. listed may be NULL. */
+/* Lists all entries of a folder except those on the deny list, in byte order
+   of their names; holds the names of one folder per level at a time. Kernel
+   file systems such as /proc are listed only by their own path. listed may be
+   NULL. */
 HFSBI_FN hfsb_status hfsbi_path_list(const hfsb_root *root, hfsb_str path,
                                      const hfsbi_list_opts *opts,
                                      hfsbi_listed *listed, hfsb_err *err);
@@ -26251,7 +26265,8 @@ enum {
 };
 
 /* Makes a folder with these permission bits (0: 0777) less the umask. It may
-   exist, or be made by somebody else meanwhile. *made (may be NULL): by us. */
+   exist, or be made by another process meanwhile. *made (may be NULL): by
+   us. */
 HFSBI_FN hfsb_status hfsbi_path_make_folder(const hfsb_root *root,
                                             hfsb_str path, unsigned mode,
                                             unsigned how, bool *made,
@@ -26263,9 +26278,9 @@ enum {
     HFSBI_MOVE_DIRECT = 4   /* no symlink on the way, as for file_put.c */
 };
 
-/* Renames a file, folder or symlink (itself, not what it leads to), at once,
-   under the locks of both directories. A folder that has entries on the deny
-   list stays, since they could lose their protection.
+/* Renames a file, folder or symlink (itself, not what it leads to) atomically,
+   under the locks of both directories. A folder with entries on the deny list
+   is not renamed, since they could lose their protection.
    HFSB_EXISTS   something is there, or a folder that is not empty
    HFSB_REFUSED  a root, a path that ends in dots, or another file system */
 HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
@@ -26277,7 +26292,7 @@ HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
 HFSBI_FN hfsb_status hfsbi_path_marks(const hfsb_root *root, hfsb_str path,
                                       const char *prefix, hfsb_buf *out,
                                       hfsb_err *err);
-/* Replaces all of these by the ones of such a list. HFSB_REFUSED where the file
+/* Replaces all of these by those of such a list. HFSB_REFUSED where the file
    system has none. */
 HFSBI_FN hfsb_status hfsbi_path_set_marks(const hfsb_root *root, hfsb_str path,
                                           const char *prefix, hfsb_str list,
@@ -26300,9 +26315,9 @@ typedef struct hfsbi_remove_opts {
 
 /* Removes what is at path: a symlink itself, an empty folder, anything else
    that is not a folder; or a tree. A tree is removed as far as possible, never
-   through a symlink or a mount point, and without what the deny list names;
-   the first failure is returned, with its path. Takes the lock of a write for
-   the path, none within a tree: a write there fails, or keeps its folder.
+   through a symlink or a mount point, and except what the deny list names; the
+   first failure is returned, with its path. Takes the lock of a write for the
+   path, but none within a tree: a write there fails, or keeps its folder.
    Folders below a depth of 64 are first moved up to the top of the tree, so
    that descriptors and memory are bounded whatever the depth.
    HFSB_NOT_FOUND  nothing is there
@@ -26331,12 +26346,12 @@ typedef struct hfsbi_copied {
     unsigned long long entries, bytes;
 } hfsbi_copied;
 
-/* Copies a file, which a symlink may lead to, whole or not at all; or a tree
-   into a folder that is made or exists: its symlinks are made again with the
-   same text, its devices, FIFOs and sockets are refused, what the deny list
-   names is left out. New files and folders get the permission bits of the old
-   ones, without setuid and setgid, files exactly and folders less the umask.
-   The first failure ends it, and leaves what was copied.
+/* Copies a file, which a symlink may lead to, completely or not at all; or a
+   tree into a new or existing folder: its symlinks are copied with the same
+   text, its devices, FIFOs and sockets are refused, what the deny list names
+   is left out. New files and folders get the permission bits of the old ones,
+   without setuid and setgid, files exactly and folders less the umask. The
+   first failure ends the copy, and leaves what was copied.
    HFSB_IS_DIR  a folder without `tree`
    HFSB_ARG     a folder into itself
    HFSB_LIMIT   max_entries or max_bytes
@@ -26359,20 +26374,20 @@ typedef struct hfsbi_range_opts {
     bool     sync;       /* commit waits for the disk */
 } hfsbi_range_opts;
 
-/* Writes bytes into a file from an offset on, in place: the rest stays, and
+/* Writes bytes into a file from an offset on, in place: the rest is kept, and
    what lies between the end and the offset reads as zeros. The file is made if
    it does not exist. Any number of such writers may work on one file, in any
    order.
 
    Each piece is written under a shared flock() of the directory and of the
    file, the locks that hfsb_file_write() takes exclusively to check its
-   conditions and to replace or rewrite the file: so a piece comes before or
-   after such a change, never within it. A file that was replaced by then is
-   not written any more: append and commit return HFSB_STALE. Between two
-   pieces nothing is locked; a reader may see some of them.
+   conditions and to replace or rewrite the file: so a piece is written before
+   or after such a change, never during it. A file that was replaced is no
+   longer written: append and commit return HFSB_STALE. Between two pieces
+   nothing is locked; a reader may see some of them.
 
-   The root must stay open. After a failure append and commit return it again;
-   bytes written before it stay. close() is always the last call. */
+   The root must stay open. After a failure append and commit keep returning
+   it; bytes written before it stay. close() is always the last call. */
 typedef struct hfsbi_range_writer hfsbi_range_writer;
 
 HFSBI_FN hfsb_status hfsbi_range_writer_open(const hfsb_root        *root,
@@ -26403,8 +26418,8 @@ HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 #include <sys/inotify.h>
 #include <sys/sendfile.h>
 #endif
-/* HFSBI_KQUEUE may be defined from outside, so that the code for it can be
-   tested on Linux, where <sys/event.h> is that of a stand-in. */
+/* HFSBI_KQUEUE may be defined from outside, so that its code can be tested on
+   Linux with a stand-in for <sys/event.h>. */
 #if defined(HFSBI_LINUX) && !defined(HFSBI_KQUEUE)
 #define HFSBI_EPOLL 1
 #include <sys/epoll.h>
@@ -26418,7 +26433,7 @@ HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 #endif
 
 /* A flag of send(): a closed peer is an error, not a SIGPIPE. Where it is
-   missing the socket has SO_NOSIGPIPE, or hfsbi_signal_guard protects the
+   missing, the socket has SO_NOSIGPIPE, or hfsbi_signal_guard protects the
    send. */
 #ifdef MSG_NOSIGNAL
 #define HFSBI_MSG_NOSIGNAL MSG_NOSIGNAL
@@ -26428,20 +26443,20 @@ HFSBI_FN void        hfsbi_range_writer_close(hfsbi_range_writer *w);
 
 /* ---- loop.c: the event loop ---- */
 
-/* The lock of a loop is held while it calls. Only post, work and wake need no
-   lock; whoever else uses the loop is the one thread that turns it, or holds
-   the lock. What the loop calls may call every function of the loop but turn
-   and close. */
+/* A loop holds its lock during callbacks. Only post, work and wake need no
+   lock; any other function must be called by the one thread that turns the
+   loop, or under the lock. Callbacks may call every function of the loop
+   except turn and close. */
 typedef struct hfsbi_loop hfsbi_loop;
 
 /* Opens a loop with up to max_threads threads for hfsbi_loop_work() (0: 8),
-   which are started at need. HFSB_OK; HFSB_NOMEM; HFSB_BUSY: no descriptors;
-   *out is NULL on failure. */
+   started as needed. HFSB_OK; HFSB_NOMEM; HFSB_BUSY: no descriptors; *out is
+   NULL on failure. */
 HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
                                      size_t max_threads, bool no_threads,
                                      hfsbi_loop **out, hfsb_err *err);
-/* Waits for the threads, calls done of all tasks, frees the loop (may be
-   NULL). All descriptors must have been forgotten and timers cleared. */
+/* Waits for the threads, calls done of all tasks and frees the loop (may be
+   NULL). All descriptors must have been forgotten and all timers cleared. */
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
 
 /* The lock, which may be taken several times by one thread. */
@@ -26449,9 +26464,9 @@ HFSBI_FN void hfsbi_loop_lock(hfsbi_loop *loop);
 HFSBI_FN void hfsbi_loop_unlock(hfsbi_loop *loop);
 
 /* One turn: waits up to wait_ms (below 0: without limit) until something
-   happens, and calls the functions that it concerns. The lock must be held
-   once, and is released during the wait. When another thread waits in a turn
-   already, only waits for the end of that turn, up to a second. */
+   happens, and calls the functions concerned. The lock must be held once, and
+   is released during the wait. When another thread already waits in a turn,
+   only waits for the end of that turn, up to a second. */
 HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
 
 /* The time this turn began, on hfsb_clock_ms(). */
@@ -26469,7 +26484,7 @@ enum {
                          neither READ nor WRITE is asked for */
 };
 
-/* A descriptor, part of its owner; all-zero but fd and fn before its first
+/* A descriptor, part of its owner; all-zero except fd and fn before its first
    use. */
 typedef struct hfsbi_io {
     int           fd;
@@ -26481,10 +26496,10 @@ typedef struct hfsbi_io {
 } hfsbi_io;
 
 /* Asks for events, level-triggered, instead of those asked for before. False
-   without memory or kernel resources; then none are asked for. */
+   when out of memory or kernel resources; then none are asked for. */
 HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want);
-/* Ends that: fn is not called any more, not even for an event that this turn
-   has found already. To be called before the descriptor is closed. */
+/* Ends that: fn is no longer called, not even for an event that this turn has
+   already found. Call it before the descriptor is closed. */
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io);
 
 /* timer: calls fn once at a time. No allocation, any number. */
@@ -26502,9 +26517,10 @@ HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
                                long long at);
 HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer);
 
-/* task: work in a thread, with an answer later. Part of its owner. */
+/* task: work in a thread, followed by a callback in the loop. Part of its
+   owner. */
 
-/* With which rights a task works on files. */
+/* The rights with which a task accesses files. */
 typedef struct hfsbi_rights {
     bool     walled; /* in a thread that has entered the wall of the loop, if
                         it has one */
@@ -26516,46 +26532,45 @@ typedef struct hfsbi_task {
     struct hfsbi_task *next;               /* private */
     void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
-    bool urgent; /* does not wait for threads that are busy: one is kept for
-                    such tasks */
+    bool urgent; /* does not wait for busy threads: one is reserved */
     hfsbi_rights rights;
 } hfsbi_task;
 
-/* Calls task->run in a thread, then task->done in the loop. Without threads
-   run is called at once, and done later all the same. Threads are started when
-   all are busy, and stay. */
+/* Calls task->run in a thread, then task->done in the loop. Without threads,
+   run is called at once, but done still later. Threads are started when all
+   are busy, and stay. */
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
 /* Calls fn(user) in a thread that has not entered the wall, which may be this
-   one, and waits until it returns. Not under the lock of the loop. Without
-   memory fn is not called. */
+   one, and waits until it returns. Not under the lock of the loop. When out of
+   memory, fn is not called. */
 HFSBI_FN void hfsbi_loop_outside(hfsbi_loop *loop, void (*fn)(void *user),
                                  void       *user);
 /* Calls task->done in the next turn of the loop. From any thread. */
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
 /* False when the loop was opened without threads. */
 HFSBI_FN bool hfsbi_loop_has_threads(const hfsbi_loop *loop);
-/* Ends that: done of a task that was posted is not called any more. */
+/* Undoes a post: done of the task is not called. */
 HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task);
-/* The number of tasks whose done was not called yet. */
+/* The number of tasks whose done was not yet called. */
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
 
-/* For pool.c: counts a task that will be delivered as pending; delivers it,
-   which makes its done due. From any thread. */
+/* For pool.c: expect counts a task as pending; deliver makes its done due.
+   From any thread. */
 HFSBI_FN void hfsbi_loop_expect(hfsbi_loop *loop);
 HFSBI_FN void hfsbi_loop_deliver(hfsbi_loop *loop, hfsbi_task *task);
 
 /* Ends the wait of a turn. From any thread or signal handler. */
 HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
 
-/* What threads enter that run tasks which are `walled`; part of its owner's
-   object. Nobody can leave it, nor can what such a thread starts. */
+/* A confinement that the threads of `walled` tasks enter; part of its owner's
+   object. Neither such a thread nor what it starts can leave it. */
 typedef struct hfsbi_wall {
     void (*enter)(const struct hfsbi_wall *wall);
     void (*free)(struct hfsbi_wall *wall);
 } hfsbi_wall;
 
-/* Gives the loop, which has none, a wall, and frees it at the end. False
-   without memory or threads; then the wall is still the caller's. Under the
+/* Gives the loop, which has none, a wall, and frees it at the end. False when
+   out of memory or threads; then the wall is still the caller's. Under the
    lock, before a task is walled. */
 HFSBI_FN bool hfsbi_loop_set_wall(hfsbi_loop *loop, hfsbi_wall *wall);
 /* Returns the wall of the loop, or NULL. */
@@ -26566,12 +26581,12 @@ typedef struct hfsbi_companion {
     void (*free)(struct hfsbi_companion *companion);
 } hfsbi_companion;
 
-/* Where the loop has it; NULL until the other room sets it. */
+/* The loop's pointer to it; NULL until the other room sets it. */
 HFSBI_FN hfsbi_companion **hfsbi_loop_companion(hfsbi_loop *loop);
 HFSBI_FN hfsb_alloc        hfsbi_loop_alloc(const hfsbi_loop *loop);
 
 /* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
-   turn with wait_ms 0. While a thread waits in a turn there is nothing to
+   turn with wait_ms 0. While a thread waits in a turn, there is nothing to
    watch and no deadline: that thread does the work. */
 HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
@@ -26593,8 +26608,8 @@ HFSBI_FN hfsbi_task *hfsbi_queue_take(hfsbi_queue *queue);
    hfsbi_loop_work(). */
 typedef struct hfsbi_pool hfsbi_pool;
 
-/* Opens a pool of up to max threads, which are started at need; 0: tasks are
-   run at once. Each thread enters the wall (NULL: none) first. NULL without
+/* Opens a pool of up to max threads, started as needed; 0: tasks are run at
+   once. Each thread enters the wall (NULL: none) first. NULL when out of
    memory. */
 HFSBI_FN hfsbi_pool *hfsbi_pool_open(hfsbi_loop *loop, size_t max,
                                      const hfsbi_wall *wall);
@@ -26608,8 +26623,8 @@ HFSBI_FN size_t hfsbi_pool_max(const hfsbi_pool *pool);
 HFSBI_FN bool hfsbi_pool_start(hfsbi_pool *pool);
 /* True in a thread of this pool. */
 HFSBI_FN bool hfsbi_pool_is_here(hfsbi_pool *pool);
-/* As hfsbi_loop_work(), in the threads of this pool. may_grow: more of them may
-   be started here; else the loop does it. */
+/* Like hfsbi_loop_work(), in the threads of this pool. may_grow: more of them
+   may be started here; else the loop starts them. */
 HFSBI_FN void hfsbi_pool_add(hfsbi_pool *pool, hfsbi_task *task,
                              bool may_grow);
 
@@ -26617,7 +26632,7 @@ HFSBI_FN void hfsbi_pool_add(hfsbi_pool *pool, hfsbi_task *task,
 
 typedef enum hfsbi_change_kind {
     HFSBI_CHANGE_CREATE,
-    HFSBI_CHANGE_WRITE, /* content; several in a row are one */
+    HFSBI_CHANGE_WRITE, /* content; consecutive ones are one */
     HFSBI_CHANGE_REMOVE,
     HFSBI_CHANGE_RENAME,   /* from `path` to `to` */
     HFSBI_CHANGE_CHMOD,    /* mode, owner, times or other metadata */
@@ -26637,7 +26652,7 @@ typedef struct hfsbi_change {
 typedef struct hfsbi_folder_watch hfsbi_folder_watch;
 
 typedef struct hfsbi_folder_watch_opts {
-    bool   recursive;   /* also folders in it, those made later too; to a
+    bool   recursive;   /* also folders in it, including those made later; to a
                            depth of HFSBI_FINDER_DEPTH */
     hfsbi_rights rights; /* of the threads that read */
     size_t max_folders; /* watched at a time (0: 8192) */
@@ -26646,8 +26661,8 @@ typedef struct hfsbi_folder_watch_opts {
     /* Called in the loop when there are changes to take; may close the
        watch. */
     void (*fn)(void *user);
-    /* Called once after close, by it or later in the loop (NULL: not called):
-       now no thread uses the root any more. */
+    /* Called once after close, by close itself or later in the loop (NULL: not
+       called): no thread uses the root any more. */
     void (*gone)(void *user);
     void *user;
 } hfsbi_folder_watch_opts;
@@ -26658,12 +26673,12 @@ typedef struct hfsbi_folder_watch_opts {
 
    Entries on the deny list are not reported, nor temporaries of file_write.c:
    a file that such a temporary is renamed to is reported as CREATE and WRITE,
-   since the kernel does not tell whether it existed. With `recursive`, what a
-   new folder has when its own watch begins is reported as created. Symlinks
-   are never followed, and a folder that leaves the watched one is not watched
-   any more, so nothing outside the root is reported. It ends when the folder
-   is removed (if a process has it open, when that closes it), moved or
-   unmounted.
+   since the kernel does not report whether it existed. With `recursive`, what
+   a new folder contains when its own watch begins is reported as created.
+   Symlinks are never followed, and a folder that leaves the watched one is no
+   longer watched, so nothing outside the root is reported. The watch ends when
+   the folder is removed (if a process has it open, when that closes it), moved
+   or unmounted.
 
    HFSB_LIMIT    more folders than max_folders, or than the system watches
    HFSB_BUSY     no descriptor, or too many watches of this user
@@ -26675,15 +26690,15 @@ hfsbi_folder_watch_open(const hfsb_root *root, hfsb_str path,
                         const hfsbi_folder_watch_opts *opts,
                         hfsbi_folder_watch **out, hfsb_err *err);
 /* Calls opts.fn in the loop from now on; changes are read in its threads.
-   Under its lock. False without memory. */
+   Under its lock. False when out of memory. */
 HFSBI_FN bool hfsbi_folder_watch_start(hfsbi_folder_watch *w,
                                        hfsbi_loop         *loop);
-/* Takes the oldest change; false when there is none. From one thread at a
-   time, any. */
+/* Takes the oldest change; false when there is none. From any thread, but one
+   at a time. */
 HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
                                       hfsbi_change       *change);
-/* Ends it (may be NULL), under the lock of the loop: fn is not called any
-   more. A thread may still read: see opts.gone. */
+/* Ends the watch (may be NULL), under the lock of the loop: fn is no longer
+   called. A thread may still read: see opts.gone. */
 HFSBI_FN void hfsbi_folder_watch_close(hfsbi_folder_watch *w);
 
 /* ---- src/os/os.c ---- */
@@ -26874,7 +26889,7 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]) {
 #ifdef HFSBI_LINUX
     int rc = pipe2(raw, O_CLOEXEC);
 #else
-    int rc = pipe(raw); /* a fork in another thread may inherit them */
+    int rc = pipe(raw); /* a fork in another thread may inherit these */
     if (rc == 0) {
         (void)fcntl(raw[0], F_SETFD, FD_CLOEXEC);
         (void)fcntl(raw[1], F_SETFD, FD_CLOEXEC);
@@ -26915,13 +26930,13 @@ HFSBI_FN void hfsbi_wake_drain(int fd) {
     char    empty[64];
     ssize_t n;
     do n = hfsbi_read(fd, empty, sizeof empty);
-    while (n == (ssize_t)sizeof empty); /* less: the pipe is empty */
+    while (n == (ssize_t)sizeof empty); /* fewer: the pipe is empty */
 }
 
 HFSBI_FN void hfsbi_wake_write(int fd) {
     int     keep = errno; /* we may be in a signal handler */
     ssize_t n = hfsbi_write(fd, "", 1);
-    (void)n; /* full: a wake-up is pending already */
+    (void)n; /* full: a wake-up is already pending */
     errno = keep;
 }
 
@@ -26965,8 +26980,8 @@ HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard) {
 
 /* ---- random bytes and secrets ---- */
 
-/* Reads from /dev/urandom, how many bytes; 0 when it is not a device: an image
-   of a container may have a plain file there. */
+/* Reads from /dev/urandom; returns how many bytes, 0 when it is not a device:
+   a container image may have a plain file there. */
 static size_t hfsbi_random_device(unsigned char *bytes, size_t n) {
     int         fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
     struct stat info;
@@ -27045,16 +27060,16 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
 
 /* ---- cancel ----
 
-   The flag is the truth: setting and resetting are one store each. The pipe
-   only ends a poll(), so it has a byte in it while the flag is set. Most calls
-   never wait, so the pipe is opened by the first that does.
+   The flag is the truth: setting and resetting it are one store each. The pipe
+   only ends a poll(), so it holds a byte while the flag is set. Most calls
+   never wait, so the first that does opens the pipe.
 
-   set() takes no lock: it runs in signal handlers, also in one that interrupts
-   set(), reset() or the opening of the pipe. All three first store what is
-   theirs, the flag or the pipe, and then settle: they write a byte or empty
-   the pipe, as the flag is, and again if the flag has changed meanwhile. So
-   when the last of them returns, pipe and flag agree. Before that they may
-   differ for a moment: a thread that is woken looks at the flag. */
+   set() takes no lock: it runs in signal handlers, even one that interrupts
+   set(), reset() or the opening of the pipe. All three first store the flag or
+   the pipe, and then settle: they write a byte or empty the pipe to match the
+   flag, and again if the flag has changed meanwhile. So when the last of them
+   returns, pipe and flag agree. Until then they may differ for a moment: a
+   thread that is woken checks the flag. */
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 static int hfsbi_atomic_load(const int *at) {
@@ -27066,7 +27081,7 @@ static void hfsbi_atomic_store(int *at, int value) {
 }
 #else
 /* Compilers without atomic operations: an int is written as a whole, and a
-   lock that nobody else knows is a barrier. */
+   private lock is a barrier. */
 static void hfsbi_atomic_barrier(void) {
     pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
     (void)pthread_mutex_lock(&own);
@@ -27109,7 +27124,7 @@ hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
     return hfsbi_ok(err);
 }
 
-/* Makes the pipe, if there is one, readable or empty, as the flag is. */
+/* Makes the pipe, if there is one, readable or empty to match the flag. */
 static void hfsbi_cancel_settle(hfsb_cancel *cancel) {
     int keep = errno, flag;
     if (hfsbi_atomic_load(&cancel->fds[1]) < 0) return;
@@ -27153,7 +27168,7 @@ static void hfsbi_cancel_open_pipe(hfsb_cancel *cancel) {
     hfsbi_cancel_settle(cancel);
 }
 
-/* const to the caller, who cannot see the pipe; no cancel is in constant
+/* const for the caller, who cannot see the pipe; no cancel is in constant
    memory. */
 int hfsb_cancel_fd(const hfsb_cancel *cancel) {
     hfsb_cancel *c = (hfsb_cancel *)(uintptr_t)cancel;
@@ -27179,7 +27194,7 @@ bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
     return hfsbi_wait_fd(-1, 0, until, cancel, &ready) != HFSB_CANCELLED;
 }
 
-enum { HFSBI_CANCEL_MS = 50 }; /* between looks at a flag without a pipe */
+enum { HFSBI_CANCEL_MS = 50 }; /* between checks of a flag without a pipe */
 
 HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
                                 int ms) {
@@ -27192,8 +27207,8 @@ HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
 
 /* ---- waiting ---- */
 
-/* The timeout of poll() until a time on hfsb_clock_ms(): 0 only once it has
-   come. */
+/* The timeout of poll() until a time on hfsb_clock_ms(): 0 only once that is
+   reached. */
 static int hfsbi_poll_ms(long long until) {
     long long left = until - hfsb_clock_ms();
     if (left <= 0) return 0;
@@ -27222,16 +27237,16 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
 }
 
 #ifdef HFSBI_LINUX
-/* Machines of 32 bits have older calls for ids of 16 bits. */
+/* 32-bit machines also have older calls for 16-bit ids. */
 #ifdef SYS_setfsuid32
 enum { HFSBI_SETFSUID = SYS_setfsuid32, HFSBI_SETFSGID = SYS_setfsgid32 };
 #else
 enum { HFSBI_SETFSUID = SYS_setfsuid, HFSBI_SETFSGID = SYS_setfsgid };
 #endif
 
-/* The system call, because libc's function changes all threads. It returns the
-   id of before in any case, so an id that does not exist asks for the result.
-   A kernel that lacks the call (gVisor) returns an error each time. */
+/* The system call, because libc's function changes all threads. It always
+   returns the previous id, so a call with an invalid id reads the result. A
+   kernel that lacks the call (gVisor) returns an error each time. */
 static bool hfsbi_thread_set_id(long call, unsigned id) {
     (void)syscall(call, id);
     return (unsigned)syscall(call, ~0u) == id;
@@ -27449,13 +27464,13 @@ typedef struct hfsbi_poller {
      put      adds io to the set or changes its events; false with errno
      drop     removes io from the set
      discard  discards the events of io that are found and not delivered
-     prepare  comes before a wait; false without memory
+     prepare  comes before a wait; false when out of memory
      wait     waits for the set; the only one that needs no lock
      found    comes after a wait
      next     the next event; false when all are delivered
      watch    the descriptors that a host must wait for
 
-   HFSBI_POLLER_LIVE: a change of the set counts for a wait under way. */
+   HFSBI_POLLER_LIVE: a change of the set affects a wait in progress. */
 
 /* Sleeps instead of a wait that failed, so that the loop does not spin. */
 static void hfsbi_poller_nap(int ms) {
@@ -27485,7 +27500,7 @@ static bool hfsbi_poller_prepare(hfsbi_poller *poller) {
     return true;
 }
 
-/* Notes the result of a wait in the kernel. */
+/* Records the result of a wait in the kernel. */
 static void hfsbi_batch_fill(hfsbi_batch *batch, int found, int ms) {
     if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
     batch->at = 0;
@@ -27580,7 +27595,7 @@ static bool hfsbi_poller_filter(hfsbi_poller *poller, hfsbi_io *io, int filter,
 }
 
 /* The read filter reports the end, whatever is asked for: each change once
-   (EV_CLEAR), and where the kernel can, without those of mere bytes. */
+   (EV_CLEAR), and where the kernel supports it, not for mere bytes. */
 static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
                              unsigned want) {
     size_t now =
@@ -27595,7 +27610,7 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
     if (now & HFSBI_FILTER_READ & changed)
         ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD, 0);
     else if (now & HFSBI_FILTER_END)
-        /* again when it is there, so that an earlier end is reported */
+        /* again if already set, so that an earlier end is reported */
         ok = hfsbi_poller_filter(poller, io, EVFILT_READ, EV_ADD | EV_CLEAR,
                                  NOTE_LOWAT);
     if (ok && (now & HFSBI_FILTER_WRITE & changed))
@@ -27720,7 +27735,8 @@ static bool hfsbi_poller_put(hfsbi_poller *poller, hfsbi_io *io,
     return true;
 }
 
-/* Leaves a hole, which the next wait closes: next() may be in the list. */
+/* Leaves a hole, which the next wait closes: next() may be walking the
+   list. */
 static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
     poller->ios[io->place] = NULL;
     poller->fds[io->place].fd = -1;
@@ -27847,8 +27863,8 @@ static void hfsbi_poller_forget(hfsbi_poller *poller, hfsbi_io *io) {
     io->gone = false;
 }
 
-/* Calls fn of io, unless nobody asks for these events any more. The kernel
-   would report a broken connection again and again: its io leaves the set. */
+/* Calls fn of io, unless these events are no longer asked for. The kernel
+   would report a broken connection forever: its io leaves the set. */
 static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
                                  unsigned events) {
     bool idle = !(io->want & HFSBI_IO_BOTH);
@@ -27863,11 +27879,11 @@ static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
 
 /* ---- the loop ---- */
 
-/* How somebody waits for events. */
+/* How the loop's events are waited for. */
 typedef struct hfsbi_loop_wait {
     bool      waiting; /* a turn waits, without the lock */
-    bool      stale;   /* meanwhile an io was forgotten: the events that the
-                          wait finds may be those of a freed object */
+    bool      stale;   /* an io was forgotten meanwhile: the wait may find
+                          events of a freed object */
     bool      hosted;  /* a host waits in its own way */
     long long until;   /* end of that wait; -1: without limit */
 } hfsbi_loop_wait;
@@ -27878,7 +27894,7 @@ struct hfsbi_loop {
     pthread_cond_t   turned; /* after each turn */
     hfsbi_poller     poller;
     hfsbi_timer      heap; /* its child is the root */
-    hfsbi_timer      due;  /* its child is the first of those that run now */
+    hfsbi_timer      due;  /* its child is the first of those to run now */
     long long        now;
     hfsbi_loop_wait  wait;
     hfsbi_companion *companion;
@@ -27888,9 +27904,9 @@ struct hfsbi_loop {
     hfsbi_io         wake;
     int              wake_fds[2];
 
-    pthread_mutex_t queue_lock; /* guards all below; is taken last */
+    pthread_mutex_t queue_lock; /* guards everything below; taken last */
     hfsbi_queue     posted;     /* their done is due */
-    size_t          pending;    /* tasks whose done was not called yet */
+    size_t          pending;    /* tasks whose done was not yet called */
     bool            asleep;     /* a post must write to the pipe */
 };
 
@@ -27908,7 +27924,7 @@ HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
     hfsbi_wake_write(loop->wake_fds[1]);
 }
 
-/* True when somebody waits for events, and would miss a change. */
+/* True when a thread or the host waits for events, and would miss a change. */
 static bool hfsbi_loop_sleeps(const hfsbi_loop *loop) {
     return loop->wait.waiting || loop->wait.hosted;
 }
@@ -27930,8 +27946,9 @@ HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
 
 /* A pairing heap: `child` is the first of the children, which are linked by
    `next`; `prev` is the one before, or for the first the parent. The loop
-   holds two timers that are parents only, so every timer that is set has one
-   before it, and leaves the list of due timers as it leaves the heap. */
+   holds two timers that are only parents, so every timer that is set has one
+   before it, and is removed from the list of due timers in the same way as
+   from the heap. */
 
 /* Melds two trees into one. Either may be NULL. */
 static hfsbi_timer *hfsbi_timer_meld(hfsbi_timer *a, hfsbi_timer *b) {
@@ -28037,8 +28054,8 @@ HFSBI_FN hfsb_alloc hfsbi_loop_alloc(const hfsbi_loop *loop) {
 
 /* ---- tasks ---- */
 
-/* Makes done of a task due. Under the lock of the queue, and so is the write:
-   as soon as the task is done its owner may close the loop. */
+/* Makes done of a task due. Both this and the write are under the lock of the
+   queue: as soon as the task is done, its owner may close the loop. */
 static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_queue_add(&loop->posted, task);
     if (loop->asleep) hfsbi_wake_write(loop->wake_fds[1]);
@@ -28092,7 +28109,7 @@ HFSBI_FN const hfsbi_wall *hfsbi_loop_wall(const hfsbi_loop *loop) {
     return loop->wall;
 }
 
-/* A task that somebody waits for. */
+/* A task that a thread waits for. */
 typedef struct hfsbi_errand {
     hfsbi_task task; /* first */
     void (*fn)(void *user);
@@ -28101,7 +28118,7 @@ typedef struct hfsbi_errand {
     pthread_mutex_t lock;
     pthread_cond_t  end;
     hfsb_alloc      alloc;
-    int             users; /* who waits, and the loop */
+    int             users; /* the waiting thread, and the loop */
 } hfsbi_errand;
 
 static void hfsbi_errand_run(hfsbi_task *task) {
@@ -28186,8 +28203,8 @@ static hfsbi_task *hfsbi_loop_next_posted(hfsbi_loop *loop) {
     return task;
 }
 
-/* Calls done of all tasks that are posted by now. done may free other tasks,
-   post new ones, or its own again. */
+/* Calls done of all tasks posted so far. done may free other tasks, post new
+   ones, or post its own again. */
 static void hfsbi_loop_finish(hfsbi_loop *loop) {
     hfsbi_task  end = HFSB_INIT; /* posted by us, after all others */
     hfsbi_task *task;
@@ -28204,7 +28221,7 @@ static void hfsbi_loop_finish(hfsbi_loop *loop) {
 
 static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
     (void)events;
-    hfsbi_wake_drain(io->fd); /* the turn itself looks at the tasks */
+    hfsbi_wake_drain(io->fd); /* the turn itself checks the tasks */
 }
 
 /* ---- open, close, turn ---- */
@@ -28272,7 +28289,7 @@ HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
     hfsbi_loop_free(loop);
 }
 
-/* True when nothing is posted: then a post wakes whoever waits from now on. */
+/* True when nothing is posted: from now on a post ends the wait. */
 static bool hfsbi_loop_fall_asleep(hfsbi_loop *loop) {
     bool may;
     pthread_mutex_lock(&loop->queue_lock);
@@ -28282,7 +28299,7 @@ static bool hfsbi_loop_fall_asleep(hfsbi_loop *loop) {
     return may;
 }
 
-/* From here on a post needs no byte in the pipe: this turn looks for it. */
+/* From here on a post needs no byte in the pipe: this turn checks for it. */
 static void hfsbi_loop_wake_up(hfsbi_loop *loop) {
     pthread_mutex_lock(&loop->queue_lock);
     loop->asleep = false;
@@ -28300,9 +28317,10 @@ static int hfsbi_loop_time(hfsbi_loop *loop, long long wait_ms) {
     return wait_ms < 0 ? -1 : (int)wait_ms;
 }
 
-/* Waits without the lock. An io that was forgotten meanwhile may be among the
-   events: then they are fetched again. That loses none: only ends are reported
-   once, and only to the ios of a server, whose loop nobody else uses. */
+/* Waits without the lock. If an io was forgotten meanwhile, the events may
+   include its own: then they are fetched again. No event is lost: only ends
+   are reported once, and only to the ios of a server, whose loop no other
+   thread uses. */
 static void hfsbi_loop_sleep(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
     loop->wait.waiting = true;
     loop->wait.stale = false;
@@ -28314,7 +28332,7 @@ static void hfsbi_loop_sleep(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
         hfsbi_poller_wait(&loop->poller, batch, 0);
 }
 
-/* Another thread waits: waits for the end of its turn, a second at most.
+/* Another thread waits: waits for the end of its turn, at most a second.
    Without a monotonic clock for conditions, setting the clock back would
    prolong the wait. */
 static void hfsbi_loop_follow(hfsbi_loop *loop, long long wait_ms) {
@@ -28383,14 +28401,14 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
    entered a wall starts none: the loop does that for it.
 
    Locks are taken in this order: the loop, the pool, the loop's queue. */
-/* Threads of the pool stay far below this stack with all that the tools call,
-   blocks of 64 kB included; only pages that are touched cost memory. */
+/* With everything that the tools call, including blocks of 64 kB, threads of
+   the pool stay far below this stack; only touched pages cost memory. */
 enum { HFSBI_POOL_STACK = 512 * 1024 };
 
 enum {
     HFSBI_POOL_SLOW_MS = 1000,
     HFSBI_POOL_MORE = 8,     /* threads, times `max` */
-    HFSBI_POOL_LOOK_MS = 250 /* how often a full pool is looked at */
+    HFSBI_POOL_LOOK_MS = 250 /* how often a full pool is checked */
 };
 
 typedef struct hfsbi_worker {
@@ -28402,12 +28420,12 @@ typedef struct hfsbi_worker {
 struct hfsbi_pool {
     hfsb_alloc        alloc;
     hfsbi_loop       *loop;
-    hfsbi_timer       timer;   /* looks at a full pool; of the loop's lock */
+    hfsbi_timer       timer;   /* checks a full pool; under the loop's lock */
     const hfsbi_wall *wall;    /* of its threads (NULL: none) */
     pthread_mutex_t   lock;    /* protects all below */
-    pthread_cond_t    more;    /* a task came or may run now, or the end */
+    pthread_cond_t    more;    /* a task arrived or may run now, or the end */
     hfsbi_queue       waiting; /* for a thread */
-    hfsbi_queue       urgent;  /* the same; these go first */
+    hfsbi_queue       urgent;  /* the same; these run first */
     size_t            length;  /* of both queues */
     size_t            idle;    /* threads that wait for a task */
     hfsbi_worker     *workers; /* `most` of them, `count` have a thread; one
@@ -28458,10 +28476,10 @@ static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
     return task;
 }
 
-/* Runs a task with its rights. A thread of the pool loses the groups of this
+/* Runs a task with its rights. A thread of the pool drops the groups of this
    process for good: as root it does not need them, as another user it must not
-   have them. hfsbi_uids_take() has tried that the rights of a uid can be had,
-   which depends on the process alone. */
+   have them. hfsbi_uids_take() has checked that the rights of a uid can be
+   taken, which depends on the process alone. */
 static void hfsbi_pool_run(hfsbi_task *task, bool own_thread) {
     unsigned uid = task->rights.uid;
     if (uid && own_thread) (void)hfsbi_thread_drop_groups();
@@ -28507,9 +28525,9 @@ static bool hfsbi_pool_start_thread(hfsbi_pool *pool) {
     return true;
 }
 
-/* Starts threads for `length` tasks, as many as may run now: max of them, which
-   may be one more than usual for an urgent task. Threads that were woken but do
-   not have the lock yet still count as idle, and their tasks as waiting. */
+/* Starts threads for as many of the `length` tasks as may run now: at most
+   max, which may be one more than usual for an urgent task. Woken threads that
+   do not yet have the lock still count as idle, and their tasks as waiting. */
 static void hfsbi_pool_grow(hfsbi_pool *pool, size_t length, size_t max) {
     size_t n = pool->idle, quick;
     size_t most = pool->most - (max == pool->max);
@@ -28533,7 +28551,7 @@ static bool hfsbi_pool_queue(hfsbi_pool *pool, hfsbi_task *task,
 }
 
 /* Sets the timer while tasks wait that no thread may take yet, or for which
-   the loop must start a thread. Also under the lock of the loop. */
+   the loop must start a thread. Also needs the lock of the loop. */
 static void hfsbi_pool_watch(hfsbi_pool *pool, bool may_grow) {
     if (!may_grow && pool->length > pool->idle)
         hfsbi_loop_timer(pool->loop, &pool->timer, 0);
@@ -28544,7 +28562,7 @@ static void hfsbi_pool_watch(hfsbi_pool *pool, bool may_grow) {
                      hfsb_clock_ms() + HFSBI_POOL_LOOK_MS);
 }
 
-/* Tasks that ran when others had to wait may have become slow. */
+/* Called by the timer: running tasks may have become slow meanwhile. */
 static void hfsbi_pool_look(hfsbi_timer *timer) {
     hfsbi_pool *pool =
         (hfsbi_pool *)(void *)((char *)timer - offsetof(hfsbi_pool, timer));
@@ -28723,9 +28741,9 @@ static bool hfsbi_cut_prefix(hfsb_str prefix, hfsb_str path, hfsb_str *rest) {
     return true;
 }
 
-/* Appends an absolute path as seen from the root; EXDEV when it names no
-   place beneath it. This only decides where resolving begins: resolving
-   itself cannot leave the root. */
+/* Appends an absolute path as seen from the root; EXDEV when it names no place
+   beneath the root. This only decides where resolving begins: resolving itself
+   cannot leave the root. */
 static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
                                   hfsb_buf *out) {
     hfsb_str given = hfsb_buf_str(&root->root), rest = HFSB_INIT;
@@ -28748,7 +28766,7 @@ static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
 }
 
 /* Appends an absolute symlink, found in the directory dir, as seen from the
-   root. A link of /proc leads to what its text cannot name: EXDEV. */
+   root. A link in /proc leads to what its text cannot name: EXDEV. */
 static int hfsbi_link_from_root(const hfsb_root *root, int dir, hfsb_str link,
                                 hfsb_buf *out) {
 #ifdef __linux__
@@ -28811,11 +28829,11 @@ static int hfsbi_openat2(int dir, const char *path, int flags,
 }
 
 /* A descriptor, or -1 with errno: ENOSYS when only the walk can decide, as for
-   an absolute symlink, which the kernel takes for a way out. */
+   an absolute symlink, which the kernel treats as an escape. */
 static int hfsbi_open_by_kernel(int root, const char *path) {
     int fd = hfsbi_openat2(root, path, HFSBI_O_SEARCH,
                            HFSBI_OPEN_NO_MAGICLINKS | HFSBI_OPEN_BENEATH);
-    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
+    /* EPERM comes from seccomp filters that do not know openat2(). ELOOP is
        either a magic link or a real loop: the walk decides which. */
     if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == EPERM ||
                    errno == ELOOP || errno == EINVAL || errno == E2BIG ||
@@ -28825,7 +28843,7 @@ static int hfsbi_open_by_kernel(int root, const char *path) {
 }
 #endif
 
-/* Only the kernel notices where a part of the same file system is mounted. */
+/* Only the kernel notices a bind mount of the same file system. */
 HFSBI_FN int hfsbi_open_folder(int dir, const char *name, bool same_mount) {
     const int flags =
         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -28870,7 +28888,7 @@ static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
     return true;
 }
 
-/* Back to the root; `done` keeps n bytes. */
+/* Goes back to the root; `done` keeps n bytes. */
 static void hfsbi_walk_restart(hfsbi_walk *w, size_t n) {
     hfsb_buf_truncate(&w->done, n);
     if (w->at != w->root) hfsbi_close(&w->at);
@@ -28921,8 +28939,8 @@ static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
     return code ? code : hfsbi_buf_errno(next.status);
 }
 
-/* One component. If it becomes a symlink after readlinkat(), entering it
-   fails. */
+/* Resolves one component. If it becomes a symlink after readlinkat(), entering
+   it fails. */
 static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
     char    target[PATH_MAX];
     ssize_t n;
@@ -29117,8 +29135,8 @@ static bool hfsbi_deny_has(hfsbi_deny *deny, hfsb_str path, bool is_dir) {
     return denied;
 }
 
-/* One root may be inside another: a pattern is relative to each of them,
-   whichever the path was resolved from. */
+/* One root may be inside another: a pattern is relative to each of them, no
+   matter which one the path was resolved from. */
 HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
                                 bool is_dir) {
     hfsb_buf         whole = HFSB_INIT;
@@ -29130,7 +29148,7 @@ HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
     if (denied || !root->deny->roots->next) return denied;
     whole.alloc = root->alloc;
     denied = hfsb_path_join(hfsb_buf_str(&root->real_root), path, &whole) !=
-             HFSB_OK; /* without memory nothing is allowed */
+             HFSB_OK; /* when out of memory, everything is denied */
     for (r = root->deny->roots; !denied && r; r = r->next)
         denied = r != root &&
                  hfsbi_cut_prefix(hfsb_buf_str(&r->real_root),
@@ -29193,7 +29211,7 @@ HFSBI_FN int hfsbi_target_real(const hfsbi_target *target, hfsb_buf *out) {
     if (root && root->root_fd >= 0 &&
         !hfsbi_cut_prefix(hfsb_buf_str(&root->real_root), hfsb_cstr(real),
                           &rest))
-        return EXDEV; /* moved outside since it was opened */
+        return EXDEV; /* moved outside after it was opened */
     return hfsb_path_join(hfsb_cstr(real), hfsb_cstr(target->name), out) ==
                    HFSB_OK
                ? 0
@@ -29224,7 +29242,7 @@ static int hfsbi_target_deny(const hfsbi_target *target) {
     return code;
 }
 
-/* The same for the path as it was given. */
+/* The same for the path as given. */
 static int hfsbi_target_deny_given(const hfsbi_target *target) {
     const hfsb_root *root = target->root;
     hfsb_buf         clean = HFSB_INIT;
@@ -29248,8 +29266,8 @@ static int hfsbi_target_deny_given(const hfsbi_target *target) {
 
 /* ---- resolving ---- */
 
-/* Makes the directories in target->name and enters them. One that exists
-   already must not be a symlink. */
+/* Makes the directories in target->name and enters them. An existing one must
+   not be a symlink. */
 static int hfsbi_target_make_parents(hfsbi_target *target, bool sync) {
     char *name = target->path.ptr + (target->name - target->path.ptr), *slash;
     for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
@@ -29294,7 +29312,7 @@ static int hfsbi_target_follow(const hfsb_root *root, hfsbi_target *target) {
     return target->path.status == HFSB_OK ? 0 : ENOMEM;
 }
 
-/* For a path that ends in a slash or in dots, and so names a directory. */
+/* Handles a path that ends in a slash or in dots, and so names a directory. */
 static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
                               unsigned how) {
     int code;
@@ -29308,9 +29326,9 @@ static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
     return errno;
 }
 
-/* Opens the directory of the last name of target->path and looks at that
-   name. `path` is the one the caller gave. "~" and "~/x" are mistakes, not
-   requests to make a file or a directory of that name. */
+/* Opens the directory of the last name of target->path and looks up that name.
+   `path` is the one the caller gave. "~" and "~/x" are mistakes, not requests
+   to make a file or a directory of that name. */
 static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
                              unsigned how, hfsbi_target *target) {
     hfsb_str all = hfsb_buf_str(&target->path);
@@ -29340,8 +29358,8 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
                                                                       : code;
 }
 
-/* ENOTDIR unless the names of the path lead to the open directory, each a
-   directory and no symlink. */
+/* ENOTDIR unless the names of the path, each a directory and not a symlink,
+   lead to the open directory. */
 static int hfsbi_target_check_direct(const hfsbi_target *target) {
     hfsbi_walk  w = HFSB_INIT;
     hfsb_str    ahead = hfsb_buf_str(&target->path);
@@ -29412,7 +29430,7 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
 /* ---- the root ---- */
 
 /* Appends path made absolute: as text, or by the system when it has a "..",
-   which means another directory after a symlink. */
+   which after a symlink means a different directory. */
 static int hfsbi_absolute(hfsb_str path, const char *terminated,
                           hfsb_buf *out) {
     char        here[PATH_MAX];
@@ -29462,7 +29480,7 @@ static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
     return code;
 }
 
-/* The working directory beneath the root; a relative one begins at the
+/* The working directory beneath the root; a relative one starts at the
    root. */
 static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
                                          hfsb_err *err) {
@@ -29538,7 +29556,7 @@ typedef struct hfsbi_root_block {
     hfsbi_deny   deny;
 } hfsbi_root_block;
 
-/* Returns a root without directories, or NULL without memory. */
+/* Returns a root without directories, or NULL when out of memory. */
 static hfsb_root *hfsbi_root_new(const hfsb_alloc *alloc) {
     hfsbi_root_block *block =
         (hfsbi_root_block *)hfsbi_array(alloc, 1, sizeof *block);
@@ -29806,8 +29824,8 @@ HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
            a->touched_nanos == b->touched_nanos;
 }
 
-/* O_NONBLOCK, because the file may have become a FIFO since the stat; it
-   stays set, because some files of /proc block until an event comes. */
+/* O_NONBLOCK, because the file may have become a FIFO since the stat; it stays
+   set, because some files of /proc block until an event. */
 HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
                                        hfsbi_target *target, int *fd,
                                        hfsb_err *err) {
@@ -29865,7 +29883,7 @@ hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path, hfsb_buf *out,
     struct stat  dir;
     bool         is_dir;
     hfsb_status  st;
-    if (root && root->far) { /* symlinks there are not known */
+    if (root && root->far) { /* its symlinks are not known here */
         st = hfsb_path_join(hfsb_root_work_dir(root), path, out);
         return st == HFSB_OK ? hfsbi_ok(err)
                              : hfsbi_fail_status(err, st, "Key of a file");
@@ -29970,7 +29988,7 @@ hfsb_status hfsb_file_read(const hfsb_root *root, hfsb_str path, size_t max,
 
 /* ---- reading a part ---- */
 
-/* For a file whose size reads as 0: reads it whole, and keeps the part. */
+/* For a file whose size reads as 0: reads all of it, and keeps the part. */
 static hfsb_status hfsbi_file_range_fill(const hfsb_root *root, hfsb_str path,
                                          hfsbi_file_range *range,
                                          hfsb_err         *err) {
@@ -30087,8 +30105,8 @@ static void hfsbi_temp_name(const char *name, unsigned long n, size_t max,
     (void)snprintf(temp, HFSBI_NAME_SIZE, ".%.*s%s", (int)len, name, tail);
 }
 
-/* True when fd is locked by us and still has a name: a sweep may have taken it
-   for stale before it was locked. */
+/* True when fd is locked by us and still has a name: a sweep may have removed
+   it as stale before it was locked. */
 static bool hfsbi_temp_lock(int fd) {
     struct stat st;
     return hfsbi_try_lock(fd, false) && fstat(fd, &st) == 0 &&
@@ -30108,7 +30126,7 @@ HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
             hfsbi_temp_remove(dir, temp);
             hfsbi_close(fd);
         } else if (errno == ENAMETOOLONG && max > 128) {
-            max = 128; /* encrypting file systems allow shorter names only */
+            max = 128; /* encrypting file systems allow only shorter names */
         } else if (errno != EEXIST) {
             break;
         }
@@ -30121,7 +30139,7 @@ HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
 
 enum {
     HFSBI_SWEEP_MS = 60000,  /* an entry is good for this long */
-    HFSBI_SWEEP_NAMES = 4096 /* names looked at, at most */
+    HFSBI_SWEEP_NAMES = 4096 /* names examined, at most */
 };
 
 static hfsb_str hfsbi_cut_digits(hfsb_str *name) {
@@ -30288,7 +30306,7 @@ HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at) {
    we poll and give up after about 2 s.
 
    Writers of ranges (file_range.c) share these locks among themselves: they
-   wait for a change that is being made, and it waits for their pieces. */
+   wait for a change in progress, and the change waits for their pieces. */
 
 HFSBI_FN int hfsbi_lock_wait(int fd, bool shared) {
     unsigned tries;
@@ -30304,8 +30322,8 @@ static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
     return *fd < 0 ? errno : hfsbi_lock_wait(*fd, false);
 }
 
-/* A descriptor for the attributes and locks of the file, which may be
-   readable only or writable only; -1 with errno. */
+/* Opens the file for its attributes and locks, even if it is only readable or
+   only writable. A descriptor, or -1 with errno. */
 static int hfsbi_target_open_any(const hfsbi_target *target) {
     const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     int fd = hfsbi_openat(target->dir, target->name, flags | O_RDONLY, 0);
@@ -30440,8 +30458,8 @@ HFSBI_FN int hfsbi_attribute_get(int fd, const char *name, hfsb_buf *out) {
     return 0;
 }
 
-/* Sets only what differs: the system itself gives every new file some
-   attributes (security labels), which not every user may set. */
+/* Sets only what differs: the system gives every new file some attributes
+   (security labels) that not every user may set. */
 static int hfsbi_attribute_copy(int from, int to, const char *name,
                                 hfsb_buf *old, hfsb_buf *now) {
     int code = hfsbi_attribute_get(from, name, old);
@@ -30510,21 +30528,21 @@ HFSBI_FN bool hfsbi_set_mode(int fd, mode_t mode) {
    UNTOUCHED --first byte written--> CHANGED --failure--> RESTORED
                                                      \--> SPOILT
 
-   All that can fail is tried before the first byte is written: the old bytes
-   are copied, room for the new ones is reserved. */
+   Everything that can fail is tried before the first byte is written: the old
+   bytes are copied, room for the new ones is reserved. */
 
 typedef enum hfsbi_rewrite_state {
     HFSBI_REWRITE_UNTOUCHED,
     HFSBI_REWRITE_CHANGED,
     HFSBI_REWRITE_RESTORED,
-    HFSBI_REWRITE_SPOILT /* the old bytes could not be put back */
+    HFSBI_REWRITE_SPOILT /* the old bytes could not be restored */
 } hfsbi_rewrite_state;
 
 typedef struct hfsbi_rewrite {
     int                 fd;     /* the file, for reading and writing */
     int                 source; /* the new content */
     unsigned long long  bytes;  /* ... and its length */
-    mode_t              mode;   /* permission bits it shall have */
+    mode_t              mode;   /* permission bits it will have */
     bool                no_sync;
     hfsbi_rewrite_state state;
 } hfsbi_rewrite;
@@ -30585,7 +30603,7 @@ static bool hfsbi_reserve_space(int fd, off_t bytes) {
 #endif
 }
 
-/* Does all that can be done before the first byte changes; false with
+/* Does everything that can be done before the first byte changes; false with
    errno. */
 static bool hfsbi_rewrite_prepare(const hfsbi_rewrite *r, int backup,
                                   const struct stat *old) {
@@ -30661,7 +30679,7 @@ static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
                            hfsbi_writer_path(w));
 }
 
-/* Checks the caller's conditions, but for those on the content, against the
+/* Checks the caller's conditions, except those on the content, against the
    latest stat of the target. */
 static hfsb_status hfsbi_writer_check_stat(hfsb_file_writer *w) {
     hfsb_str path = hfsbi_writer_path(w);
@@ -30700,8 +30718,8 @@ static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
     return HFSB_ARG;
 }
 
-/* A rename needs no permission to write the file, but we ask for it: a
-   read-only file stays as it is. */
+/* A rename needs no permission to write the file, but we require it: a
+   read-only file is not changed. */
 static int hfsbi_check_writable(const hfsbi_target *target) {
     int rc = faccessat(target->dir, target->name, W_OK, AT_EACCESS);
     if (rc != 0 && (errno == EINVAL || errno == ENOSYS))
@@ -30733,13 +30751,13 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     if (st != HFSB_OK) return st;
     if (hfsb_buf_append(&w->path, path) != HFSB_OK)
         return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
-    if (w->root && w->root->far) { /* all else is done by the commit */
+    if (w->root && w->root->far) { /* the commit does the rest */
         st = hfsbi_check_path(path, &w->err);
         if (st != HFSB_OK) return st;
         w->fd = hfsbi_unnamed_file(NULL);
         return w->fd < 0 ? hfsbi_writer_fail(w, errno) : HFSB_OK;
     }
-    /* A file that must exist has its directories already. */
+    /* The directories of a file that must exist are there already. */
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0] ||
         w->opts.if_content.ptr)
         how = 0;
@@ -30759,7 +30777,8 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
 
 /* ---- the writer: commit ---- */
 
-/* Looks at the target again. The metadata of a file that vanished is kept. */
+/* Updates the stat of the target. The metadata of a file that vanished is
+   kept. */
 static hfsb_status hfsbi_writer_stat(hfsb_file_writer *w) {
     int code = hfsbi_target_stat(&w->target);
     if (code != 0) return hfsbi_writer_fail(w, code);
@@ -30785,8 +30804,8 @@ static int hfsbi_writer_copy_attributes(hfsb_file_writer *w) {
     return code;
 }
 
-/* Owner, attributes and mode go to the temporary, in this order: a change of
-   owner drops setuid, and an attribute (an ACL) may change the mode. */
+/* Copies owner, attributes and mode to the temporary, in this order: a change
+   of owner drops setuid, and an attribute (an ACL) may change the mode. */
 static int hfsbi_writer_copy_metadata(hfsb_file_writer *w) {
     struct stat now;
     int         code;
@@ -30873,12 +30892,12 @@ static hfsb_status hfsbi_writer_rewrite(hfsb_file_writer *w) {
             hfsbi_err_add(&w->err, " (the old content was put back)");
         return w->err.code;
     }
-    hfsbi_close(&w->fd); /* from now on fd is the file itself */
+    hfsbi_close(&w->fd); /* from here on fd is the file itself */
     w->fd = r.fd;
     return HFSB_OK;
 }
 
-/* Locks other writers out, then checks the conditions. */
+/* Locks out other writers, then checks the conditions. */
 static hfsb_status hfsbi_writer_lock(hfsb_file_writer *w, bool file) {
     int         code = hfsbi_lock_target(&w->target, file, &w->lock);
     hfsb_status st;
@@ -31044,7 +31063,7 @@ static hfsb_status hfsbi_remove_check(const hfsb_root *root, hfsb_str path,
     return hfsbi_check_sha256(root, path, target, sha256, err);
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static hfsb_status hfsbi_remove_target(const hfsb_root *root, hfsb_str path,
                                        hfsbi_target         *target,
                                        const char           *sha256,
@@ -31146,7 +31165,7 @@ HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
     ssize_t     n;
     *bytes = 0;
     hfsb_sha256_init(&sha);
-    if (cloned) from = to; /* which nobody changes meanwhile */
+    if (cloned) from = to; /* which no one changes meanwhile */
     if (lseek(from, 0, SEEK_SET) < 0) return errno;
     while ((n = hfsbi_read_file(from, piece, sizeof piece)) > 0) {
         *bytes += (unsigned long long)n;
@@ -31164,7 +31183,7 @@ HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
 
 /* ---- one path ---- */
 
-/* A path on its way to its new state. */
+/* The replacement of one path. */
 typedef struct hfsbi_putting {
     const hfsb_root *root;
     hfsb_str         path;
@@ -31174,7 +31193,7 @@ typedef struct hfsbi_putting {
     int              fd;                    /* of the temporary, or -1 */
 } hfsbi_putting;
 
-/* Fills the temporary with the content; ESTALE when it is another one. */
+/* Fills the temporary with the content; ESTALE when its digest differs. */
 static int hfsbi_put_content(hfsbi_putting *p) {
     const hfsbi_put   *put = p->put;
     unsigned char      digest[HFSB_SHA256_SIZE];
@@ -31192,13 +31211,13 @@ static int hfsbi_put_content(hfsbi_putting *p) {
     if ((st.st_uid != put->uid || st.st_gid != put->gid) &&
         fchown(p->fd, put->uid, put->gid) != 0) {
         if (errno != EPERM && errno != EINVAL) return errno;
-        mode &= 01777u; /* it must not run as somebody else */
+        mode &= 01777u; /* it must not run as another user */
     }
     return fchmod(p->fd, (mode_t)mode) == 0 ? 0 : errno;
 }
 
 /* Finds a free name for a temporary that is not opened: it replaces an empty
-   one, so that the sweep of file_write.c knows it. */
+   one, so that the sweep of file_write.c knows the name. */
 static int hfsbi_put_name(hfsbi_putting *p) {
     int code =
         hfsbi_temp_open(p->target.dir, p->target.name, 0600, p->temp, &p->fd);
@@ -31232,7 +31251,7 @@ static int hfsbi_put_hard_link(hfsbi_putting *p) {
     return code;
 }
 
-/* Looks at the target once more: 0, ESTALE or another errno. */
+/* Checks the target once more: 0, ESTALE or another errno. */
 static int hfsbi_target_expect(hfsbi_target *target, hfsbi_expect expect) {
     int code = hfsbi_target_stat(target);
     if (code == 0 && expect.fn &&
@@ -31828,8 +31847,8 @@ static bool hfsbi_is_pseudo(int fd) {
     return false;
 }
 
-/* True if a folder in the walk is where another file system begins, one that
-   the kernel makes up. Where a walk begins is the caller's choice. */
+/* True if a folder in the walk is the top of another file system, one that the
+   kernel makes up. Where a walk begins is the caller's choice. */
 static bool hfsbi_level_is_pseudo(const hfsbi_finder *f, int fd,
                                   dev_t device) {
     return f->at.depth > 0 && f->at.levels[f->at.depth - 1].device != device &&
@@ -31838,7 +31857,7 @@ static bool hfsbi_level_is_pseudo(const hfsbi_finder *f, int fd,
 
 /* Opens the folder `name` in dir as the next level; its path is f->at.path. dir
    stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
-   errno and the depth does not change; EXDEV: it is not to be walked.
+   errno and the depth does not change; EXDEV: it must not be walked.
    HFSB_NOMEM leaves the level open. */
 static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
                                       const char *name, int *code) {
@@ -31923,7 +31942,8 @@ static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
     return !(f->flags & HFSBI_FIND_IGNORED);
 }
 
-/* True if the deny list names the entry; *st is not HFSB_OK without memory. */
+/* True if the deny list names the entry; *st is not HFSB_OK when out of
+   memory. */
 static bool hfsbi_finder_denies(hfsbi_finder *f, const hfsbi_entry *entry,
                                 hfsb_status *st) {
     size_t mark = f->at.from.len;
@@ -32163,7 +32183,8 @@ static void hfsbi_path_info_fill(hfsbi_path_info   *info,
 
 /* ---- looking ---- */
 
-/* Looks again if the entry is no symlink any more when its text is read. */
+/* Reads the text of a symlink; if the entry changed meanwhile, updates the
+   stat and retries. */
 static int hfsbi_target_read_link(hfsbi_target *target, hfsb_buf *link) {
     int code = 0, tries;
     for (tries = 0; tries < 8; tries++) {
@@ -32215,7 +32236,7 @@ typedef struct hfsbi_path_listing {
     hfsb_buf               link;
 } hfsbi_path_listing;
 
-/* True for what comes after `after`, and for the folders on the way there. */
+/* True for entries after `after`, and for the folders on the way there. */
 static bool hfsbi_listing_wants(void *user, const hfsbi_entry *entry) {
     const hfsbi_path_listing *l = (const hfsbi_path_listing *)user;
     hfsb_str                  after = l->opts->after;
@@ -32296,7 +32317,7 @@ static int hfsbi_target_make_folder(hfsbi_target *target, unsigned mode) {
         code = hfsbi_mkdirat(target->dir, target->name,
                              (mode_t)(mode ? mode & 07777u : 0777u));
         if (code != EEXIST) return code;
-        code = hfsbi_target_stat(target); /* somebody else has made it */
+        code = hfsbi_target_stat(target); /* another process made it */
     }
     if (code != 0) return code;
     return target->exists && S_ISDIR(target->st.st_mode) ? EEXIST : ENOTDIR;
@@ -32335,8 +32356,8 @@ static hfsb_status hfsbi_moving_visit(void *user, const hfsbi_entry *entry) {
     return HFSB_OK;
 }
 
-/* HFSB_DENIED if the deny list names an entry of the folder, or if not all of
-   it can be read. */
+/* HFSB_DENIED if the deny list names an entry of the folder, or if the folder
+   cannot be read completely. */
 static hfsb_status hfsbi_moving_check_deny(const hfsb_root    *root,
                                            hfsb_str            path,
                                            const hfsbi_target *a,
@@ -32380,7 +32401,7 @@ static hfsb_status hfsbi_moving_check_name(const hfsb_root    *root,
     return HFSB_OK;
 }
 
-/* Locks both directories, always in the same order, and one only once. */
+/* Locks both directories, always in the same order; a single one once. */
 static int hfsbi_moving_lock(hfsbi_target *a, hfsbi_target *b,
                              hfsbi_lock lock[2]) {
     struct stat x, y;
@@ -32397,7 +32418,7 @@ static int hfsbi_moving_lock(hfsbi_target *a, hfsbi_target *b,
     return code == 0 ? hfsbi_lock_target(b, false, &lock[1]) : code;
 }
 
-/* True when both are names of one file, and not the same name. */
+/* True when both are different names of one file. */
 static bool hfsbi_moving_are_links(const hfsbi_target *a,
                                    const hfsbi_target *b) {
     struct stat x, y;
@@ -32409,8 +32430,8 @@ static bool hfsbi_moving_are_links(const hfsbi_target *a,
            (x.st_dev != y.st_dev || x.st_ino != y.st_ino);
 }
 
-/* Under the locks. A rename between two names of one file does nothing: then
-   the old name is removed. */
+/* Called under the locks. A rename between two names of one file does nothing:
+   then the old name is removed. */
 static int hfsbi_moving_rename(hfsbi_target *a, hfsbi_target *b,
                                unsigned how) {
     int code;
@@ -32639,7 +32660,7 @@ static hfsb_status hfsbi_removal_put_path(const hfsbi_removal *r,
 /* Not errnos: the deny list names it; it lies too deep. */
 enum { HFSBI_REMOVE_DENIED = -1, HFSBI_REMOVE_DEEP = -2 };
 
-/* Notes that an entry of the innermost level stays. */
+/* Records that an entry of the innermost level stays. */
 static void hfsbi_removal_fail(hfsbi_removal *r, const char *name, int code) {
     hfsb_buf full = HFSB_INIT;
     hfsb_str path = r->path;
@@ -32710,7 +32731,7 @@ static int hfsbi_removal_defer(hfsbi_removal *r, const char *name) {
     return code;
 }
 
-/* Opens a folder; with `force` as its owner, whatever its mode is. -1 with
+/* Opens a folder; with `force`, one of ours whatever its mode. -1 with
    errno. */
 static int hfsbi_removal_open(const hfsbi_removal *r, int dir,
                               const char *name) {
@@ -32780,8 +32801,7 @@ static int hfsbi_removal_unlink(hfsbi_removal *r, const char *name) {
     return code;
 }
 
-/* Others may swap a file and a folder meanwhile: then the other way is
-   tried. */
+/* If a file and a folder are swapped meanwhile, the other way is tried. */
 static void hfsbi_removal_entry(hfsbi_removal *r, const struct dirent *e) {
     hfsbi_entry_type type = hfsbi_dirent_type(e);
     char             name[HFSBI_NAME_SIZE];
@@ -32810,8 +32830,8 @@ static void hfsbi_removal_entry(hfsbi_removal *r, const struct dirent *e) {
 
 /* ---- the walk ---- */
 
-/* True when the innermost folder is to be read again: it was not empty in the
-   end, although all that was seen is gone. */
+/* True when the innermost folder must be read again: it is still not empty,
+   although everything seen in it is gone. */
 static bool hfsbi_removal_again(hfsbi_remove_level *level) {
     bool again = level->deferred ||
                  (level->progress && !level->failed &&
@@ -32874,7 +32894,7 @@ static void hfsbi_removal_tree(hfsbi_removal *r, bool top) {
         fd = top ? hfsbi_open_folder(t->dir, t->name, false)
                  : hfsbi_removal_open(r, t->dir, t->name);
         code = fd < 0 ? errno : hfsbi_removal_empty(r, fd);
-        /* not to be opened, but perhaps empty; or changed meanwhile */
+        /* cannot be opened, but may be empty; or changed meanwhile */
         if (code == EACCES || code == ENOTDIR || code == ELOOP) code = 0;
     }
     if (code == 0 && r->err.code == HFSB_OK && !top) {
@@ -33173,8 +33193,8 @@ struct hfsbi_range_writer {
     hfsbi_target       target;
     hfsbi_range_opts   opts;
     int                fd;   /* the file */
-    int                dir;  /* its directory, for the lock; -1: not to be
-                                read, the lock of the file must do */
+    int                dir;  /* its directory, for the lock; -1: unreadable,
+                                only the file is locked */
     bool               created;
     unsigned long long at; /* of the next byte */
     hfsb_err           err; /* why append and commit are refused */
@@ -33220,7 +33240,7 @@ static hfsb_status hfsbi_range_lock(hfsbi_range_writer *w) {
 
 /* ---- opening ---- */
 
-/* Opens the file or makes it, again if it is removed or made meanwhile. */
+/* Opens or makes the file, and retries if it is removed or made meanwhile. */
 static void hfsbi_range_open_fd(hfsbi_range_writer *w) {
     const int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     int       tries;
@@ -33320,7 +33340,7 @@ HFSBI_FN hfsb_status hfsbi_range_writer_append(hfsbi_range_writer *w,
     return hfsbi_ok(err);
 }
 
-/* Under the lock: size and mode; 0 or an errno. */
+/* Under the lock: sets size and mode; 0 or an errno. */
 static int hfsbi_range_finish(const hfsbi_range_writer *w) {
     hfsbi_signal_guard guard;
     int                code = 0;
@@ -33440,7 +33460,7 @@ typedef struct hfsbi_watch_item {
 typedef struct hfsbi_watch_queue {
     pthread_mutex_t    lock;
     hfsbi_watch_item  *first, *last;
-    hfsbi_watch_item  *taken; /* whose views the caller has */
+    hfsbi_watch_item  *taken; /* the caller has views of it */
     size_t             count, bytes;
     bool               overflow; /* changes are dropped until it is taken */
     bool               ended, end_taken;
@@ -33475,7 +33495,7 @@ struct hfsbi_folder_watch {
     size_t             at;    /* ... the next of them, */
     unsigned long long pos;   /* ... and its position since the beginning */
     size_t             seen;  /* bytes of names in nodes */
-    bool               lost;  /* set all watches again */
+    bool               lost;  /* all watches must be set again */
 };
 
 /* ---- the queue ---- */
@@ -33485,7 +33505,7 @@ static void hfsbi_watch_item_free(hfsbi_folder_watch *w,
     if (item) hfsbi_array_free(&w->alloc, item, item->size, 1);
 }
 
-/* True when the newest change says the same: a file that is written to. */
+/* True when the newest change is the same: a file is being written. */
 static bool hfsbi_watch_repeats(const hfsbi_watch_queue *q,
                                 hfsbi_change_kind kind, hfsb_str path) {
     return q->last && q->last->change.kind == kind &&
@@ -33493,7 +33513,7 @@ static bool hfsbi_watch_repeats(const hfsbi_watch_queue *q,
            hfsb_str_equal(q->last->change.path, path);
 }
 
-/* Queues a change; with the lock. False when it does not fit. */
+/* Queues a change, under the lock. False when it does not fit. */
 static bool hfsbi_watch_add(hfsbi_folder_watch *w, hfsbi_change_kind kind,
                             bool folder, hfsb_str path, hfsb_str to) {
     hfsbi_watch_queue *q = &w->queue;
@@ -33584,7 +33604,7 @@ HFSBI_FN bool hfsbi_folder_watch_next(hfsbi_folder_watch *w,
 
 /* ---- nodes ---- */
 
-/* Returns where the node of wd is, or belongs. */
+/* Returns the index where the node of wd is, or belongs. */
 static size_t hfsbi_watch_index(const hfsbi_folder_watch *w, int wd) {
     size_t low = 0, high = w->count;
     while (low < high) {
@@ -33640,8 +33660,8 @@ static void hfsbi_watch_drop(hfsbi_folder_watch *w, hfsbi_watch_node *node) {
     w->count = kept;
 }
 
-/* Gives a node another place; false when that place lies beneath it, or
-   without memory. */
+/* Moves a node; false when the new place lies beneath it, or when out of
+   memory. */
 static bool hfsbi_watch_reparent(hfsbi_watch_node *node,
                                  hfsbi_watch_node *parent, hfsb_str name) {
     if (!node->parent || hfsbi_watch_is_beneath(parent, node)) return false;
@@ -33650,7 +33670,7 @@ static bool hfsbi_watch_reparent(hfsbi_watch_node *node,
     return hfsb_buf_append(&node->name, name) == HFSB_OK;
 }
 
-/* Adds a node; NULL without memory. */
+/* Adds a node; NULL when out of memory. */
 static hfsbi_watch_node *hfsbi_watch_node_add(hfsbi_folder_watch *w, int wd,
                                               hfsbi_watch_node *parent,
                                               hfsb_str          name) {
@@ -33679,7 +33699,7 @@ static hfsbi_watch_node *hfsbi_watch_node_add(hfsbi_folder_watch *w, int wd,
 }
 
 /* True for an entry of `parent` that lies deeper than a walk goes: there each
-   event would cost more than those who make folders pay for them. */
+   event would cost more than making the folder did. */
 static bool hfsbi_watch_is_deep(const hfsbi_watch_node *parent) {
     size_t depth = 0;
     for (; parent; parent = parent->parent) depth++;
@@ -33756,7 +33776,7 @@ typedef struct hfsbi_watch_scan {
     hfsbi_folder_watch *w;
     hfsbi_finder        finder;
     bool                report; /* what is there as created */
-    int                 code;   /* why it has ended, an errno */
+    int                 code;   /* why it ended, an errno */
     /* the folders on the way to the entry; NULL: not watched */
     hfsbi_watch_node *node[HFSBI_FINDER_DEPTH + 1];
 } hfsbi_watch_scan;
@@ -33817,8 +33837,7 @@ static hfsb_status hfsbi_watch_visit(void *user, const hfsbi_entry *entry) {
     return HFSB_OK;
 }
 
-/* The names found by a scan count until the events that are due now have
-   passed. */
+/* The names found by a scan count until the events now due have passed. */
 static void hfsbi_watch_scan_end(hfsbi_folder_watch *w) {
     unsigned long long until = w->pos + (w->input.len - w->at);
     int                due = 0;
@@ -33863,8 +33882,8 @@ static int hfsbi_watch_scan_run(hfsbi_folder_watch *w, int fd,
     return code;
 }
 
-/* Opens the top folder; -1 with errno, ESTALE when the path leads elsewhere
-   by now. */
+/* Opens the top folder; -1 with errno, ESTALE when the path now leads
+   elsewhere. */
 static int hfsbi_watch_open_top(hfsbi_folder_watch *w) {
     hfsbi_target target;
     struct stat  st;
@@ -33963,7 +33982,7 @@ static size_t hfsbi_watch_get(const hfsbi_folder_watch *w, size_t at,
     return sizeof e->head + e->head.len;
 }
 
-/* True for an entry that a scan has reported before its event came. */
+/* True for an entry that a scan reported before its event. */
 static bool hfsbi_watch_was_seen(hfsbi_folder_watch *w, hfsbi_watch_node *node,
                                  hfsb_str name) {
     size_t at = 0;
@@ -34027,7 +34046,7 @@ static bool hfsbi_watch_find_pair(hfsbi_folder_watch *w, uint32_t cookie,
     return false;
 }
 
-/* An entry of `node` is new. */
+/* Handles a new entry of `node`. */
 static void hfsbi_watch_on_create(hfsbi_folder_watch *w,
                                   hfsbi_watch_node *node, hfsb_str name,
                                   hfsb_str path, bool folder) {
@@ -34037,8 +34056,8 @@ static void hfsbi_watch_on_create(hfsbi_folder_watch *w,
     if (folder) hfsbi_watch_new(w, node, name, path, true);
 }
 
-/* A folder was renamed: its node gets its new place. Where the deny list may
-   allow more of its entries now, they get watches. */
+/* Moves the node of a renamed folder. If the deny list may now allow more of
+   its entries, these get watches. */
 static void hfsbi_watch_on_folder_rename(hfsbi_folder_watch *w,
                                          hfsbi_watch_node   *child,
                                          hfsbi_watch_node   *node,
@@ -34054,7 +34073,7 @@ static void hfsbi_watch_on_folder_rename(hfsbi_folder_watch *w,
         hfsbi_watch_new(w, node, name, path, !child);
 }
 
-/* An entry was renamed within what is watched. */
+/* Handles a rename within the watched folders. */
 static void hfsbi_watch_on_rename(hfsbi_folder_watch *w,
                                   hfsbi_watch_node *child, bool hidden,
                                   hfsb_str from, hfsbi_watch_node *node,
@@ -34075,7 +34094,8 @@ static void hfsbi_watch_on_rename(hfsbi_folder_watch *w,
     }
 }
 
-/* An entry has left its folder. `e` is valid until the input changes. */
+/* Handles an entry that left its folder. `e` is valid until the input
+   changes. */
 static void hfsbi_watch_on_move(hfsbi_folder_watch *w, hfsbi_watch_node *node,
                                 const hfsbi_watch_input *e, size_t size,
                                 hfsb_str from, bool folder) {
@@ -34105,7 +34125,7 @@ static void hfsbi_watch_on_move(hfsbi_folder_watch *w, hfsbi_watch_node *node,
     hfsb_buf_free(&path);
 }
 
-/* A change of an entry of `node`, whose path is given. */
+/* Handles a change of an entry of `node`, whose path is given. */
 static void hfsbi_watch_on_entry(hfsbi_folder_watch *w, hfsbi_watch_node *node,
                                  const hfsbi_watch_input *e, size_t size,
                                  hfsb_str path) {
@@ -34124,7 +34144,7 @@ static void hfsbi_watch_on_entry(hfsbi_folder_watch *w, hfsbi_watch_node *node,
     if (mask & IN_ATTRIB)
         hfsbi_watch_report(w, HFSBI_CHANGE_CHMOD, folder, path, none);
     if (mask & IN_DELETE) {
-        (void)hfsbi_watch_was_seen(w, node, e->name); /* not any more */
+        (void)hfsbi_watch_was_seen(w, node, e->name); /* no longer seen */
         hfsbi_watch_report(w, HFSBI_CHANGE_REMOVE, folder, path, none);
         if (folder) hfsbi_watch_drop(w, hfsbi_watch_child(w, node, e->name));
     }
@@ -34154,8 +34174,8 @@ static void hfsbi_watch_event(hfsbi_folder_watch *w) {
     w->pos += size;
 }
 
-/* In a thread: reads what there is, up to some rounds, so that one busy folder
-   does not keep the thread. */
+/* In a thread: reads the events there are, for a few rounds at most, so that a
+   busy folder does not occupy the thread. */
 static void hfsbi_watch_run(hfsbi_task *task) {
     hfsbi_folder_watch *w =
         (hfsbi_folder_watch *)(void *)((char *)task -
@@ -34195,7 +34215,7 @@ static void hfsbi_watch_free(hfsbi_folder_watch *w) {
     hfsbi_array_free(&alloc, w, 1, sizeof *w);
 }
 
-/* The end of one that was closed: no thread uses it. */
+/* Ends a closed watch: no thread uses it any more. */
 static void hfsbi_watch_leave(hfsbi_folder_watch *w) {
     void (*gone)(void *user) = w->opts.gone;
     void *user = w->opts.user;
@@ -34289,7 +34309,7 @@ static hfsb_status hfsbi_watch_init(hfsbi_folder_watch *w, hfsb_err *err) {
     return hfsbi_fail_os(err, errno, "Cannot watch a folder");
 }
 
-/* Learns what the top folder is. */
+/* Records what the top folder is. */
 static hfsb_status hfsbi_watch_begin(hfsbi_folder_watch *w, hfsb_str path,
                                      hfsb_err *err) {
     hfsbi_target target;
@@ -34414,16 +34434,16 @@ enum {
     HFSBI_PLACE_WRITE = 'w',
     HFSBI_PLACE_DEVICE = 'd',      /* read, write, ioctl; nothing is created */
     HFSBI_PLACE_PINNED = 'p',      /* may be written, not renamed or removed */
-    HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath one to write */
+    HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath a writable one */
     HFSBI_PLACE_HIDDEN_FILE = 'f', /* empty, or refuses connections */
     HFSBI_PLACE_HIDDEN_DIR = 'e'   /* empty */
 };
 
 /* Adds the real path of a place, unless the list has it. False with errno when
-   path (may be NULL) is not absolute, or there is nothing. No memory stays in
-   places->status. */
+   path (may be NULL) is not absolute or does not exist. Running out of memory
+   is recorded in places->status. */
 HFSBI_FN bool hfsbi_place_add(hfsb_buf *places, char use, const char *path);
-/* True when a path lies beneath a place that may be written. */
+/* True when a path lies beneath a writable place. */
 HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path);
 
 typedef enum hfsbi_reach_mode {
@@ -34446,12 +34466,12 @@ typedef struct hfsbi_reach {
 
 /* The version of Landlock that the kernel has, at most 7; 0: none. */
 HFSBI_FN int hfsbi_landlock_abi(void);
-/* A ruleset for commands of a level; -1 with errno. net NULL: it is about files
-   alone. */
+/* A ruleset for commands of a level; -1 with errno. net NULL: it restricts
+   only files. */
 HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
                                  const hfsb_buf    *places,
                                  const hfsbi_reach *net);
-/* In the child, as all _enter() below; -1: none. False with errno. */
+/* In the child, like all _enter() below; -1: none. False with errno. */
 HFSBI_FN bool hfsbi_landlock_enter(int ruleset);
 
 /* ---- wall.c: threads that stay beneath the roots ---- */
@@ -34476,9 +34496,10 @@ typedef struct hfsbi_seccomp {
     bool           full;
 } hfsbi_seccomp;
 
-/* True when kernel and architecture have filters. */
+/* True when the kernel and the architecture support filters. */
 HFSBI_FN bool hfsbi_seccomp_works(void);
-/* Writes the filter into *s, which is all-zero; landlock: it is used too. */
+/* Writes the filter into *s, which is all-zero; landlock: Landlock is used
+   too. */
 HFSBI_FN bool hfsbi_seccomp_build(hfsbi_seccomp *s, const hfsbi_reach *net,
                                   bool landlock);
 HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s);
@@ -34493,19 +34514,19 @@ typedef struct hfsbi_quota {
     char               cgroup[40]; /* its name; "": none */
 } hfsbi_quota;
 
-/* Resolves the options into *l, whose descriptors are -1. Makes a cgroup where
-   the kernel allows it, if they ask for limits; also without limits, unless
-   `bare`, where it is certain that this is wanted. */
+/* Resolves the options into *l, whose descriptors are -1. If they ask for
+   limits, makes a cgroup where the kernel allows it; also without limits,
+   unless `bare`, where the cgroup above is certainly ours to divide. */
 HFSBI_FN void hfsbi_quota_open(hfsbi_quota *l, const hfsb_confine_opts *opts,
                                bool bare);
-/* How many processes the kernel has ended because commands used up the memory
+/* How many processes the kernel has killed because commands used up the memory
    of their cgroup; 0 without one. */
 HFSBI_FN unsigned long long hfsbi_quota_kills(const hfsbi_quota *l);
 HFSBI_FN void               hfsbi_quota_close(hfsbi_quota *l);
 /* See hfsbi_confine_enter(). */
 HFSBI_FN bool hfsbi_quota_enter(const hfsbi_quota *l, int leaf, bool inside);
-/* In the host, after the exec: what the child could not do because its host
-   hides its memory (PR_SET_DUMPABLE), and with it /proc/self. */
+/* In the host, after the exec: does what the child could not because its host
+   is not dumpable (PR_SET_DUMPABLE), which makes /proc/self inaccessible. */
 HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid);
 
 /* The cgroup of one command. May outlive the confinement. */
@@ -34517,10 +34538,10 @@ typedef struct hfsbi_leaf {
 /* Takes an empty cgroup beneath that of the limits; without one, or on
    failure, the command has none. */
 HFSBI_FN void hfsbi_leaf_open(hfsbi_leaf *leaf, const hfsbi_quota *l);
-/* Ends all processes in it; false where the kernel cannot (before 5.14). */
+/* Kills all processes in it; false where the kernel cannot (before 5.14). */
 HFSBI_FN bool hfsbi_leaf_kill(const hfsbi_leaf *leaf);
-/* Gives it back, or removes it and those that earlier commands left, as far as
-   no process is in them: what a command left running is not ended. */
+/* Returns it for reuse, or removes it and those that earlier commands left,
+   unless a process is in them: what a command left running is not killed. */
 HFSBI_FN void hfsbi_leaf_close(hfsbi_leaf *leaf);
 
 /* ---- namespaces.c: namespaces ---- */
@@ -34529,29 +34550,29 @@ typedef struct hfsbi_namespaces {
     int user, mounts, net; /* -1: that of the host */
 } hfsbi_namespaces;
 
-/* Makes a mount namespace, where only places to write can be written, and if
-   `network` a network namespace with loopback; unless `no_user`, in a user
-   namespace where that is needed. False with errno; then all are -1. */
+/* Makes a mount namespace in which only writable places can be written and,
+   with `network`, a network namespace with loopback; unless `no_user`, in a
+   user namespace if one is needed. False with errno; then all are -1. */
 HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
                                     const hfsb_buf *places, bool network,
                                     bool no_user);
 HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces);
 HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces);
 
-/* ---- guard.c: files that later run as the person ---- */
+/* ---- guard.c: files that later run with the user's rights ---- */
 
 /* The n-th name of such a file or folder, beneath a root or a home; NULL
    after the last. */
 HFSBI_FN const char *hfsbi_guard_name(size_t n);
 
-/* What of these there was when a command started. */
+/* Which of these existed when a command started. */
 typedef struct hfsbi_guard hfsbi_guard;
 
-/* NULL when there is nothing to guard, or no memory. */
+/* NULL when there is nothing to guard, or when out of memory. */
 HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine);
 HFSBI_FN void         hfsbi_guard_close(hfsbi_guard *guard);
-/* Renames those that have appeared or changed since, unless `known` says that
-   they are the host's own work, and appends a line for each to *notes. */
+/* Renames those that have appeared or changed since, unless `known` reports
+   that the host itself made them, and appends a line for each to *notes. */
 HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
                                 bool (*known)(void *user, const char *path),
                                 void *user, hfsb_buf *notes);
@@ -34560,9 +34581,9 @@ HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
 
 /* What the public options leave out. */
 typedef struct hfsbi_confine_how {
-    bool bare;      /* no place to write but /dev/null and the like, no
+    bool bare;      /* nothing writable but /dev/null and the like, no
                        namespaces: for programs that only compute */
-    bool no_spaces; /* for tests, as the next: as if the kernel had none */
+    bool no_spaces; /* for tests, like the next: as if the kernel had none */
     int  max_abi;   /* of Landlock (0: 7; below 0: as if there were none) */
 } hfsbi_confine_how;
 
@@ -34605,21 +34626,21 @@ HFSBI_FN bool hfsbi_confine_reaches(const hfsb_confine *confine,
 HFSBI_FN bool hfsbi_confine_is_like(const hfsb_confine      *confine,
                                     const hfsb_confine_opts *opts);
 /* Prepares the mounts again when a file that they cover was replaced, which
-   takes the cover off. To be called before a command is started, by one thread
-   at a time. On failure, when the mounts are as before, the command must not
-   run; HFSB_OK if it may because of `if_possible`. confine may be NULL. */
+   removes the cover. To be called before a command is started, by one thread
+   at a time. On failure the mounts are unchanged and the command must not run;
+   HFSB_OK if `if_possible` lets it run. confine may be NULL. */
 HFSBI_FN hfsb_status hfsbi_confine_refresh(hfsb_confine *confine,
                                            hfsb_err     *err);
 /* Confines the calling process, a child before its exec. leaf is the folder of
-   its cgroup, -1: none; inside: it was born there; uid as in hfsb_proc_opts.
-   False with errno. */
+   its cgroup, -1: none; inside: it was created there; uid as in
+   hfsb_proc_opts. False with errno. */
 HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine, int leaf,
                                   bool inside, unsigned uid);
 /* Appends what commands may do, for a model: sentences, with a blank before
    each. */
 HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
                                      hfsb_buf           *out);
-/* What a command ran into. */
+/* A bound that a command may run into. */
 typedef enum hfsbi_bound {
     HFSBI_BOUND_FILES, /* and privileges: any confinement */
     HFSBI_BOUND_NET,
@@ -34629,7 +34650,7 @@ typedef enum hfsbi_bound {
     HFSBI_BOUND_CPU
 } hfsbi_bound;
 
-/* True when such a bound is set. */
+/* True when this bound is set. */
 HFSBI_FN bool hfsbi_confine_binds(const hfsb_confine *confine,
                                   hfsbi_bound         bound);
 /* How many processes the kernel has killed because of the memory limit of
@@ -34650,7 +34671,7 @@ HFSBI_FN bool hfsbi_terminal_open(unsigned cols, unsigned rows, int *master,
 /* In a child that leads a session: the slave becomes its controlling terminal.
    False with errno. */
 HFSBI_FN bool hfsbi_terminal_enter(int fd);
-/* The foreground group gets SIGWINCH when the size changes. False with
+/* Sets the size; the foreground group gets SIGWINCH if it changes. False with
    errno. */
 HFSBI_FN bool hfsbi_terminal_resize(int master, unsigned cols, unsigned rows);
 /* The character that ends the input. */
@@ -34666,38 +34687,37 @@ HFSBI_FN bool hfsbi_terminal_signal(int master, int number);
 
 enum { HFSBI_UID_FIRST = 20000, HFSBI_UID_COUNT = 45000 };
 
-/* Where sandboxes get their uids from; a table that all hosts of the machine
-   share. */
+/* The table from which sandboxes get their uids; all hosts of the machine
+   share it. */
 typedef struct hfsbi_uids {
-    bool       on;          /* false: sandboxes run as this process does */
+    bool       on;          /* false: sandboxes run with our own uid */
     char       table[4200]; /* its path */
     hfsb_alloc alloc;       /* usable from threads */
 } hfsbi_uids;
 
-/* Looks whether sandboxes beneath `dir`, which must exist, can have uids. Those
-   that own something there are not given to others. Setting "0": they shall
-   not; "1": it is an error if they cannot; "": they do where they can. HFSB_OK;
-   HFSB_REFUSED, HFSB_ARG with *err. */
+/* Checks whether sandboxes beneath `dir`, which must exist, can have uids. A
+   uid that owns something there is not given to others. Setting "0": they do
+   not get uids; "1": it is an error if they cannot; "": they do where they
+   can. HFSB_OK; HFSB_REFUSED, HFSB_ARG with *err. */
 HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
                                      hfsb_str          setting,
                                      const hfsb_alloc *alloc, hfsb_err *err);
 /* Takes a uid that no sandbox, process or account has; for threads outside of
-   walls, as hfsbi_uid_end() and hfsbi_uids_put(). With uids->on false *uid is 0. HFSB_OK; HFSB_LIMIT:
-   none is left; HFSB_NOMEM, HFSB_IO and others of the system. */
+   walls, like hfsbi_uid_end() and hfsbi_uids_put(). With uids->on false *uid
+   is 0. HFSB_OK; HFSB_LIMIT: none is left; HFSB_NOMEM, HFSB_IO and others of
+   the system. */
 HFSBI_FN hfsb_status hfsbi_uids_take(const hfsbi_uids *uids, unsigned *uid,
                                      hfsb_err *err);
-/* Makes a folder that of the user; 0: does nothing. HFSB_OK, or why it fails.
-   */
+/* Gives a folder to the user; 0: does nothing. HFSB_OK, or why it fails. */
 HFSBI_FN hfsb_status hfsbi_uid_give(const char *dir, unsigned uid,
                                     hfsb_err *err);
-/* Ends all processes of a uid, whatever they have left. True when none is
-   left. May take two seconds. */
+/* Kills all processes of a uid, whatever group or session they left. True when
+   none remains. May take two seconds. */
 HFSBI_FN bool hfsbi_uid_end(unsigned uid);
-/* Gives a uid back, of which no process and no file is left; 0: does
-   nothing. */
+/* Returns a uid of which no process and no file is left; 0: does nothing. */
 HFSBI_FN void hfsbi_uids_put(const hfsbi_uids *uids, unsigned uid);
-/* In a child: becomes that user for good; false with errno. System calls
-   alone. */
+/* In a child: becomes that user for good; false with errno. Uses only system
+   calls. */
 HFSBI_FN bool hfsbi_uid_enter(unsigned uid);
 
 /* ---- spawn.c: starts a program ---- */
@@ -34718,9 +34738,10 @@ typedef struct hfsbi_ends {
    is left. */
 HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
                                  pid_t *pid, hfsbi_ends *ends, hfsb_err *err);
-/* fork() into a cgroup, given by its folder, which with `wait` returns in the
-   parent once the child has executed or ended. -1 with errno where the kernel
-   has none (before 5.7) or refuses it. The child may only use system calls. */
+/* fork() into a cgroup, given by its folder; with `wait` it returns in the
+   parent once the child has called exec or exited. -1 with errno where the
+   kernel cannot (before 5.7) or refuses it. The child may only use system
+   calls. */
 HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait);
 
 /* HFSB_ARG for a terminal of this size. */
@@ -34745,8 +34766,8 @@ HFSBI_FN void hfsbi_child_close(int first);
 
 /* ---- tree.c: the processes of commands ---- */
 
-/* A process as /proc shows it. pid and start name it for good; a pid alone may
-   be reused a moment later. */
+/* A process as /proc shows it. pid and start identify it for good; a pid alone
+   may be reused a moment later. */
 typedef struct hfsbi_process {
     unsigned long long start;      /* clock ticks since boot */
     unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
@@ -34762,8 +34783,8 @@ typedef struct hfsbi_process {
    ended. */
 HFSBI_FN unsigned long long hfsbi_process_start(long pid);
 
-/* A snapshot of /proc, to be matched with any number of trees. Has room for
-   some processes in itself, so that a search works without memory. */
+/* A snapshot of /proc, to be matched with any number of trees. Has built-in
+   room for some processes, so that a search works when out of memory. */
 enum { HFSBI_SNAPSHOT_FEW = 128 };
 
 typedef struct hfsbi_snapshot {
@@ -34787,13 +34808,13 @@ HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
 HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap);
 
 /* A command's session, and the ticks between which its number was certainly
-   that command's: a process of the session that was started then was born into
+   that command's: a process of the session started in that time was born into
    it. */
 typedef struct hfsbi_session_span {
     long               session; /* pid of the leader; 0: none */
     unsigned long long since, until;
-    bool               running; /* the leader is a child of ours that was not
-                                   waited for: the span lasts until now */
+    bool               running; /* the leader is our child and not yet waited
+                                   for: the span lasts until now */
 } hfsbi_session_span;
 
 /* The processes to look for: those of one command, or of all commands of a
@@ -34805,12 +34826,12 @@ typedef struct hfsbi_family {
                                    jobs; 0: any */
     hfsbi_session_span  *spans; /* extended while a member lives in them */
     size_t               span_count;
-    const hfsbi_process *known; /* members that were found before */
+    const hfsbi_process *known; /* members found earlier */
     size_t               known_count;
 } hfsbi_family;
 
 /* Sends all members KILL; or, gently, TERM and CONT, except to those of spans
-   that are running. Returns how many members run. Needs no memory. */
+   that are running. Returns how many members run. Allocates nothing. */
 HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
                                       const hfsbi_family *family, bool gently);
 /* Lists the pids of the members that ran when it was last matched; returns how
@@ -34825,7 +34846,7 @@ typedef struct hfsbi_tree {
                                         exited; -1: none */
     unsigned long long leader_start; /* without pidfd: to recognise it */
     unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
-    bool               empty; /* the last find saw no process: none can come */
+    bool               empty; /* the last find saw none: none can appear */
     hfsbi_process     *known; /* members that the last find found */
     size_t             known_count, known_cap;
     hfsbi_leaf         leaf; /* its cgroup */
@@ -34838,7 +34859,7 @@ HFSBI_FN void hfsbi_tree_init(hfsbi_tree *tree, const hfsb_alloc *alloc,
                               hfsb_str job, const hfsb_confine *confine);
 HFSBI_FN void hfsbi_tree_free(hfsbi_tree *tree);
 
-/* The command has been started: this is its process. */
+/* Records the process of the started command. */
 HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
 
 /* waitid() for the leader and no other child, without waiting: 0 or -1. */
@@ -34854,9 +34875,8 @@ HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
 HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
 
 /* Matches the tree with a snapshot, remembers its processes and returns how
-   many of them run;
-   zombies do not. When the snapshot is blind: 1 if the group may have members.
-   */
+   many of them run; zombies do not. When the snapshot is blind: 1 if the group
+   may have members. */
 HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
 
 /* Signals the group, and the other members that the last find found. KILL goes
@@ -34875,7 +34895,7 @@ HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
 
 /* ---- tree.c: snapshots that a thread of a loop takes ---- */
 
-/* Somebody who waits for a snapshot. */
+/* A wait for a snapshot. */
 typedef struct hfsbi_look {
     struct hfsbi_look *next;  /* private */
     hfsbi_timer       *timer; /* due when there is a new snapshot */
@@ -34895,7 +34915,7 @@ typedef struct hfsbi_scanner {
 } hfsbi_scanner;
 
 /* The scanner that the commands attached to a loop share; it is freed with the
-   loop. NULL without memory. */
+   loop. NULL when out of memory. */
 HFSBI_FN hfsbi_scanner *hfsbi_scanner_of(hfsbi_loop *loop);
 
 /* Lists processes from these ticks on, or from earlier ones when an earlier
@@ -34924,7 +34944,7 @@ HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
                                   int number);
 
 /* hfsb_proc_open() that takes over the bytes of *input, whose view is
-   opts->input, and leaves it empty; a failure leaves it as it was. */
+   opts->input, and leaves it empty; a failure leaves it unchanged. */
 HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
                                      hfsb_buf *input, hfsb_proc **out,
                                      hfsb_err *err);
@@ -34944,16 +34964,16 @@ HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
                                 void *user);
 /* Steps an attached command now, as the loop does. */
 HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc);
-/* Ends that, also before the command is done; quiet when not attached. */
+/* Ends that, even before the command is done; does nothing if not attached. */
 HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
 
 /* False while hfsb_proc_input() returns HFSB_LIMIT. It becomes true before a
    call of on_change. */
 HFSBI_FN bool hfsbi_proc_has_room(const hfsb_proc *proc);
 
-/* Stops or goes on reading output. A command that prints more than its pipes
-   hold then waits. Its exit is still noticed, timeouts and kills work, but it
-   is not done before its output was read. May be called in on_output. */
+/* Stops or resumes reading output. Meanwhile a command that prints more than
+   its pipes hold waits. Its exit is still noticed, timeouts and kills work,
+   but it is not done until its output was read. May be called in on_output. */
 HFSBI_FN void hfsbi_proc_hold(hfsb_proc *proc, bool hold);
 
 /* True when no process holds the other end of a pipe. */
@@ -34963,7 +34983,7 @@ HFSBI_FN bool hfsbi_pipe_ended(int fd);
 
 typedef struct hfsbi_spill {
     char                      *path;
-    const struct hfsbi_spills *owner; /* who may read it; NULL: is gone */
+    const struct hfsbi_spills *owner; /* who may read it; NULL: gone */
     unsigned long long         bytes;
 } hfsbi_spill;
 
@@ -34975,7 +34995,7 @@ typedef struct hfsbi_spill_store {
     hfsbi_spill       *list; /* oldest first */
     size_t             count, max;
     unsigned long long bytes, max_bytes;
-    bool               swept; /* what ended processes left was removed */
+    bool               swept; /* files of ended processes were removed */
     hfsb_alloc         alloc;
 } hfsbi_spill_store;
 
@@ -34983,16 +35003,16 @@ typedef struct hfsbi_spill_store {
 typedef struct hfsbi_spills {
     hfsbi_spill_store *store;
     size_t             max_bytes; /* of one file */
-    size_t             over;    /* bytes of a log that is saved in any case (0:
-                                when a reply cuts it) */
+    size_t             over;    /* a log of more bytes is always saved (0: only
+                                   one that a reply truncates) */
     bool               none;    /* make no files */
     bool               dropped; /* remove the files with the object */
     char              *dir;     /* absolute where possible */
     hfsb_alloc         alloc;
 } hfsbi_spills;
 
-/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
-   without memory; then there is nothing to free. */
+/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False when
+   out of memory; then there is nothing to free. */
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
                                 size_t max, size_t max_bytes,
                                 const hfsb_alloc *alloc);
@@ -35047,8 +35067,8 @@ typedef struct hfsbi_record {
     hfsb_alloc alloc;
 } hfsbi_record;
 
-/* spills must outlive the record. False without memory; then there is nothing
-   to free. */
+/* spills must outlive the record. False when out of memory; then there is
+   nothing to free. */
 HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
                                 bool merged, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
@@ -35090,7 +35110,7 @@ HFSBI_FN void hfsbi_record_forget(hfsbi_record *r);
    character at the end. *next is the offset that follows. Bytes that are no
    longer held are skipped: [*gone_from, *gone_to), both 0 when none are. At
    the end of the log the unfinished line is appended too. HFSB_OK; on failure
-   *out is as it was. */
+   *out is unchanged. */
 HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
                                        unsigned long long from, size_t max,
                                        hfsb_buf *out, unsigned long long *next,
@@ -35104,8 +35124,8 @@ typedef enum hfsbi_feed_kind {
     HFSBI_FEED_STDOUT,
     HFSBI_FEED_STDERR,
     HFSBI_FEED_PTY,
-    HFSBI_FEED_GAP,    /* events that are not kept any more */
-    HFSBI_FEED_EXITED, /* all output has come */
+    HFSBI_FEED_GAP,    /* events that are no longer kept */
+    HFSBI_FEED_EXITED, /* all output was read */
     HFSBI_FEED_CLOSED  /* the last event */
 } hfsbi_feed_kind;
 
@@ -35114,7 +35134,7 @@ enum {
     HFSBI_FEED_TAKE = 4       /* bytes that one call takes at least */
 };
 
-/* Where a reader attaches that wants no earlier events. */
+/* The position for a reader that wants no earlier events. */
 #define HFSBI_FEED_NOW (~0ull)
 
 /* As in hfsb_proc_result. */
@@ -35130,8 +35150,8 @@ typedef struct hfsbi_feed_event {
     hfsb_str           bytes; /* of output, in the caller's memory */
     bool               more;  /* the next call takes more of this event */
     unsigned long long gone_events; /* of a GAP */
-    unsigned long long gone_bytes;  /* the same; for a reader that attached in
-                                       the middle, at most so many */
+    unsigned long long gone_bytes;  /* the same; an upper bound for a reader
+                                       that attached in the middle */
     hfsbi_feed_exit    exit;        /* of EXITED and CLOSED */
 } hfsbi_feed_event;
 
@@ -35141,12 +35161,12 @@ typedef struct hfsbi_feed_tail {
     size_t len;
 } hfsbi_feed_tail;
 
-/* Part of its owner; all-zero but for the first fields before it is attached.
-   It must be detached before it goes, or its feed be freed. */
+/* Part of its owner; all-zero except the first fields before it is attached.
+   Detach it, or free its feed, before it is freed. */
 typedef struct hfsbi_feed_reader {
     bool text; /* no piece ends inside a UTF-8 character; its first bytes wait
-                  for the others, or for the end. Other bytes are as they
-                  came */
+                  for the others, or for the end. Other bytes are passed
+                  unchanged */
     void (*on_news)(void *user); /* (NULL: none) there are new events: called
                   once, and again only after a take. May call any function of
                   readers */
@@ -35154,7 +35174,7 @@ typedef struct hfsbi_feed_reader {
     struct hfsbi_feed        *feed; /* private, as all below; NULL: detached */
     struct hfsbi_feed_reader *next;
     unsigned long long        seq;  /* of the event that is next */
-    unsigned long long        at;   /* where that is */
+    unsigned long long        at;   /* its offset */
     size_t                    done; /* bytes of it that were taken */
     unsigned long long        gone_events, gone_bytes; /* to be reported */
     bool                      told, news;
@@ -35180,16 +35200,16 @@ typedef struct hfsbi_feed {
 
 /* A feed that keeps the newest events, up to max bytes (0: 1 MiB; at least
    256), four of them for each event. on_hold (NULL: none) asks the owner to
-   stop writing, or to go on; what is on its way when it asks, up to 128 KiB,
-   is kept as well. */
+   stop or resume writing; what is still written after that, up to 128 KiB, is
+   kept as well. */
 HFSBI_FN void hfsbi_feed_init(hfsbi_feed *feed, size_t max,
                               void (*on_hold)(void *user, bool hold),
                               void *user, const hfsb_alloc *alloc);
 /* Detaches all readers; on_hold is not called. */
 HFSBI_FN void hfsbi_feed_free(hfsbi_feed *feed);
 
-/* Adds output, as one event or several; without memory the oldest events are
-   dropped, or the new ones. Ignored after the end. */
+/* Adds output, as one event or several; when out of memory the oldest events
+   are dropped, or the new ones. Ignored after the end. */
 HFSBI_FN void hfsbi_feed_write(hfsbi_feed *feed, hfsbi_feed_kind kind,
                                hfsb_str bytes);
 /* Adds the last two events: EXITED and CLOSED. */
@@ -35197,16 +35217,16 @@ HFSBI_FN void hfsbi_feed_end(hfsbi_feed *feed, hfsb_proc_end end,
                              int exit_code, int signal);
 
 /* Attaches a reader, whose first event is number `from` (0: the first of all;
-   HFSBI_FEED_NOW, or a number that is still to come: the next one; after the
-   end that is EXITED). A reader of text gets the first bytes of a character
-   that began before that. While it is attached it loses nothing, if the owner
-   does as on_hold asks. */
+   HFSBI_FEED_NOW, or a future number: the next one; after the end that is
+   EXITED). A reader of text gets the first bytes of a character that began
+   before that. While it is attached it loses nothing, if the owner obeys
+   on_hold. */
 HFSBI_FN void hfsbi_feed_attach(hfsbi_feed *feed, hfsbi_feed_reader *reader,
                                 unsigned long long from);
-/* Quiet when it is not attached. */
+/* Does nothing if it is not attached. */
 HFSBI_FN void hfsbi_feed_detach(hfsbi_feed_reader *reader);
 
-/* Takes the next event, or as much of it as n bytes hold; n is HFSBI_FEED_TAKE
+/* Takes the next event, or as much of it as fits n bytes; n is HFSBI_FEED_TAKE
    or more, and with HFSBI_FEED_EVENT + 3 each event is whole. False: there is
    none. */
 HFSBI_FN bool hfsbi_feed_take(hfsbi_feed_reader *reader, char *out, size_t n,
@@ -35279,7 +35299,8 @@ static unsigned hfsbi_landlock_has(int abi) {
     return all;
 }
 
-/* The rights that a use of a place needs; 0: none, it is for others. */
+/* The rights that a use of a place needs; 0: none, other mechanisms handle
+   it. */
 static unsigned hfsbi_landlock_rights(char use) {
     switch (use) {
     case HFSBI_PLACE_READ: return HFSBI_LL_READ;
@@ -35292,7 +35313,7 @@ static unsigned hfsbi_landlock_rights(char use) {
 }
 
 /* The kernel's struct has 12 bytes: rights 8 | descriptor 4. False with errno;
-   a place that has gone is passed over. */
+   a place that is gone is skipped. */
 static bool hfsbi_landlock_allow(int ruleset, const char *path,
                                  unsigned rights) {
     unsigned char      rule[12];
@@ -35446,7 +35467,7 @@ static void hfsbi_bpf_return(hfsbi_seccomp *s, unsigned verdict) {
     hfsbi_bpf(s, HFSBI_BPF_RETURN, 0, 0, verdict);
 }
 
-/* The number is loaded before each block and after it. */
+/* The call number is loaded before and after each block. */
 static void hfsbi_seccomp_deny(hfsbi_seccomp *s, long number,
                                unsigned verdict) {
     hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 1, (unsigned)number);
@@ -35463,7 +35484,7 @@ static void hfsbi_seccomp_deny_bits(hfsbi_seccomp *s, long number,
     hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
 }
 
-/* Denies it when an argument is one of two values. */
+/* Denies the call when an argument is one of two values. */
 static void hfsbi_seccomp_deny_values(hfsbi_seccomp *s, long number,
                                       unsigned arg, unsigned a, unsigned b) {
     hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 5, (unsigned)number);
@@ -35474,9 +35495,10 @@ static void hfsbi_seccomp_deny_values(hfsbi_seccomp *s, long number,
     hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
 }
 
-/* Denies calls, in ascending order of their numbers. For each filter the
-   kernel tries every number there is, so that a call that is always allowed
-   costs nothing later; jumping over groups makes that several times faster. */
+/* Denies calls, in ascending order of their numbers. When a filter is
+   installed, the kernel tries every call number, so that a call that is always
+   allowed costs nothing later; jumping over groups makes that several times
+   faster. */
 static void hfsbi_seccomp_deny_list(hfsbi_seccomp *s, const long *list,
                                     size_t count) {
     const size_t group = 6;
@@ -35530,7 +35552,7 @@ static void hfsbi_seccomp_calls(hfsbi_seccomp *s) {
     hfsbi_seccomp_deny_values(s, SYS_ioctl, 1, 0x5412, 0x541C);
 }
 
-/* Without Landlock nothing else keeps a command from the memory of others. */
+/* Without Landlock, nothing else protects the memory of other processes. */
 static void hfsbi_seccomp_ptrace(hfsbi_seccomp *s) {
     hfsbi_seccomp_deny(s, SYS_process_vm_readv, HFSBI_SECCOMP_DENIED);
     hfsbi_seccomp_deny(s, SYS_process_vm_writev, HFSBI_SECCOMP_DENIED);
@@ -35539,8 +35561,8 @@ static void hfsbi_seccomp_ptrace(hfsbi_seccomp *s) {
                               0x4206 /* SEIZE */);
 }
 
-/* Sockets of families that are not allowed do not exist. What follows is the
-   block of socket(); each way through it ends in a verdict. */
+/* Families that are not allowed are reported as not existing. What follows is
+   the block of socket(); each path through it ends in a verdict. */
 static void hfsbi_seccomp_sockets(hfsbi_seccomp *s, const hfsbi_reach *net) {
     bool tcp = net->mode == HFSBI_REACH_PORTS;
     bool udp = tcp && net->datagrams;
@@ -35548,7 +35570,7 @@ static void hfsbi_seccomp_sockets(hfsbi_seccomp *s, const hfsbi_reach *net) {
     hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARG(0));
     hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 1, AF_UNIX);
     hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
-    if (tcp) { /* other protocols, MPTCP too, pass by the rules for ports */
+    if (tcp) { /* other protocols, even MPTCP, bypass the rules for ports */
         hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 1, 0, AF_INET);
         hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 8, AF_INET6);
         hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARG(1));
@@ -35571,7 +35593,7 @@ static void hfsbi_seccomp_sockets(hfsbi_seccomp *s, const hfsbi_reach *net) {
 #endif
 }
 
-/* SECCOMP_GET_ACTION_AVAIL: true where filters can answer with an error. */
+/* SECCOMP_GET_ACTION_AVAIL: true where filters can return an error. */
 HFSBI_FN bool hfsbi_seccomp_works(void) {
     unsigned action = HFSBI_SECCOMP_ERRNO;
     return syscall(SYS_seccomp, 2u, 0u, &action) == 0;
@@ -35663,7 +35685,7 @@ HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s) {
 enum {
     HFSBI_OOM_MORE = 500, /* added to oom_score_adj, at most 1000 */
     HFSBI_LEAF_SLOTS = 8,
-    HFSBI_CGROUP_TRIES = 10 /* at a cgroup that others sweep away */
+    HFSBI_CGROUP_TRIES = 10 /* at a cgroup that others may remove */
 };
 
 /* ---- cgroup ---- */
@@ -35700,8 +35722,8 @@ static bool hfsbi_cgroup_set(int dir, const char *name,
     return hfsbi_put_file(dir, name, hfsb_cstr(text));
 }
 
-/* Removes the cgroups in a folder whose names begin so, but those with a
-   lock or with processes. */
+/* Removes the cgroups in a folder whose names begin with prefix, except those
+   with a lock or with processes. */
 static void hfsbi_cgroup_sweep(int in, const char *prefix) {
     int            fd = hfsbi_openat(in, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR           *list = fd < 0 ? NULL : fdopendir(fd);
@@ -35726,7 +35748,7 @@ static int hfsbi_cgroup_remove(int above, const char *name) {
     return unlinkat(above, name, AT_REMOVEDIR);
 }
 
-/* Removes what hosts that were killed have left. */
+/* Removes what killed hosts have left. */
 static void hfsbi_cgroup_sweep_hosts(int above) {
     char           path[300];
     int            fd = hfsbi_openat(above, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -35747,7 +35769,7 @@ static void hfsbi_cgroup_sweep_hosts(int above) {
 
 /* True when a process can join: the kernel may let this user make a cgroup
    and yet refuse to move processes there. Moving one takes the kernel up to
-   20 ms, which only limits are worth. */
+   20 ms, which is only worth it for limits. */
 static bool hfsbi_cgroup_try(const hfsbi_quota *l, int dir) {
     hfsbi_fork_guard guard;
     int              status = 0;
@@ -35764,8 +35786,8 @@ static bool hfsbi_cgroup_try(const hfsbi_quota *l, int dir) {
     return pid > 0 && status == 0;
 }
 
-/* Sets the limits of the cgroup and opens it for commands. Swap would be
-   memory past the limit. */
+/* Sets the limits of the cgroup and opens it for commands. Swap would add to
+   the memory limit. */
 static bool hfsbi_cgroup_fill(hfsbi_quota *l) {
     int  dir = hfsbi_openat(l->above, l->cgroup, O_RDONLY | O_DIRECTORY, 0);
     bool ok = dir >= 0;
@@ -35777,16 +35799,16 @@ static bool hfsbi_cgroup_fill(hfsbi_quota *l) {
          hfsbi_cgroup_set(dir, "pids.max", l->processes);
     if (ok && l->memory)
         (void)hfsbi_put_file(dir, "memory.swap.max", HFSB_LIT("0"));
-    if (ok && !l->memory && !l->processes) /* nothing but the kill is wanted */
+    if (ok && !l->memory && !l->processes) /* only cgroup.kill is wanted */
         ok = faccessat(dir, "cgroup.kill", W_OK, AT_EACCESS) == 0;
     ok = ok && hfsbi_cgroup_try(l, dir);
     hfsbi_close(&dir);
     return ok;
 }
 
-/* Processes that were just killed are given a moment to exit, a shorter one
-   where no limits were asked for. Where others live on, the cgroup is left to
-   the next host. */
+/* Gives processes that were just killed a moment to exit, a shorter one if no
+   limits were asked for. If processes remain, the cgroup is left to the next
+   host. */
 static void hfsbi_cgroup_leave(hfsbi_quota *l) {
     unsigned most = l->memory || l->processes ? 20 : 5, tries = 0;
     while (l->cgroup[0] && hfsbi_cgroup_remove(l->above, l->cgroup) != 0 &&
@@ -35813,18 +35835,18 @@ static bool hfsbi_cgroup_make(hfsbi_quota *l, const char *path) {
     return l->cgroup[0] && hfsbi_cgroup_fill(l);
 }
 
-/* True when a new cgroup was taken for one of a host that was killed: for a
-   moment nobody has locked it. */
+/* True when another host took the new cgroup for that of a killed host: for a
+   moment it is not locked. */
 static bool hfsbi_cgroup_is_lost(const hfsbi_quota *l) {
     return l->cgroup[0] &&
            (l->join < 0 || !hfsbi_try_lock(l->join, false) ||
             faccessat(l->above, l->cgroup, F_OK, 0) != 0);
 }
 
-/* True when a cgroup is for this user to divide. Root may divide any, but
-   commands in a cgroup next to that of a systemd service would evade its
-   limits, and its end. So would those of a person, whose terminals and
-   programs have a cgroup each: that takes limits that somebody asked for. */
+/* True when a cgroup is ours to divide. Root may divide any, but commands in a
+   cgroup next to that of a systemd service would evade its limits and its end.
+   So would those of a user, whose terminals and programs have a cgroup each:
+   that is only done for limits that were asked for. */
 static bool hfsbi_cgroup_is_ours(const hfsbi_quota *l, const char *path) {
     bool        root = geteuid() == 0;
     const char *name = root ? "trusted.delegate" : "user.delegate";
@@ -35844,9 +35866,9 @@ static const char *hfsbi_cgroup_own(char *list) {
     return line;
 }
 
-/* With processes in it, a cgroup can have no limited ones beneath, unless it
-   is the first of all, the only one without a type. So the cgroup for commands
-   is made next to that of this process. */
+/* A cgroup with processes in it can have no limited ones beneath, unless it is
+   the root cgroup, the only one without a type. So the cgroup for commands is
+   made next to that of this process. */
 static void hfsbi_cgroup_open(hfsbi_quota *l) {
     static const char top[] = "/sys/fs/cgroup";
     char              list[4096], path[sizeof top + sizeof list + 12];
@@ -35861,7 +35883,7 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
     if (!own) return;
     len = snprintf(path, sizeof path, "%s%s/cgroup.type", top, own);
     if (own[1] || access(path, F_OK) == 0) {
-        if (!own[1]) return; /* the first that this container can see */
+        if (!own[1]) return; /* the topmost that this container can see */
         while (path[--len] != '/') continue;
         while (path[--len] != '/') continue;
         path[len] = '\0';
@@ -35876,8 +35898,8 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
 
 /* ---- the cgroup of a command ---- */
 
-/* Opens a cgroup of commands for this host alone, or -1. Until it is locked
-   the end of another command may sweep it away. */
+/* Opens a cgroup of commands for this host alone, or -1. Until it is locked,
+   the end of another command may remove it. */
 static int hfsbi_leaf_take(const hfsbi_quota *l, const char *name) {
     char path[80];
     int  dir;
@@ -36002,7 +36024,7 @@ static const struct rlimit *hfsbi_quota_lower(struct rlimit     *limit,
 }
 
 /* The second limit is a second higher: a process over the first one gets
-   SIGXCPU, by which the reason is known, and SIGKILL at the second. */
+   SIGXCPU, which shows the reason, and SIGKILL at the second. */
 static bool hfsbi_quota_set_cpu(unsigned long long seconds) {
     struct rlimit r;
     rlim_t        old;
@@ -36112,7 +36134,7 @@ typedef struct hfsbi_ns_plan {
     int             report, end; /* its ends of the pipes */
 } hfsbi_ns_plan;
 
-/* ---- in the helper: system calls alone, the host may have threads ---- */
+/* ---- in the helper: system calls only, the host may have threads ---- */
 
 static bool hfsbi_put_text(const char *path, const char *text) {
     int     fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -36149,7 +36171,8 @@ static bool hfsbi_tree_attach(int tree, const char *path) {
     return ok;
 }
 
-/* Makes a mount, and all on it, read-only: that of a clone, or at a path. */
+/* Makes a mount and all mounts on it read-only: that of a clone, or at a
+   path. */
 static bool hfsbi_tree_protect(int tree, const char *path) {
     unsigned long long attr[4] = {1 /* set RDONLY */, 0, 0, 0};
     unsigned           flags = HFSBI_AT_RECURSIVE;
@@ -36175,8 +36198,8 @@ static bool hfsbi_ns_cover(char use, const char *path) {
     return hfsbi_tree_attach(tree, path);
 }
 
-/* Clones the places to write, protects everything, and puts them back. A file
-   that has gone meanwhile needs no cover, nor does a folder of its name. */
+/* Clones the writable places, protects everything, and puts them back. A file
+   that is gone meanwhile needs no cover, nor does a folder of its name. */
 static bool hfsbi_ns_mount(const hfsb_buf *places) {
     int    trees[HFSBI_TREES];
     size_t count = 0, i = 0, at;
@@ -36243,8 +36266,8 @@ static void hfsbi_ns_main(const hfsbi_ns_plan *plan) {
 
 /* ---- in the host ---- */
 
-/* Opens a namespace of the helper, unless it is the host's own: -1 then, and
-   with errno on failure. */
+/* Opens a namespace of the helper; -1 if it is the host's own, -1 with errno
+   on failure. */
 static int hfsbi_ns_fd(pid_t helper, const char *name) {
     char        path[64];
     struct stat theirs, ours;
@@ -36320,8 +36343,8 @@ HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
 #define HFSBI_CAPS_KEPT 0x24FBu
 
 /* The bounding set limits what root gets by an exec, except for inheritable
-   capabilities; ambient ones stay without root, too. Some container engines
-   and service managers give both. */
+   capabilities; ambient ones stay even without root. Some container engines
+   and service managers set both. */
 static void hfsbi_caps_drop(void) {
     unsigned      head[2] = {0x20080522u /* version 3 */, 0}, caps[6];
     unsigned long cap;
@@ -36336,8 +36359,8 @@ static void hfsbi_caps_drop(void) {
             return; /* there are no more, or nothing to drop */
 }
 
-/* Joining the mounts moves the process to their root; the current directory
-   is entered again by its name, so that it lies in the new mounts. */
+/* Joining the mounts moves the process to their root; the current directory is
+   entered again by its path, so that it lies in the new mounts. */
 HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
     char here[PATH_MAX];
     bool known = syscall(SYS_getcwd, here, sizeof here) > 0;
@@ -36377,7 +36400,7 @@ HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
 /* ---- src/proc/guard.c ---- */
 /* guard.c - files that a command must not plant.
 
-   Some files run later as the person, without confinement: git hooks, shell
+   Some files run later with the rights of the user, without confinement: git hooks, shell
    start-up files, what editors and agents load with a project. Those that
    exist are mounted read-only (namespaces.c). What does not exist cannot be
    mounted over, and without namespaces nothing can. So the guard looks at a
@@ -36395,9 +36418,9 @@ HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
 typedef struct hfsbi_guarded {
     const char *name;
     bool        kept;    /* mounted read-only */
-    bool        watched; /* looked at by the guard */
-    bool        link;    /* ... but only as a symlink, which may lead to others
-                            of the list */
+    bool        watched; /* checked by the guard */
+    bool        link;    /* ... but only if it is a symlink, which may lead to
+                            others of the list */
 } hfsbi_guarded;
 
 /* clang-format off */
@@ -36540,7 +36563,7 @@ static const char *hfsbi_guard_enter(hfsbi_guard_dir *d, const char *name) {
     return last + 1;
 }
 
-/* What a pass over the names meets: entry `n` of all, its base and name, and
+/* One entry of a pass over the names: its number `n`, its base and name, and
    the open folder with the last part of the name. */
 typedef struct hfsbi_guard_entry {
     const char        *base, *name, *last;
@@ -36620,7 +36643,8 @@ typedef struct hfsbi_guard_look {
     hfsb_buf *notes;
 } hfsbi_guard_look;
 
-/* Renames it to NAME.refused, or NAME.refused2 ..., which is written to out. */
+/* Renames the entry to NAME.refused, or NAME.refused2 ..., and writes that
+   name to out. */
 static bool hfsbi_guard_refuse(const hfsbi_guard_entry *entry, char *out,
                                size_t size) {
     struct stat st;
@@ -36706,7 +36730,7 @@ static void hfsbi_places_add(hfsb_buf *places, char use,
     for (; *list; list++) (void)hfsbi_place_add(places, use, *list);
 }
 
-/* dir/name, when there is such a file. */
+/* Adds dir/name if it exists. */
 static void hfsbi_place_add_in(hfsb_buf *places, char use, const char *dir,
                                const char *name) {
     char path[PATH_MAX];
@@ -36727,7 +36751,7 @@ static void hfsbi_place_hide(hfsb_buf *places, const char *path) {
                           path);
 }
 
-/* Devices for every program. */
+/* Adds the devices that every program needs. */
 static void hfsbi_places_devices(hfsb_buf *places) {
     static const char *const list[] = {
         "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
@@ -36768,9 +36792,9 @@ HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path) {
     return false;
 }
 
-/* Adds a place to write that the environment names, unless it lies beneath one
-   that was added: it can be written already, and a command may have put a
-   symlink there, which leads out. False when there is no such place. */
+/* Adds a writable place that the environment names, unless it lies beneath one
+   already added: it is writable anyway, and a command may have put a symlink
+   there that leads out. False when there is no such place. */
 static bool hfsbi_place_add_outer(hfsb_buf *places, const char *path) {
     char   part[PATH_MAX], real[PATH_MAX + 2];
     size_t i;
@@ -36786,7 +36810,8 @@ static bool hfsbi_place_add_outer(hfsb_buf *places, const char *path) {
     return hfsbi_place_add(places, HFSBI_PLACE_WRITE, path);
 }
 
-/* Caches, but nothing in them that is in PATH: ~/.cargo/bin is not one. */
+/* Adds caches, but nothing in them that is in PATH: ~/.cargo without its
+   bin. */
 static void hfsbi_places_caches(hfsb_buf *places) {
     static const char *const names[] = {".cache",
                                         ".npm",
@@ -36819,7 +36844,7 @@ static void hfsbi_places_system(hfsb_buf *places) {
     hfsbi_places_add(places, HFSBI_PLACE_READ, list);
 }
 
-/* Services that run commands for whoever may connect. */
+/* Hides services that run commands for every client that may connect. */
 static void hfsbi_places_services(hfsb_buf *places) {
     static const char *const list[] = {"/run/docker.sock",
                                        "/run/containerd/containerd.sock",
@@ -36839,8 +36864,8 @@ static void hfsbi_places_services(hfsb_buf *places) {
     size_t i;
     for (i = 0; i < sizeof list / sizeof *list; i++)
         hfsbi_place_hide(places, list[i]);
-    /* In a user namespace root's files seem to be nobody's, and ssh refuses
-       to include them. */
+    /* In a user namespace root's files seem to belong to nobody, and ssh
+       refuses to include them. */
     if (geteuid() != 0) hfsbi_place_hide(places, "/etc/ssh/ssh_config.d");
     for (i = 0; i < sizeof own / sizeof *own; i++) {
         (void)snprintf(path, sizeof path, "%s%lu%s", own[i][0],
@@ -36849,7 +36874,7 @@ static void hfsbi_places_services(hfsb_buf *places) {
     }
 }
 
-/* True when a path is in a place that is kept. */
+/* True when a path is in a read-only (kept) place. */
 static bool hfsbi_place_is_kept(const hfsb_buf *places, const char *path) {
     size_t at;
     for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
@@ -36862,9 +36887,9 @@ static bool hfsbi_place_is_kept(const hfsb_buf *places, const char *path) {
     return false;
 }
 
-/* Keeps the folder dir/name if commands could write it, and the folders above
-   it in their places. Anyone may have put something else there, in /tmp for
-   example: name may be no symlink. */
+/* Keeps the folder dir/name if commands could write it, and pins the folders
+   above it. Others may have put something else there, in /tmp for example:
+   dir/name itself must not be a symlink. */
 static void hfsbi_place_keep(hfsb_buf *places, const char *dir,
                              const char *name) {
     char        path[PATH_MAX], real[PATH_MAX];
@@ -36889,8 +36914,9 @@ static void hfsbi_place_keep(hfsb_buf *places, const char *dir,
 }
 
 /* The folders of hfsb itself: the copies of hfsb-server that `hfsb --on` has
-   sent here, which run later as the person (the script in net/pipe.c), and the
-   checkpoints of all roots, which take back what commands do; and `keep`. */
+   sent here, which later run with the user's rights (the script in
+   net/pipe.c), and the checkpoints of all roots, which undo what commands do;
+   and `keep`. */
 static void hfsbi_places_own(hfsb_buf *places, const char *keep) {
     const char *temp = getenv("TMPDIR");
     char        name[32];
@@ -36946,7 +36972,7 @@ HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name) {
     return hfsb_str_ends(name, HFSB_LIT("_KEY"));
 }
 
-/* .env, .env.local ..., but not what is meant to be read. */
+/* True for .env, .env.local ..., but not for those meant to be read. */
 static bool hfsbi_is_env_file(const char *name) {
     static const char *const open_ones[] = {".example", ".sample", ".template",
                                             ".dist"};
@@ -36974,7 +37000,7 @@ static void hfsbi_places_env(hfsb_buf *places, const char *dir, int depth,
         --*left;
         if (len <= 0 || (size_t)len >= sizeof path) continue;
         if (hfsbi_is_env_file(name) && stat(path, &st) == 0 &&
-            !S_ISDIR(st.st_mode)) /* a folder .env has a venv of Python */
+            !S_ISDIR(st.st_mode)) /* a folder .env is a Python venv */
             hfsbi_place_hide(places, path);
         else if (depth > 0 && name[0] != '.' &&
                  strcmp(name, "node_modules") != 0 && lstat(path, &st) == 0 &&
@@ -37017,7 +37043,7 @@ static void hfsbi_places_secrets(hfsb_buf *places, const hfsb_buf *bases) {
                 hfsbi_place_hide(places, path);
         }
         hfsbi_places_env(places, bases->ptr + at, 4, &left);
-        /* also one that comes later: hfsbi_confine_refresh() sees it */
+        /* also one made later: hfsbi_confine_refresh() notices it */
         if (bases->ptr[at + 1])
             hfsb_buf_printf(places, "%c%s/.env%c", HFSBI_PLACE_HIDDEN_FILE,
                             bases->ptr + at, 0);
@@ -37039,8 +37065,9 @@ static bool hfsbi_place_is_read(const hfsb_buf *places, const char *path) {
     return false;
 }
 
-/* The person's settings of git are empty for commands that may not read them:
-   access() says that they can be read, and git ends when open() then fails. */
+/* The user's git settings are empty for commands that may not read them:
+   access() reports that they can be read, and git exits when open() then
+   fails. */
 static void hfsbi_places_git(hfsb_buf *places) {
     static const char *const names[] = {".gitconfig", ".config/git/config",
                                         ".config/git/ignore",
@@ -37059,7 +37086,7 @@ static void hfsbi_places_git(hfsb_buf *places) {
 
 /* ---- all places ---- */
 
-/* Adds the folders that the person names, which must exist. */
+/* Adds the folders that the options name, which must exist. */
 static hfsb_status hfsbi_places_named(hfsb_buf *places, char use,
                                       const char *const *list, size_t count,
                                       hfsb_err *err) {
@@ -37077,7 +37104,7 @@ static hfsb_status hfsbi_places_named(hfsb_buf *places, char use,
     return HFSB_OK;
 }
 
-/* Adds a folder where the guard looks. It stays open: a command may put
+/* Adds a folder that the guard checks. It stays open: a command may put
    another one in its place. */
 static void hfsbi_confine_add_base(hfsb_confine *c, const char *path) {
     int fd;
@@ -37090,7 +37117,7 @@ static void hfsbi_confine_add_base(hfsb_confine *c, const char *path) {
     else hfsbi_close(&fd);
 }
 
-/* The guard looks where commands work, */
+/* The guard checks where commands work, */
 static void hfsbi_confine_add_bases(hfsb_confine *c) {
     const hfsb_buf *places = &c->places;
     size_t          at;
@@ -37108,7 +37135,7 @@ static void hfsbi_confine_add_home(hfsb_confine *c) {
         hfsbi_confine_add_base(c, real);
 }
 
-/* The roots first, so that the guard looks there and not in caches. */
+/* The roots first, so that the guard checks these and not caches. */
 static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
                                         const hfsb_confine_opts *o, bool bare,
                                         hfsb_err *err) {
@@ -37216,7 +37243,7 @@ static bool hfsbi_confine_check(const hfsb_confine      *c,
     return false;
 }
 
-/* A number for the files that mounts cover, by their inodes. */
+/* A number computed from the inodes of the files that mounts cover. */
 static unsigned long long hfsbi_confine_covered(const hfsb_confine *c) {
     const hfsb_buf    *places = &c->places;
     unsigned long long hash = HFSB_FNV_START;
@@ -37319,7 +37346,7 @@ static void hfsbi_confine_put_list(const char *const *list, size_t count,
     hfsb_buf_append_byte(out, '\0');
 }
 
-/* Writes all options but the allocator into one text. */
+/* Writes all options except the allocator into one text. */
 static hfsb_status hfsbi_confine_put_options(const hfsb_confine_opts *o,
                                              hfsb_buf                *out) {
     hfsb_buf_printf(out, "%d %d %d %d %llu %llu %llu %llu %s%c", (int)o->level,
@@ -37527,7 +37554,7 @@ typedef struct hfsbi_file_wall {
     hfsb_buf   places;
 } hfsbi_file_wall;
 
-/* Where this fails the thread has the first wall alone. */
+/* If this fails, the thread has only the first wall. */
 static void hfsbi_file_wall_enter(const hfsbi_wall *wall) {
 #ifdef HFSBI_LINUX
     const hfsbi_file_wall *w = (const hfsbi_file_wall *)(const void *)wall;
@@ -37615,7 +37642,7 @@ HFSBI_FN bool hfsbi_wall_raise(hfsbi_loop *loop, const hfsb_buf *places) {
    processes takes a millisecond. */
 #define HFSBI_TREE_MANY 1000
 
-/* What a match found out about a process. */
+/* What a match has determined about a process. */
 enum {
     HFSBI_KIN_OPEN,     /* not examined yet */
     HFSBI_KIN_STRANGER, /* does not belong to the family */
@@ -37703,10 +37730,10 @@ static hfsb_str hfsbi_job_owner(hfsb_str id) {
     return hfsb_str_make(id.ptr + start, end - start);
 }
 
-/* Finds HFSB_JOB in the environment and notes the hashes of its value. Read in
-   pieces, since an environment may have megabytes. Hashes are enough: a
-   process that could choose a colliding value could as well copy the right
-   one. False with errno when the environment cannot be read. */
+/* Finds HFSB_JOB in the environment and stores the hashes of its value. Reads
+   in pieces, since an environment may have megabytes. Hashes are enough: a
+   process that could choose a colliding value could just as well copy the
+   right one. False with errno when the environment cannot be read. */
 static bool hfsbi_process_read_job(hfsbi_process *p) {
     static const char  name[] = "HFSB_JOB=";
     char               piece[4096], id[512];
@@ -37745,9 +37772,9 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
     return true;
 }
 
-/* The pid that the newest process got, 0 when unknown, and the number of
-   threads of the system, LONG_MAX when unknown. The line ends in
-   "running/threads pid". */
+/* The pid of the newest process, 0 when unknown, and the number of threads of
+   the system, LONG_MAX when unknown. The line ends in "running/threads
+   pid". */
 static long hfsbi_last_pid(long *threads) {
     char        line[128];
     const char *at;
@@ -37794,8 +37821,8 @@ static void hfsbi_entry_fill(hfsb_proc_entry *entry, long pid) {
     entry->command[len] = '\0';
 }
 
-/* Signals one process. A pidfd names the same process whatever becomes of its
-   pid; the start time shows that it names the right one. */
+/* Signals one process. A pidfd names the same process even if its pid is
+   reused; the start time shows that it is the right one. */
 static void hfsbi_process_signal(const hfsbi_process *p, int number) {
     hfsbi_process now;
     int           fd = -1;
@@ -37879,7 +37906,7 @@ HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap) {
     hfsbi_snapshot_init(snap, &snap->alloc);
 }
 
-/* Appends a process. Without memory the snapshot keeps those that fit. */
+/* Appends a process. When out of memory, the snapshot keeps those that fit. */
 static void hfsbi_snapshot_add(hfsbi_snapshot *snap, const hfsbi_process *p) {
     if (snap->count == snap->cap) {
         size_t         cap = snap->cap * 2;
@@ -37899,8 +37926,8 @@ static void hfsbi_snapshot_add(hfsbi_snapshot *snap, const hfsbi_process *p) {
     snap->list[snap->count++] = *p;
 }
 
-/* Notes when errno is about this process's own limits: then more processes may
-   exist than can be seen. */
+/* Marks the snapshot blind when errno is about this process's own limits: then
+   more processes may exist than can be seen. */
 static void hfsbi_snapshot_note_errno(hfsbi_snapshot *snap) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
         snap->blind = true;
@@ -37912,7 +37939,7 @@ static int hfsbi_process_order(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Converts a name in /proc to a pid; 0: it is not one. */
+/* Converts a name in /proc to a pid; 0: not a pid. */
 static long hfsbi_pid_of_name(const char *name) {
     long pid = 0;
     for (; hfsbi_is_digit(*name) && pid < LONG_MAX / 10 - 1; name++)
@@ -37947,7 +37974,7 @@ static void hfsbi_snapshot_link(hfsbi_snapshot *snap) {
 }
 
 /* Reads the processes from the pid `first` on. A /proc that does not list this
-   process is not one, or hides too much to rely on. */
+   process is not a real one, or hides too much to rely on. */
 static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
     long           pid, self = (long)getpid();
     struct dirent *entry;
@@ -37978,8 +38005,8 @@ HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap) {
 
 /* ---- scans: snapshots that a thread takes ---- */
 
-/* Takes over what an earlier snapshot knows of the same processes, and reads
-   the environments of the others. A marker that a process once had counts,
+/* Copies what an earlier snapshot knows of the same processes, and reads the
+   environments of the others. A marker that a process once had still counts,
    whatever it executes later. */
 static void hfsbi_snapshot_read_jobs(hfsbi_snapshot       *snap,
                                      const hfsbi_snapshot *before) {
@@ -38003,8 +38030,8 @@ static hfsbi_scanner *hfsbi_scanner_by_task(hfsbi_task *task) {
                                      offsetof(hfsbi_scanner, task));
 }
 
-/* In a thread. The loop may match `before` meanwhile: that only writes what
-   this does not read. */
+/* Called in a thread. The loop may match `before` meanwhile: that only writes
+   what this does not read. */
 static void hfsbi_scanner_run(hfsbi_task *task) {
     hfsbi_scanner  *scan = hfsbi_scanner_by_task(task);
     hfsbi_snapshot *snap = &scan->pair[1 - scan->last];
@@ -38013,8 +38040,8 @@ static void hfsbi_scanner_run(hfsbi_task *task) {
     snap->cost_ms = hfsb_clock_ms() - snap->at;
 }
 
-/* In the loop: all that wait look at the new snapshot. Those that need a newer
-   one ask again. */
+/* Called in the loop: wakes all waits to use the new snapshot. Those that need
+   a newer one ask again. */
 static void hfsbi_scanner_done(hfsbi_task *task) {
     hfsbi_scanner *scan = hfsbi_scanner_by_task(task);
     hfsbi_look    *look;
@@ -38105,8 +38132,8 @@ HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look) {
 
 /* ---- matching a snapshot with a family ---- */
 
-/* The span of the family that p was born into, or NULL. A session that p began
-   itself has p's own number, which is a leader's or no command's. */
+/* The span of the family that p was born into, or NULL. A session that p
+   started itself has p's own number: that of a leader, or of no command. */
 static hfsbi_session_span *hfsbi_family_span(const hfsbi_family  *family,
                                              const hfsbi_process *p) {
     size_t i;
@@ -38174,7 +38201,7 @@ static bool hfsbi_process_is_kin(const hfsbi_process *p) {
 }
 
 /* Adds the descendants of `from` to its family. `rest` are the members whose
-   children were not looked at yet. A process is added once, so a parent that
+   children were not examined yet. A process is added once, so a parent that
    was replaced during the reading, and now looks like a descendant, does no
    harm. */
 static void hfsbi_snapshot_descend(hfsbi_snapshot *snap, unsigned from) {
@@ -38258,8 +38285,8 @@ static bool hfsbi_snapshot_add_listed(hfsbi_snapshot *snap, const char *name) {
 }
 
 /* Reads the children of this process, which the kernel lists for each of its
-   threads; all of /proc would take long on a machine with many processes.
-   False where the kernel has no such lists. */
+   threads; reading all of /proc would take long on a machine with many
+   processes. False where the kernel has no such lists. */
 static bool hfsbi_snapshot_read_children(hfsbi_snapshot *snap) {
     bool           listed = false;
     struct dirent *entry;
@@ -38340,8 +38367,8 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
         int rc = hfsbi_waitid(by_descriptor, (id_t)tree->pidfd, info, options);
         if (rc == 0 || errno != EINVAL) return rc;
     }
-    /* the host may have waited for the leader, and its next child may have got
-       the same number */
+    /* the host may have reaped the leader, and its next child may have got the
+       same number */
     if (tree->leader_start && hfsbi_process_read(tree->span.session, &p) &&
         p.start != tree->leader_start) {
         errno = ECHILD;
@@ -38350,8 +38377,8 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
     return hfsbi_waitid(P_PID, (id_t)tree->span.session, info, options);
 }
 
-/* waitid() of libc has no usage, wait4() would reap the leader. The system
-   call writes its own struct: two timevals, then the peak in KiB first. */
+/* libc's waitid() returns no usage, wait4() would reap the leader. The system
+   call writes its own struct: two timevals, then the peak in KiB. */
 HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
                                unsigned long long *peak_bytes) {
 #if defined(HFSBI_LINUX) && defined(SYS_waitid) && \
@@ -38377,7 +38404,7 @@ HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
 }
 
 /* True while the leader is our child, running or a zombie: until then its
-   number is its own. Notes when the host took it away. */
+   number is its own. Records when the host has reaped it. */
 static bool hfsbi_tree_holds(hfsbi_tree *tree) {
     hfsbi_session_span *span = &tree->span;
     siginfo_t           info;
@@ -38397,7 +38424,7 @@ HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree) {
 static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
     hfsbi_family family = HFSB_INIT;
     hfsbi_tree_holds(tree);
-    /* While no process has the number of a leader that the host took away, the
+    /* While no process has the number of a leader that the host reaped, the
        number was not reused. */
     if (!tree->span.running && !snap->blind &&
         !hfsbi_snapshot_find(snap, tree->span.session))
@@ -38412,9 +38439,9 @@ static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
 }
 
 /* Keeps the members. The next signal may kill their parents, which ends their
-   descent. After a blind snapshot those
-   known before are kept as well. Without memory it keeps those that fit: the
-   next search finds the others again. */
+   descent. After a blind snapshot those known before are kept as well. When
+   out of memory it keeps those that fit: the next search finds the others
+   again. */
 static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
     size_t i, n = snap->blind ? tree->known_count : 0;
     for (i = 0; i < snap->count; i++) {
@@ -38454,8 +38481,8 @@ HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
             hfsbi_process_signal(&tree->known[i], number);
 }
 
-/* Pids rise until they wrap, which takes longer than a second: no process of a
-   young command has a lower one than its leader. */
+/* Pids increase until they wrap, which takes longer than a second: no process
+   of a young command has a lower one than its leader. */
 static bool hfsbi_tree_is_young(hfsbi_tree *tree, long long ran_ms,
                                 long last) {
     return last > tree->span.session && ran_ms < 1000 &&
@@ -38480,7 +38507,7 @@ HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
 
 HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max) {
-    hfsbi_tree     copy = *tree; /* matched with, but not changed */
+    hfsbi_tree     copy = *tree; /* matched; the tree is not changed */
     long           leader = tree->span.session, threads;
     long           last = hfsbi_last_pid(&threads);
     hfsbi_snapshot snap;
@@ -38514,7 +38541,7 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
    the master would report the end of output whenever the command has no
    descriptor of the terminal open, though it may open /dev/tty again; and
    closing the master then would send it SIGHUP. */
-/* Opens the master. Some systems take no O_CLOEXEC here. */
+/* Opens the master. Some systems do not accept O_CLOEXEC here. */
 static int hfsbi_terminal_master(void) {
     int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 && errno == EINVAL) {
@@ -38587,8 +38614,8 @@ HFSBI_FN long hfsbi_terminal_group(int master) {
     return (long)tcgetpgrp(master);
 }
 
-/* The kernel knows the group, not only its number, which may be reused. It
-   does so for the signals that keys send. */
+/* The kernel holds the group itself, not only its number, which may be reused.
+   But it only does this for the signals that keys send. */
 HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
 #if defined(HFSBI_LINUX) && defined(TIOCSIG)
     return ioctl(master, TIOCSIG, number) == 0;
@@ -38636,8 +38663,8 @@ enum { HFSBI_HELPER_OK, HFSBI_HELPER_NO_USER, HFSBI_HELPER_NO_DIR };
 
 /* ---- in a child ---- */
 
-/* The system calls, because libc's functions would signal other threads, of
-   which a child has none. */
+/* Uses the system calls, because libc's functions would signal other threads,
+   and a child has none. */
 static bool hfsbi_uid_set(unsigned uid) {
 #ifdef SYS_setresuid32
     return syscall(SYS_setresgid32, uid, uid, uid) == 0 &&
@@ -38648,10 +38675,10 @@ static bool hfsbi_uid_set(unsigned uid) {
 #endif
 }
 
-/* The kernel takes all capabilities from who is no longer root, unless a flag
-   of the parent (SECBIT_NO_SETUID_FIXUP) says otherwise: so they are dropped.
-   And it makes the child undumpable, unless a setting says otherwise: the
-   child has a copy of our memory until its exec. */
+/* The kernel drops all capabilities of a process that is no longer root,
+   unless a flag of the parent (SECBIT_NO_SETUID_FIXUP) prevents it: so they
+   are dropped here. And it makes the child undumpable, unless a setting
+   prevents that: the child has a copy of our memory until its exec. */
 HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
     unsigned head[2] = {0x20080522u /* version 3 */, 0};
     unsigned caps[6] = {0, 0, 0, 0, 0, 0};
@@ -38661,15 +38688,15 @@ HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
            prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0;
 }
 
-/* Becomes that user. True only if it has no power over others, such as our own
-   process: to be sure before all processes are signalled. */
+/* Becomes that user. True only if it cannot signal other processes, such as
+   our own: to be sure before all processes are signalled. */
 static bool hfsbi_helper_enter(unsigned uid, pid_t host) {
     return hfsbi_uid_enter(uid) && geteuid() == (uid_t)uid &&
            kill(host, 0) != 0 && errno == EPERM;
 }
 
-/* dir: only looks whether the user can reach it (NULL: kills all its
-   processes). */
+/* dir: only checks whether the user can reach it (NULL: kills all processes of
+   the user). */
 static void hfsbi_helper_main(unsigned uid, const char *dir, pid_t host) {
     if (!hfsbi_helper_enter(uid, host)) _exit(HFSBI_HELPER_NO_USER);
     if (dir) _exit(chdir(dir) == 0 ? HFSBI_HELPER_OK : HFSBI_HELPER_NO_DIR);
@@ -38704,7 +38731,7 @@ static int hfsbi_helper_run(unsigned uid, const char *dir) {
     return pid < 0 ? -1 : hfsbi_helper_wait(pid);
 }
 
-/* ---- who has a uid ---- */
+/* ---- which uids are in use ---- */
 
 static void hfsbi_uids_mark(char *used, unsigned long long uid) {
     if (uid >= HFSBI_UID_FIRST && uid < HFSBI_UID_FIRST + HFSBI_UID_COUNT)
@@ -38712,7 +38739,7 @@ static void hfsbi_uids_mark(char *used, unsigned long long uid) {
 }
 
 /* Marks the uids of a process: "State:\tS ...", "Uid:\t0\t0\t0\t0". A zombie
-   has nothing any more. */
+   no longer owns anything. */
 static void hfsbi_uids_mark_process(char *used, const char *pid) {
     char        path[300], text[1024];
     const char *state, *at;
@@ -38812,8 +38839,8 @@ static bool hfsbi_uids_set(int fd, unsigned uid, char taken) {
     return hfsbi_pwrite_all(fd, hfsb_str_make(&taken, 1), at);
 }
 
-/* Reads up to n bytes at a position; what is after the end of the file stays as
-   it is. */
+/* Reads up to n bytes at a position; what lies after the end of the file is
+   not changed. */
 static bool hfsbi_uids_pread(int fd, void *out, size_t n, off_t at) {
     char   *to = (char *)out;
     ssize_t got = 1;
@@ -38869,8 +38896,8 @@ static hfsb_status hfsbi_uids_take_from(int fd, const hfsb_alloc *alloc,
     return hfsbi_fail_os(err, errno, "A uid cannot be taken");
 }
 
-/* True if a thread can work on files as that user. If it could not, it would
-   go on as root. */
+/* True if a thread can access files as that user. If it could not, it would
+   continue as root. */
 static bool hfsbi_uid_is_possible(unsigned uid) {
     bool became = hfsbi_thread_set_uid(uid);
     return hfsbi_thread_set_uid(0) && became;
@@ -38887,7 +38914,7 @@ HFSBI_FN hfsb_status hfsbi_uids_take(const hfsbi_uids *uids, unsigned *uid,
                 : hfsbi_uids_take_from(fd, &uids->alloc, uid, err);
     hfsbi_close(&fd);
     if (st != HFSB_OK || hfsbi_uid_is_possible(*uid)) return st;
-    *uid = 0; /* it stays taken: the next try has another one */
+    *uid = 0; /* it stays taken: the next try gets another one */
     return hfsbi_fail(err, HFSB_REFUSED, 0,
                       "This system does not let a thread work on files as "
                       "another user.");
@@ -38913,7 +38940,7 @@ HFSBI_FN hfsb_status hfsbi_uid_give(const char *dir, unsigned uid,
 
 /* ---- the end of a sandbox ---- */
 
-/* True when a process has the uid, or that is unknown. */
+/* True when a process has the uid, or when that is unknown. */
 static bool hfsbi_uid_is_used(unsigned uid) {
     char used[HFSBI_UID_COUNT];
     memset(used, 0, sizeof used);
@@ -39076,13 +39103,13 @@ typedef enum hfsbi_stage {
     HFSBI_STAGE_EXEC
 } hfsbi_stage;
 
-/* What a child that could not start its program writes into the pipe. */
+/* What a child writes into the pipe when it could not start its program. */
 typedef struct hfsbi_failure {
     hfsbi_stage stage;
     int         code;
 } hfsbi_failure;
 
-/* All that the child needs, prepared before the fork. */
+/* Everything that the child needs, prepared before the fork. */
 typedef struct hfsbi_child {
     const char         *path;
     char *const        *argv;
@@ -39095,7 +39122,7 @@ typedef struct hfsbi_child {
     int                 script;      /* a long command, becomes 3; -1: none */
     int                 report;      /* its end of the pipe */
     int                 leaf;        /* the folder of its cgroup; -1: none */
-    bool                inside;      /* it was born there */
+    bool                inside;      /* it was created there */
     volatile bool       waited; /* the fork returned after the exec: either the
                                    child ran in our memory, or see
                                    hfsbi_fork_into() */
@@ -39104,8 +39131,8 @@ typedef struct hfsbi_child {
 /* ---- in the child ---- */
 
 /* After vfork() the child uses the parent's memory, and after fork() in a
-   program with threads any lock may be held for ever. So these functions use
-   system calls and their own stack, nothing else. */
+   program with threads any lock may be held forever. So these functions use
+   only system calls and their own stack. */
 
 /* Resets one signal with the system call: libc reserves some signals and
    refuses to reset them, but a host may have inherited them ignored. All zero
@@ -39214,16 +39241,16 @@ static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
     *report = last;
 }
 
-/* The command adopts the orphans among its descendants, whatever session or
-   environment they have: so all of them are found by ancestry while it runs.
-   The setting survives exec and is not inherited. */
+/* Makes the command adopt the orphans among its descendants, whatever session
+   or environment they have: so all of them are found by ancestry while it
+   runs. The setting survives exec and is not inherited. */
 static void hfsbi_child_adopt_orphans(void) {
 #if defined(HFSBI_LINUX) && defined(PR_SET_CHILD_SUBREAPER)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 #endif
 }
 
-/* Programs open their terminal by its name: it must be the user's. */
+/* Programs open their terminal by its name: the user must own it. */
 static bool hfsbi_child_confine(const hfsbi_child *child) {
     if (child->uid && child->terminal &&
         fchown(0, (uid_t)child->uid, (gid_t)-1) != 0)
@@ -39273,9 +39300,8 @@ HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard) {
     errno = keep;
 }
 
-/* A process that moves into a cgroup makes the kernel wait for all
-   processors, 10 ms or more; one that is born there does not. The arguments of
-   clone3() are
+/* Moving a process into a cgroup makes the kernel wait for all processors,
+   10 ms or more; creating it there does not. The arguments of clone3() are
 
        flags | pidfd, child_tid, parent_tid | exit_signal | stack, its size,
        tls, set_tid, its size | cgroup                      64 bits each  */
@@ -39303,8 +39329,9 @@ HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait) {
 #endif
 }
 
-/* Sanitisers keep notes on every frame of a stack, which the child would leave
-   there: their own vfork() removes them, so here such a build copies. */
+/* Sanitisers keep records of every stack frame, which the child would leave
+   behind: their own vfork() removes them, so such a build copies the memory
+   here. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
     defined(__SANITIZE_HWADDRESS__)
 #define HFSBI_SANITIZED 1
@@ -39317,10 +39344,10 @@ HFSBI_FN pid_t hfsbi_fork_into(int cgroup, bool wait) {
 
 #if defined(HFSBI_LINUX) && defined(SYS_clone3) && defined(__x86_64__) && \
     defined(__LP64__) && !defined(HFSBI_SANITIZED)
-/* The same without a copy of the memory, as vfork(). The child goes on in the
-   parent's stack frame while the parent waits, so the call must stand here
-   itself: the child would destroy the frame of a function that made it. And
-   nothing may be left to do for the child in this frame. */
+/* The same without a copy of the memory, like vfork(). The child continues in
+   the parent's stack frame while the parent waits, so the system call must be
+   made inline: the child would destroy the frame of a function around it. And
+   the child must have nothing left to do in this frame. */
 static __attribute__((noinline)) pid_t hfsbi_vfork_into(hfsbi_child *child) {
     unsigned long long args[HFSBI_CLONE_ARGS];
     long               rc;
@@ -39343,8 +39370,8 @@ static pid_t hfsbi_vfork_into(hfsbi_child *child) {
 #endif
 
 /* Forks a child that becomes another user, whose processes can then signal it
-   before its exec. So the parent shares no memory with it, and does not wait
-   for it without a limit. */
+   before its exec. So the parent shares no memory with it, and limits its wait
+   for it. */
 static pid_t hfsbi_fork_user(hfsbi_child *child) {
     pid_t pid = -1;
     child->inside = true;
@@ -39377,8 +39404,8 @@ static pid_t hfsbi_fork(hfsbi_child *child) {
     return pid;
 }
 
-/* Waits for the report of a child of another user. False: that user has
-   stopped it, or it takes too long. */
+/* Waits for the report of a child of another user. False: that user stopped
+   it, or it takes too long. */
 static bool hfsbi_fork_user_wait(pid_t pid, struct pollfd *ready) {
     long long until = hfsb_clock_ms() + HFSBI_USER_START_MS;
     for (;;) {
@@ -39394,10 +39421,10 @@ static bool hfsbi_fork_user_wait(pid_t pid, struct pollfd *ready) {
     }
 }
 
-/* True, with the reason, when the program was not started. Where the fork
-   waited the exec has happened or failed already, so this does not wait: a
-   process that another thread forked at the same time may hold a copy of the
-   child's end of the pipe for ever. */
+/* True, with the reason, when the program was not started. If the fork waited,
+   the exec has already happened or failed, so this does not wait: a process
+   that another thread forked at the same time may hold a copy of the child's
+   end of the pipe forever. */
 static bool hfsbi_fork_failed(const hfsbi_child *child, pid_t pid, int report,
                               hfsbi_failure *failure) {
     struct pollfd ready;
@@ -39573,7 +39600,7 @@ static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
     }
     *arg++ = hfsbi_arg("-c");
     if (o->command.len && (*o->command.ptr == '-' || *o->command.ptr == '+'))
-        *arg++ = hfsbi_arg("--"); /* else it would be an option */
+        *arg++ = hfsbi_arg("--"); /* or it could be taken for an option */
     *arg = l->command = hfsbi_cstr_copy(&o->alloc, o->command);
     return l->command ? HFSB_OK : hfsbi_launch_nomem(err);
 }
@@ -39692,14 +39719,14 @@ static bool hfsbi_make_report(hfsbi_launch *l) {
     return l->child.report >= 0;
 }
 
-/* NOT_FOUND and FULL would be about the program and the disk: the system has
-   no terminals, or all of them are in use. */
+/* NOT_FOUND and FULL would refer to the program and the disk: here the system
+   has no terminals, or all of them are in use. */
 static int hfsbi_terminal_errno(int code) {
     if (code == ENOENT || code == ENOTDIR) return ENODEV;
     return code == ENOSPC ? EAGAIN : code;
 }
 
-/* Input has a copy of the master, because it ends by itself. */
+/* Input has its own copy of the master, because it ends separately. */
 static bool hfsbi_make_terminal(hfsbi_launch *l) {
     hfsbi_child *c = &l->child;
     hfsbi_ends  *e = &l->ends;
@@ -39716,7 +39743,7 @@ static bool hfsbi_make_terminal(hfsbi_launch *l) {
     return e->input >= 0;
 }
 
-/* What it could not do, or NULL; see errno. */
+/* Returns what could not be done, with errno, or NULL. */
 static const char *hfsbi_make_pipes(hfsbi_launch *l) {
     static const char     failed[] = "Cannot open pipes for the command";
     const hfsb_proc_opts *o = l->opts;
@@ -39893,8 +39920,8 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
 #define HFSBI_PROC_READS   4        /* of each stream in one step */
 #define HFSBI_PROC_PIPE    1048576u /* size that a busy pipe gets */
 #define HFSBI_PROC_INPUT   1048576u /* bytes that may wait to be written */
-#define HFSBI_PROC_GIVE_UP 5000     /* ms after which KILL had no effect: a
-                                      slow disk delays it for some seconds */
+#define HFSBI_PROC_GIVE_UP 5000     /* ms after which KILL failed: a slow disk
+                                       delays it for some seconds */
 #define HFSBI_PROC_RETRY   20       /* ms; see hfsbi_proc_follow() */
 
 typedef enum hfsbi_proc_state {
@@ -39904,7 +39931,7 @@ typedef enum hfsbi_proc_state {
     HFSBI_PROC_KILL,   /* KILL is sent until the tree is gone */
     HFSBI_PROC_DRAIN,  /* takes the rest of the output */
     HFSBI_PROC_LINGER, /* does so five times as long: see proc_drain() */
-    HFSBI_PROC_LIST,   /* has ended but for the list of survivors */
+    HFSBI_PROC_LIST,   /* has ended, except for the list of survivors */
     HFSBI_PROC_DONE
 } hfsbi_proc_state;
 
@@ -39924,20 +39951,20 @@ typedef struct hfsbi_proc_io {
 } hfsbi_proc_io;
 
 typedef struct hfsbi_proc_input {
-    hfsb_buf bytes; /* those from `at` on wait to be written */
+    hfsb_buf bytes; /* those from `at` on are still to be written */
     size_t   at;
-    bool     ends; /* after them, standard input is closed */
-    char     last; /* byte that was written; at first as after a line */
+    bool     ends; /* then standard input is closed */
+    char     last; /* last byte written; initially as after a line */
     char     eofs; /* characters written that end the input of a terminal */
 } hfsbi_proc_input;
 
-/* Signals that wait for a snapshot: bit n stands for signal n + 1. */
+/* Signals that wait for a snapshot: bit n is signal n + 1. */
 typedef struct hfsbi_proc_signals {
     unsigned long long tree, group;
     long long          need; /* the snapshot must not be older */
 } hfsbi_proc_signals;
 
-/* How far the output that was left at the end of the command has been read. */
+/* Progress of reading the output left at the end of the command. */
 typedef struct hfsbi_proc_rest {
     bool               empty; /* the last read found nothing */
     unsigned long long bytes; /* since DRAIN began */
@@ -39949,11 +39976,11 @@ typedef struct hfsbi_proc_times {
     long long started;
     long long timeout_at;
     long long hunt_ends;  /* of TERM: KILL follows; of KILL: gives up */
-    long long check_at;   /* next look at the leader or the tree */
-    long long check_wait; /* ms between these, rising */
+    long long check_at;   /* next check of the leader or the tree */
+    long long check_wait; /* ms between these, increasing */
     long long drain_at;   /* DRAIN began */
-    long long byte_at;    /* the last output came */
-    long long held_at;    /* since then output is not read */
+    long long byte_at;    /* the last output was read */
+    long long held_at;    /* output is not read since then */
 } hfsbi_proc_times;
 
 /* The loop that drives the command, see hfsbi_proc_attach(). */
@@ -39961,8 +39988,8 @@ typedef struct hfsbi_proc_driver {
     hfsbi_timer    timer; /* first */
     hfsb_proc     *proc;
     hfsbi_loop    *loop;    /* NULL: the host drives it */
-    hfsbi_scanner *scanner; /* of the loop; NULL without memory: the command
-                               takes its own snapshots */
+    hfsbi_scanner *scanner; /* of the loop; NULL when out of memory: the
+                               command takes its own snapshots */
     void (*on_change)(void *user, hfsb_proc *proc, bool done);
     void *user;
 } hfsbi_proc_driver;
@@ -39977,7 +40004,7 @@ struct hfsb_proc {
     int                 slave;    /* of it, until the exit; -1: none */
     hfsbi_proc_state    state;
     hfsb_proc_result    result;
-    unsigned long long  changes; /* counts all that on_change reports */
+    unsigned long long  changes; /* counts everything that on_change reports */
     hfsbi_proc_times    times;
     hfsbi_proc_io       io[HFSBI_SLOTS];
     hfsbi_proc_input    input;
@@ -39987,10 +40014,10 @@ struct hfsb_proc {
     bool                listed; /* in LIST the tree has found the survivors */
     hfsbi_look          look;   /* waits for a snapshot of the loop */
     hfsbi_proc_driver   driver;
-    char                block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
+    char                block[HFSBI_PROC_BLOCK]; /* last: not cleared */
 };
 
-/* a + b of times at or above 0, at most the end of time. */
+/* a + b, for times not below 0, saturated. */
 static long long hfsbi_later(long long a, long long b) {
     return a > LLONG_MAX - b ? LLONG_MAX : a + b;
 }
@@ -40060,7 +40087,7 @@ size_t hfsb_proc_watch(const hfsb_proc *proc,
 }
 
 long long hfsb_proc_deadline(const hfsb_proc *proc) {
-    if (proc->look.waits) return -1; /* its timer comes with the snapshot */
+    if (proc->look.waits) return -1; /* its timer is due with the snapshot */
     if (proc->state != HFSBI_PROC_DONE &&
         (proc->signals.tree || proc->signals.group))
         return proc->signals.need;
@@ -40083,8 +40110,8 @@ long long hfsb_proc_deadline(const hfsb_proc *proc) {
 
 /* ---- driven by a loop ---- */
 
-/* Registers what the command waits for now. A descriptor that the loop
-   cannot take is looked at from time to time instead. */
+/* Registers what the command waits for now. A descriptor that the loop cannot
+   take is polled from time to time. */
 static void hfsbi_proc_follow(hfsb_proc *proc) {
     hfsbi_loop *loop = proc->driver.loop;
     long long   at;
@@ -40201,8 +40228,8 @@ static void hfsbi_proc_free(hfsb_proc *proc) {
     hfsbi_array_free(&alloc, proc, 1, sizeof *proc);
 }
 
-/* All memory is taken before the command exists: a failure after that would
-   come too late. */
+/* Everything is allocated before the command exists: a failure after that
+   would be too late. */
 HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
                                      hfsb_buf *input, hfsb_proc **out,
                                      hfsb_err *err) {
@@ -40252,10 +40279,10 @@ static long long hfsbi_hunt_cost(const hfsb_proc *proc) {
     return scanner ? hfsbi_scanner_cost(scanner) : 0;
 }
 
-/* Sets the next look at the tree, in at most `wait` ms. The times are
-   multiples of `wait`, so that commands that are killed at about the same time
-   look at the same snapshot. Snapshots that take long become rare. While the
-   leader lives the tree is not gone, and its exit is an event. */
+/* Schedules the next check of the tree, in at most `wait` ms. The times are
+   multiples of `wait`, so that commands killed at about the same time use the
+   same snapshot. Snapshots that take long become rare. While the leader lives
+   the tree is not gone, and its exit is an event. */
 static void hfsbi_hunt_check_in(hfsb_proc *proc, long long wait) {
     hfsbi_proc_times *t = &proc->times;
     long long         cost = hfsbi_hunt_cost(proc), at;
@@ -40268,7 +40295,7 @@ static void hfsbi_hunt_check_in(hfsb_proc *proc, long long wait) {
     t->check_at = at < t->hunt_ends ? at : t->hunt_ends;
 }
 
-/* Looks for the exit without taking the status: the leader stays a zombie. */
+/* Checks for the exit without reaping: the leader stays a zombie. */
 static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
     hfsbi_proc_times *t = &proc->times;
     hfsb_proc_result *r = &proc->result;
@@ -40305,8 +40332,8 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
 
 /* ---- the end of the tree ---- */
 
-/* What a search found: how many processes of the tree run; blind: the snapshot
-   may lack some. */
+/* The result of a search: how many processes of the tree run; blind: the
+   snapshot may lack some. */
 typedef struct hfsbi_sighting {
     size_t left;
     bool   blind;
@@ -40326,7 +40353,7 @@ static hfsbi_sighting hfsbi_proc_search_now(hfsb_proc *proc) {
 }
 
 /* Searches the tree in a snapshot that began at `need` or later. False: the
-   loop has none yet, and drives the command again when it has. */
+   loop has none yet, and drives the command again when there is one. */
 static bool hfsbi_proc_search(hfsb_proc *proc, long long need,
                               hfsbi_sighting *found) {
     hfsbi_scanner  *scanner = proc->driver.scanner;
@@ -40364,10 +40391,10 @@ static void hfsbi_hunt_start(hfsb_proc *proc, long long now) {
     hfsbi_hunt_check_in(proc, 5);
 }
 
-/* Looks at the tree and sends the next signal. TERM is sent once, so that a
-   trap can finish its work. KILL is sent whenever a snapshot shows a process.
-   A blind one cannot tell a dead group from one whose leader is a zombie, so
-   it relies on KILL. */
+/* Checks the tree and sends the next signal. TERM is sent once, so that a trap
+   can finish its work. KILL is sent whenever a snapshot shows a process. A
+   blind one cannot tell a dead group from one whose leader is a zombie, so it
+   relies on KILL. */
 static void hfsbi_hunt_check(hfsb_proc *proc, long long now,
                              hfsbi_sighting found) {
     hfsbi_proc_times *t = &proc->times;
@@ -40395,8 +40422,8 @@ static void hfsbi_hunt_check(hfsb_proc *proc, long long now,
     hfsbi_hunt_check_in(proc, wait);
 }
 
-/* For the first signal a snapshot of a moment ago will do: the group, in which
-   nearly all processes are, is signalled in any case. */
+/* For the first signal a recent snapshot will do: the group, which has nearly
+   all processes, is signalled in any case. */
 static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
     bool           first = proc->state == HFSBI_PROC_FIND;
     long long      need = proc->times.check_at;
@@ -40419,9 +40446,9 @@ static void hfsbi_proc_signal_own(hfsb_proc *proc, int number) {
 }
 
 /* Signals the foreground group of the terminal. False: that takes a snapshot,
-   because nothing but its members shows that the number is still its own.
-   Where none is found, as without /proc, its leader may show it: the number of
-   the session is held. */
+   because only its members show that the number is still its own. If none is
+   found, as without /proc, its leader may show it: the number of the session
+   is held. */
 static bool hfsbi_proc_signal_group(hfsb_proc *proc, int number,
                                     bool searched) {
     int  master = proc->io[HFSBI_SLOT_OUT].io.fd;
@@ -40436,7 +40463,7 @@ static bool hfsbi_proc_signal_group(hfsb_proc *proc, int number,
     }
     if (hfsbi_terminal_signal(master, number)) return true;
     if (!searched) return false;
-    one.span.running = false; /* signals nothing but what it knows */
+    one.span.running = false; /* signals only what it knows */
     one.known_count = 1;
     one.leaf.dir = -1;
     for (i = 0; i < proc->tree.known_count; i++) {
@@ -40451,7 +40478,7 @@ static bool hfsbi_proc_signal_group(hfsb_proc *proc, int number,
     return true;
 }
 
-/* Sends those that wait, once there is a snapshot. */
+/* Sends the waiting signals, once there is a snapshot. */
 static void hfsbi_proc_send_signals(hfsb_proc *proc) {
     hfsbi_proc_signals *s = &proc->signals;
     hfsbi_sighting      found;
@@ -40475,10 +40502,10 @@ static void hfsbi_proc_end_input(hfsb_proc *proc) {
     proc->input.at = 0;
 }
 
-/* Ends the input of a terminal with its end-of-file character, where there is
-   a program that reads lines. After a part of a line it takes two: the first
-   one gives that part to the program, the second one is the end. True once
-   they were written, or cannot be. */
+/* Ends the input of a terminal with its end-of-file character, if a program
+   reads lines there. After a part of a line it takes two: the first one passes
+   that part to the program, the second one is the end. True once they were
+   written, or cannot be. */
 static bool hfsbi_proc_put_eof(hfsb_proc *proc) {
     hfsbi_proc_input *in = &proc->input;
     int               fd = proc->io[HFSBI_SLOT_IN].io.fd;
@@ -40493,7 +40520,7 @@ static bool hfsbi_proc_put_eof(hfsb_proc *proc) {
     return true;
 }
 
-/* Writes as much input as the pipe takes, a bounded amount a step. When the
+/* Writes as much input as the pipe takes, a bounded amount per step. When the
    command has closed its end, the rest is dropped. */
 static void hfsbi_proc_put_input(hfsb_proc *proc) {
     hfsbi_proc_input  *in = &proc->input;
@@ -40524,8 +40551,8 @@ static void hfsbi_proc_put_input(hfsb_proc *proc) {
     }
 }
 
-/* Makes the pipe of a command that prints much bigger, which makes it faster.
-   Not for all: the kernel limits the memory of a user's pipes. */
+/* Enlarges the pipe of a command that prints a lot, which is faster. Not for
+   all commands: the kernel limits the memory of a user's pipes. */
 static void hfsbi_proc_widen(int fd, unsigned long long before,
                              unsigned long long after) {
 #if defined(HFSBI_LINUX) && defined(F_SETPIPE_SZ)
@@ -40577,12 +40604,12 @@ static void hfsbi_proc_finish(hfsb_proc *proc) {
 }
 
 /* Decides whether the output is complete. What was in a pipe when the command
-   ended is read whatever the time is: it is at most the size of the pipe. What
-   survivors write after that is waited for until they are quiet.
+   ended is read no matter how late it is: it is at most the size of the pipe.
+   What survivors write after that is waited for until they are quiet.
 
    When a pipe is open though none of the command's processes runs, its holder
    is most likely a child that another thread of the host is just starting: it
-   has copies of all pipes until its exec. That is worth some more patience. */
+   has copies of all pipes until its exec. Then the wait is longer. */
 static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
     hfsbi_sighting found;
     bool           open = false;
@@ -40608,8 +40635,7 @@ static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
     hfsbi_proc_enter(proc, HFSBI_PROC_LIST);
 }
 
-/* Lists the survivors here where hfsb_proc_survivors() would hold up the
-   loop. */
+/* Lists the survivors here if hfsb_proc_survivors() would block the loop. */
 static void hfsbi_proc_list(hfsb_proc *proc, long long now) {
     hfsbi_sighting found;
     if (proc->state != HFSBI_PROC_LIST) return;
@@ -40663,13 +40689,13 @@ static hfsb_status hfsbi_proc_refuse(hfsb_err *err) {
     return hfsbi_fail(err, HFSB_REFUSED, 0, "The command has ended.");
 }
 
-/* True when no process of the command can run any more. */
+/* True when no process of the command can still run. */
 static bool hfsbi_proc_is_gone(const hfsb_proc *proc) {
     return proc->state == HFSBI_PROC_DONE ||
            (hfsbi_proc_exited(proc) && proc->tree.empty);
 }
 
-/* As for a kill, a snapshot of a moment ago will do to find the tree; but the
+/* As for a kill, a recent snapshot will do to find the tree; but the
    foreground group changes with every command that a shell runs. */
 hfsb_status hfsb_proc_signal(hfsb_proc *proc, int number,
                              hfsb_proc_target target, hfsb_err *err) {
@@ -40813,7 +40839,7 @@ static void hfsbi_keeper_read(size_t n) {
             got = read(list[i].fd, block, sizeof block);
             if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
                 continue;
-            list[i].fd = -1; /* poll() passes over it */
+            list[i].fd = -1; /* poll() skips it */
             open--;
         }
     }
@@ -41026,9 +41052,8 @@ static bool hfsbi_is_orphan(pid_t pid) {
     return session != pid && session != getsid(0);
 }
 
-/* Reaps all zombies that were there a while ago: all at once, because a
-   command can leave them faster than one per call. first: one zombie, or
-   0. */
+/* Reaps all zombies that have been there for a while: all at once, because a
+   command can leave them faster than one per call. first: one zombie, or 0. */
 static void hfsbi_orphans_reap_stale(hfsb_orphans *orphans, pid_t first) {
     long long now = hfsb_clock_ms();
     if (!first) orphans->count = 0; /* the pids may be reused */
@@ -41064,7 +41089,7 @@ static void hfsbi_children_signal(int number) {
     while (n) (void)kill((pid_t)list[--n], number);
 }
 
-/* Reaps all that have ended; false when no children are left. */
+/* Reaps all children that have ended; false when no children are left. */
 static bool hfsbi_children_reap(void) {
     pid_t pid;
     do pid = waitpid(-1, NULL, WNOHANG);
@@ -41120,15 +41145,15 @@ enum {
                                       tail of a reply, for speed */
     HFSBI_LINE_CHARS = 500, /* of an unfinished line, for on_line */
     HFSBI_SPILLS_SHARE = 8,     /* spill files of full size that may exist */
-    HFSBI_SPILLS_NAMES = 10000, /* of a directory that are looked at */
-    HFSBI_SPILLS_SWEEP = 1024,  /* files that others left, looked at */
+    HFSBI_SPILLS_NAMES = 10000, /* of a directory that are examined */
+    HFSBI_SPILLS_SWEEP = 1024,  /* files that others left, examined */
     HFSBI_SPILLS_AGE = 3600     /* seconds that these are kept */
 };
 
 /* ---- spill files ---- */
 
 /* A copy of dir as an absolute path, since the reader of a reply may have
-   another working directory. NULL without memory. */
+   another working directory. NULL when out of memory. */
 static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
     hfsb_buf path = HFSB_INIT;
     char     here[PATH_MAX], *copy = NULL;
@@ -41274,7 +41299,7 @@ static void hfsbi_spills_count(hfsbi_spills *spills, hfsb_str path,
 
    The name tells whose file it is: bash_output_{pid}-{start}_{random}.txt. Of
    processes that have ended, the newest files of the last hour stay, as many
-   as one object keeps: who called a program once may still read them. */
+   as one object keeps: the caller of a program may still read them. */
 
 typedef struct hfsbi_leftover {
     time_t at;
@@ -41464,7 +41489,7 @@ static void hfsbi_log_open_spill(hfsbi_record *r) {
     hfsbi_log_save(r, hfsb_buf_str(&r->memory));
 }
 
-/* Drops the start of `memory` once it is long and was saved. */
+/* Drops the start of `memory` once it is long and saved. */
 static void hfsbi_log_trim(hfsbi_record *r) {
     size_t drop;
     if (!r->spill.tried || r->memory.len <= HFSBI_LOG_SLACK) return;
@@ -41481,7 +41506,7 @@ static bool hfsbi_log_is_long(const hfsbi_record *r, hfsb_str text) {
     return hfsbi_record_truncated(r) || (over && r->total + text.len > over);
 }
 
-/* Appends text to the log. Without memory: drops the log in `memory`. */
+/* Appends text to the log. When out of memory: drops the log in `memory`. */
 static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
     if (!r->spill.tried && hfsbi_log_is_long(r, text)) hfsbi_log_open_spill(r);
     hfsbi_log_save(r, text);
@@ -41636,8 +41661,8 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
     hfsbi_log_append_stderr(r);
     hfsbi_close(&r->stash.fd);
     hfsbi_close(&r->spill.fd);
-    /* Do not name a spill file that is empty, because the disk is full, or
-       that newer ones have replaced already. */
+    /* Do not name a spill file that is empty because the disk is full, or that
+       newer ones have already replaced. */
     if (r->path.len &&
         (r->spill.bytes == 0 ||
          !hfsbi_spills_has(r->spills, hfsb_buf_str(&r->path)))) {
@@ -41806,7 +41831,7 @@ enum {
     HFSBI_FEED_HEAD = 4,         /* bytes of a header */
     HFSBI_FEED_LEAST = 256,      /* bytes that a feed keeps at least */
     HFSBI_FEED_FIRST = 4096,     /* bytes of the first ring */
-    HFSBI_FEED_SLACK = 128 << 10 /* bytes beyond max, for what is on its way */
+    HFSBI_FEED_SLACK = 128 << 10 /* bytes beyond max, for data in flight */
 };
 
 /* ---- the ring ---- */
@@ -41844,7 +41869,7 @@ static size_t hfsbi_feed_head(const hfsbi_feed *feed, unsigned long long at,
     return word >> 2;
 }
 
-/* Makes the ring hold n bytes. False without memory. */
+/* Makes the ring hold n bytes. False when out of memory. */
 static bool hfsbi_feed_grow(hfsbi_feed *feed, size_t n) {
     size_t used = hfsbi_feed_used(feed), most = feed->max + HFSBI_FEED_SLACK;
     size_t cap = feed->cap ? feed->cap * 2 : (size_t)HFSBI_FEED_FIRST;
@@ -41862,7 +41887,7 @@ static bool hfsbi_feed_grow(hfsbi_feed *feed, size_t n) {
     return true;
 }
 
-/* A reader that has reached the event `seq` loses it. */
+/* Makes readers that have reached the event `seq` lose it. */
 static void hfsbi_feed_skip(hfsbi_feed *feed, unsigned long long seq,
                             size_t len, size_t size) {
     hfsbi_feed_reader *r;
@@ -41896,7 +41921,7 @@ static bool hfsbi_feed_may_drop(const hfsbi_feed *feed) {
     return true;
 }
 
-/* Makes room for an event of so many bytes. False without memory; then the
+/* Makes room for an event of this size. False when out of memory; then the
    ring is empty. */
 static bool hfsbi_feed_make_room(hfsbi_feed *feed, size_t size) {
     while (hfsbi_feed_used(feed) + size > feed->max &&
@@ -41931,7 +41956,7 @@ static void hfsbi_feed_balance(hfsbi_feed *feed) {
     if (feed->on_hold) feed->on_hold(feed->user, hold);
 }
 
-/* Tells the readers, which may take events, attach and detach meanwhile. */
+/* Notifies the readers, which may take events, attach and detach meanwhile. */
 static void hfsbi_feed_tell(hfsbi_feed *feed) {
     hfsbi_feed_reader *r;
     for (r = feed->readers; r; r = r->next) r->news = true;
@@ -42023,8 +42048,8 @@ static void hfsbi_feed_add_tail(hfsbi_feed_tail *tail, const char *bytes,
     tail->len = open;
 }
 
-/* Moves the reader from the oldest event to event `seq`, and notes incomplete
-   characters on the way. */
+/* Moves the reader from the oldest event to event `seq`, and records
+   incomplete characters on the way. */
 static void hfsbi_feed_seek(hfsbi_feed_reader *r, unsigned long long seq) {
     const hfsbi_feed *feed = r->feed;
     while (r->seq < seq && r->at < feed->end) {
@@ -42078,7 +42103,7 @@ HFSBI_FN void hfsbi_feed_detach(hfsbi_feed_reader *r) {
     hfsbi_feed_balance(feed);
 }
 
-/* Takes an incomplete character that will get no more bytes. */
+/* Takes an incomplete character that will not be completed. */
 static bool hfsbi_feed_take_tail(hfsbi_feed_reader *r, char *out,
                                  hfsbi_feed_event *event) {
     size_t i;
@@ -42113,7 +42138,7 @@ static bool hfsbi_feed_take_bytes(hfsbi_feed_reader *r, char *out, size_t n,
     event->seq = r->seq;
     event->bytes = hfsb_str_make(out, kept + part - open);
     event->more = r->done + part < len;
-    if (event->more) { /* those that were cut come again */
+    if (event->more) { /* the bytes cut off are taken again */
         r->done += part - open;
         return true;
     }
@@ -42134,7 +42159,7 @@ static void hfsbi_feed_take_gap(hfsbi_feed_reader *r,
     r->gone_events = r->gone_bytes = 0;
 }
 
-/* The last two events. */
+/* Takes the last two events. */
 static void hfsbi_feed_take_end(hfsbi_feed_reader *r,
                                 hfsbi_feed_event  *event) {
     unsigned long long exited = r->feed->next;
@@ -42220,22 +42245,23 @@ typedef struct hfsbi_checker {
     hfsbi_python       python;
     hfsb_alloc         alloc;
     pthread_mutex_t    lock;    /* protects what follows; held briefly */
-    hfsb_confine      *confine; /* of the programs; opened at first need */
+    hfsb_confine      *confine; /* of the programs; opened on first use */
     unsigned long long clock;
     hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
 } hfsbi_checker;
 
-/* Opens a checker with copies of the caller's checks. NULL without memory. */
+/* Opens a checker with copies of the caller's checks. NULL when out of
+   memory. */
 HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
                                            size_t                  count,
                                            const hfsb_alloc       *alloc);
-/* No run may be under way. NULL is allowed. */
+/* No run may be in progress. NULL is allowed. */
 HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
 
 /* Appends to *warnings one line, with LF, for each finding about content, the
    text of the file at path. Never fails: a check that cannot run reports
-   nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   cancel (may be NULL) is set; for Python, patience_ms at most. Several
+   nothing. Takes as long as the programs it runs, at most 10 s each, or until
+   cancel (may be NULL) is set; for Python, at most patience_ms. Several
    threads may run it at once; working memory comes from warnings->alloc. */
 HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
                                 const hfsb_cancel *cancel, hfsb_str path,
@@ -42255,12 +42281,12 @@ HFSBI_FN bool hfsbi_checker_expects(const hfsbi_checker *checker,
 HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
 
 /* Appends a heading and the lines of warnings to an output, or nothing when
-   there are none or memory is short. path names the file when the output is
+   there are none or when out of memory. path names the file when the output is
    not that of its write (empty: it is). */
 HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines);
 
-/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
-   without memory. */
+/* Appends text to *lines as one line of valid UTF-8, ended by LF; false when
+   out of memory. */
 HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text);
 
 /* The digest of a program's name and the content it checks. */
@@ -42297,11 +42323,11 @@ typedef struct hfsbi_outer_program {
     hfsb_alloc   alloc;
 } hfsbi_outer_program;
 
-/* The confinement of the programs that check: nothing to write, no network.
-   NULL where the system has no means for it. */
+/* The confinement of the programs that check: nothing writable, no network.
+   NULL where the system does not support it. */
 HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker);
 
-/* Searches PATH for a program. False if it is not found, or without
+/* Searches PATH for a program. False if it is not found, or when out of
    memory; then there is nothing to free. */
 HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
                                hfsbi_outer_program *program);
@@ -42310,12 +42336,11 @@ HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
 /* ==== python.c: the helper for Python files ============================== */
 
 /* Appends the warnings about content to *lines, as hfsbi_checker_run() does.
-   With patience_ms, warnings that come later are kept for
-   hfsbi_python_late(). */
+   With patience_ms, later warnings are kept for hfsbi_python_late(). */
 HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
                                  const hfsb_cancel *cancel, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines);
-/* Starts the helper of a checker unless it runs. */
+/* Starts the helper of a checker unless one runs. */
 HFSBI_FN void hfsbi_python_expect(void *checker);
 /* Appends the warnings that came late, as hfsbi_check_put() does, and forgets
    them; those about a file that has changed since are dropped. With
@@ -42455,7 +42480,7 @@ static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
 }
 
 /* Searches PATH for the program `name`, and appends "PATH=" to *path with the
-   directories outside the fence. False if not found, or without memory. */
+   directories outside the fence. False if not found, or when out of memory. */
 static bool hfsbi_fence_search(const hfsbi_fence *fence,
                                const char *const *env, const char *name,
                                hfsb_buf *path, char program[PATH_MAX]) {
@@ -42616,7 +42641,7 @@ static bool hfsbi_shell_message(hfsb_str line, hfsb_str *number,
 }
 
 /* Appends the warning for one message of the shell. bash prints "warning" for
-   a here-document without end. False without memory. */
+   a here-document without end. False when out of memory. */
 static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
                              hfsb_buf *lines) {
     hfsb_buf text = HFSB_INIT;
@@ -42673,7 +42698,7 @@ static bool hfsbi_shell_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
 }
 
 /* Appends the first syntax error that the shell `name` reports for content.
-   True if the answer is complete and can be remembered. */
+   True if the answer is complete and can be cached. */
 static bool hfsbi_check_shell(hfsbi_checker     *checker,
                               const hfsb_cancel *cancel, const char *name,
                               hfsb_str content, hfsb_buf *lines) {
@@ -42691,7 +42716,7 @@ static bool hfsbi_check_shell(hfsbi_checker     *checker,
     return ended;
 }
 
-/* ---- remembered warnings ---- */
+/* ---- cached warnings ---- */
 
 HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
                                  unsigned char digest[HFSB_SHA256_SIZE]) {
@@ -42732,7 +42757,7 @@ HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
     return seen != NULL;
 }
 
-/* Replaces the least recently used entry. Without memory nothing changes.
+/* Replaces the least recently used entry. When out of memory, nothing changes.
    Call with the lock held. */
 static void hfsbi_check_store(hfsbi_checker      *checker,
                               const unsigned char digest[HFSB_SHA256_SIZE],
@@ -42761,7 +42786,7 @@ hfsbi_check_remember(hfsbi_checker      *checker,
     (void)pthread_mutex_unlock(&checker->lock);
 }
 
-/* Appends the warnings of a shell about content, remembered or new. */
+/* Appends the warnings of a shell about content, cached or new. */
 static void hfsbi_check_script(hfsbi_checker     *checker,
                                const hfsb_cancel *cancel, const char *shell,
                                hfsb_str content, hfsb_buf *lines) {
@@ -42812,8 +42837,8 @@ static void hfsbi_check_json(hfsb_str path, hfsb_str content,
     if (content.len > HFSBI_CHECK_JSON || hfsbi_check_allows_comments(path))
         return;
     doc.alloc = text.alloc = lines->alloc;
-    /* The message starts with line and column. Other failures, nesting too
-       deep or no memory, are not errors of the file. */
+    /* The message starts with line and column. Other failures, too deep
+       nesting or running out of memory, are not errors in the file. */
     if (hfsb_json_parse(content, NULL, &doc, &err) == HFSB_SYNTAX &&
         hfsb_buf_printf(&text, "JSON error at %s", err.msg) == HFSB_OK)
         (void)hfsbi_check_warn(lines, hfsb_buf_str(&text));
@@ -42841,7 +42866,7 @@ static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_buf_truncate(lines, 0);
 }
 
-/* Copies the caller's checks with their suffixes; false without memory. */
+/* Copies the caller's checks with their suffixes; false when out of memory. */
 static bool hfsbi_checker_copy(hfsbi_checker          *checker,
                                const hfsb_tools_check *checks, size_t count) {
     const char *suffix;
@@ -43064,7 +43089,7 @@ static const char hfsbi_python_helper[] =
     "null = os.open(os.devnull, os.O_RDWR)\n"
     "for fd in (0, 1, 2):\n"
     "    os.dup2(null, fd)\n"
-    "try:\n" /* a module that crashes leaves no core file in "/" */
+    "try:\n" /* a crashing module leaves no core file in "/" */
     "    import resource\n"
     "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
     "except Exception:\n"
@@ -43146,7 +43171,7 @@ static const char hfsbi_python_helper[] =
     "        return None\n"
     "\n"
     /* (module, name): the names of the parameters, or None if any keyword may
-       be valid; the module's file, and when that had changed. A reinstalled
+       be valid; the module's file, and when that was modified. A reinstalled
        module is imported again. */
     "known = {}\n"
     "\n"
@@ -43230,7 +43255,7 @@ static const char hfsbi_python_server[] =
     "\n"
     "if mode == 'imports':\n"
     "    add_packages()\n"
-    "for i in range(1000):\n" /* then its memory is freed by a new helper */
+    "for i in range(1000):\n" /* then a new helper starts with fresh memory */
     "    signal.alarm(60)\n"  /* ends an idle helper */
     "    size = requests.readline()\n"
     "    signal.alarm(0)\n"
@@ -43269,7 +43294,7 @@ typedef enum hfsbi_py_state {
     HFSBI_PY_PARTIAL
 } hfsbi_py_state;
 
-/* What becomes of the answer. */
+/* What happens to the answer. */
 typedef enum hfsbi_py_reader {
     HFSBI_PY_WAITS, /* a thread waits for it and frees the check */
     HFSBI_PY_LATER, /* the next reply shows it */
@@ -43345,8 +43370,8 @@ static void hfsbi_py_stop(hfsbi_checker *checker) {
         hfsbi_py_answer(checker, check, false);
 }
 
-/* Splits the output into lines. After an answer that is too long, or without
-   memory, hfsbi_py_on_change() stops the helper. */
+/* Splits the output into lines. After an answer that is too long, or when out
+   of memory, hfsbi_py_on_change() stops the helper. */
 static void hfsbi_py_on_output(void *user, hfsb_proc_stream stream,
                                hfsb_str bytes) {
     hfsbi_checker *checker = (hfsbi_checker *)user;
@@ -43410,8 +43435,8 @@ static bool hfsbi_py_start(hfsbi_checker *checker) {
     return py->proc != NULL;
 }
 
-/* Sends a request to the helper, which is started if none runs, or if the one
-   that runs takes no more. *fresh: it was started. False if that fails. */
+/* Sends a request to the helper, which is started if none runs, or if the
+   running one takes no more. *fresh: it was started. False if that fails. */
 static bool hfsbi_py_send(hfsbi_checker *checker, hfsb_str content,
                           bool *fresh) {
     hfsbi_python *py = &checker->python;
@@ -43449,7 +43474,7 @@ static hfsbi_py_check *hfsbi_py_ask(hfsbi_checker *checker, hfsb_str path,
     check->until = hfsb_clock_ms();
     for (; *link; link = &(*link)->next)
         if ((*link)->state == HFSBI_PY_ASKED)
-            check->until = (*link)->until; /* it comes after that one */
+            check->until = (*link)->until; /* it is answered after that one */
     check->until += checker->timeout_ms;
     *link = check;
     return check;
@@ -43457,7 +43482,7 @@ static hfsbi_py_check *hfsbi_py_ask(hfsbi_checker *checker, hfsb_str path,
 
 /* ---- waiting ---- */
 
-/* Notices answers, the end of the helper, and a helper that is stuck. */
+/* Handles answers, the end of the helper, and a helper that is stuck. */
 static void hfsbi_py_look(hfsbi_checker *checker) {
     hfsbi_py_check *check;
     hfsbi_loop_turn(checker->python.loop, 0);
@@ -43495,7 +43520,7 @@ static void hfsbi_py_wait(hfsbi_checker *checker, const hfsb_cancel *cancel,
     hfsbi_py_look(checker);
 }
 
-/* Nobody gets the answer any more. */
+/* Discards the answer. */
 static void hfsbi_py_drop(hfsbi_checker *checker, hfsbi_py_check *check) {
     check->reader = HFSBI_PY_NOBODY;
     if (check->state != HFSBI_PY_ASKED) hfsbi_py_free(checker, check);
@@ -43512,8 +43537,8 @@ static void hfsbi_py_forget(hfsbi_checker *checker, hfsb_str path) {
     }
 }
 
-/* The answer goes with a later reply. Those that nobody has asked for are
-   forgotten, oldest first. */
+/* Leaves the answer to a later reply. Unclaimed answers are dropped, oldest
+   first. */
 static void hfsbi_py_postpone(hfsbi_checker *checker, hfsbi_py_check *check) {
     hfsbi_py_check *oldest = NULL, *c = checker->python.checks;
     size_t          count = 0;
@@ -43526,8 +43551,8 @@ static void hfsbi_py_postpone(hfsbi_checker *checker, hfsbi_py_check *check) {
     if (count > HFSBI_PYTHON_LATE) hfsbi_py_drop(checker, oldest);
 }
 
-/* Asks and waits. True if a helper that had served before ended without an
-   answer: it was idle for too long, or has served enough. */
+/* Asks and waits. True if a helper that had answered before ended without an
+   answer: it was idle for too long, or has answered enough. */
 static bool hfsbi_py_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
                          hfsb_str path, hfsb_str content,
                          const unsigned char *digest, hfsb_buf *lines) {
@@ -43655,7 +43680,7 @@ HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker) {
 typedef struct hfsbi_store_state {
     uint64_t at;       /* the checkpoint that the root was last equal to */
     uint64_t baseline; /* ... when the last session began */
-    uint64_t undo_to;  /* an undo to it has begun and not ended; 0: none */
+    uint64_t undo_to;  /* target of an undo that has not ended; 0: none */
     char     undo_path[PATH_MAX]; /* ... of this path alone, or "" */
 } hfsbi_store_state;
 
@@ -43666,7 +43691,7 @@ typedef struct hfsbi_store {
     unsigned long long bytes;     /* of all files in it, once counted */
     bool               counted;
     unsigned long      temps; /* made so far */
-    hfsb_buf           block; /* of a small file on its way */
+    hfsb_buf           block; /* a small file being stored */
     hfsb_alloc         alloc;
 } hfsbi_store;
 
@@ -43678,8 +43703,8 @@ HFSBI_FN int  hfsbi_store_open(hfsbi_store *store, const char *base,
                                const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_store_close(hfsbi_store *store);
 
-/* One process or object works in the store at a time. EWOULDBLOCK when
-   another one does for long. */
+/* Lets one process or object at a time work in the store. EWOULDBLOCK when
+   another one holds it for long. */
 HFSBI_FN int  hfsbi_store_lock(hfsbi_store *store);
 HFSBI_FN void hfsbi_store_unlock(hfsbi_store *store);
 
@@ -43722,7 +43747,7 @@ HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
 /* ==== scan.c: the state of a root ======================================== */
 
 typedef enum hfsbi_item_kind {
-    HFSBI_ITEM_GONE, /* in a file: the base of the checkpoint has it */
+    HFSBI_ITEM_GONE, /* in a checkpoint's file: only its base has it */
     HFSBI_ITEM_FILE,
     HFSBI_ITEM_FOLDER,
     HFSBI_ITEM_LINK,
@@ -43737,7 +43762,7 @@ enum {
     HFSBI_ITEM_LINKED = 8  /* a file with several hard links */
 };
 
-/* One path. The files of the store contain it as it is: they are for this
+/* One path. The files of the store contain this struct: they are only for this
    machine. */
 typedef struct hfsbi_item {
     uint64_t      identity; /* of device and inode */
@@ -43775,8 +43800,8 @@ HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
 HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
                               const hfsbi_root_scan *y, const hfsbi_item *b);
 
-/* True when a path that has these metadata is still as the item, whose number
-   of hard links may have changed. */
+/* True when a path with these metadata still matches the item, whose number of
+   hard links may have changed. */
 HFSBI_FN bool hfsbi_item_is(const hfsbi_item *item, const struct stat *st);
 
 /* How to scan. */
@@ -43790,13 +43815,13 @@ typedef struct hfsbi_scan_how {
 } hfsbi_scan_how;
 
 /* Scans the root, and stores the content of files that have changed. HFSB_OK;
-   HFSB_LIMIT with *err when there is too much; or the failure. */
+   HFSB_LIMIT with *err when the root is too large; or the failure. */
 HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
                                     hfsbi_root_scan *out, hfsb_err *err);
 
-/* Calls fn for each path that differs, in order; `was` or `is` is NULL for one
-   that is not there. What one of them leaves out is no difference. The first
-   status that is not HFSB_OK ends it. */
+/* Calls fn for each path that differs, in order; `was` or `is` is NULL for a
+   path that does not exist there. What one scan leaves out is not a
+   difference. The first status other than HFSB_OK ends the comparison. */
 typedef hfsb_status (*hfsbi_diff_fn)(void *user, const hfsbi_item *was,
                                      const hfsbi_item *is);
 HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
@@ -43814,8 +43839,8 @@ enum { HFSBI_CHECKPOINT_NAME = 64, HFSBI_CHECKPOINT_BY = 120 };
 /* Who made the differences between a checkpoint and its parent. */
 typedef enum hfsbi_author {
     HFSBI_AUTHOR_TOOL,   /* a tool or its command; or there are none */
-    HFSBI_AUTHOR_OTHER,  /* somebody else: a person, another program */
-    HFSBI_AUTHOR_UNKNOWN /* somebody else, or a command that still ran */
+    HFSBI_AUTHOR_OTHER,  /* others: a person, another program */
+    HFSBI_AUTHOR_UNKNOWN /* others, or a command that still ran */
 } hfsbi_author;
 
 /* The head of a checkpoint's file; the items and the names follow. */
@@ -43824,7 +43849,7 @@ typedef struct hfsbi_checkpoint {
     uint64_t         number;
     uint64_t         parent; /* the state before it; 0: none */
     uint64_t         base;   /* the items are the differences from this
-                                checkpoint; 0: they are all */
+                                checkpoint; 0: all items */
     int64_t          when;   /* seconds since 1970 */
     uint64_t         count, names;
     hfsbi_diff_count diff; /* from the parent */
@@ -43855,7 +43880,7 @@ HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number);
 typedef enum hfsbi_repair_state {
     HFSBI_REPAIR_TODO,
     HFSBI_REPAIR_DONE,
-    HFSBI_REPAIR_LEFT /* as it is */
+    HFSBI_REPAIR_LEFT /* unchanged */
 } hfsbi_repair_state;
 
 /* One path that differs. */
@@ -43873,9 +43898,10 @@ typedef struct hfsbi_restore {
     const hfsb_root       *place;
     const hfsbi_store     *store;
     const hfsbi_root_scan *now, *goal;
-    const hfsbi_root_scan *known; /* what differs from it in `now` is somebody
-                                 else's, and is kept (NULL: nothing is) */
-    bool                   force; /* also lose content that is not stored */
+    const hfsbi_root_scan *known; /* what differs in `now` was changed by
+                                     others, and is kept (NULL: nothing is) */
+    bool                   force; /* even if content that is not stored is
+                                     lost */
     bool                   resumed; /* an earlier one was interrupted */
     hfsb_str               path;    /* only this and what is beneath it (empty:
                                  all) */
@@ -43883,33 +43909,33 @@ typedef struct hfsbi_restore {
     /* the plan */
     hfsbi_repair *repairs; /* in the order of their paths */
     size_t        count, cap;
-    hfsb_buf      conflicts; /* what somebody else has changed and would be
-                                lost: a line for each path */
+    hfsb_buf      conflicts; /* what others have changed and would be lost: a
+                                line for each path */
     size_t        conflict_count, kept;
     /* the outcome */
     hfsbi_diff_count done;
     size_t           held; /* folders that are not empty, and stay */
     size_t           failed;
     hfsb_buf         notes;    /* on failures: a line for each */
-    hfsb_buf         loosened; /* folders that got permissions for the work,
-                                  each path ends in NUL */
+    hfsb_buf         loosened; /* folders given permissions for the work, each
+                                  path ends in NUL */
 } hfsbi_restore;
 
 /* Makes the plan and changes nothing. The members above it are set, the others
    zero. HFSB_OK or HFSB_NOMEM; free it in either case. */
 HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r);
-/* Tells the plan what others did between the goal and `known`, one step at a
-   time, the newest first. */
+/* Adds to the plan what others did between the goal and `known`, one step per
+   call, newest first. */
 HFSBI_FN void hfsbi_restore_trace(void *user, const hfsbi_root_scan *before,
                                   const hfsbi_root_scan *after,
                                   hfsbi_author           author);
-/* Takes what others have changed out of the plan, or notes the conflict.
+/* Removes from the plan what others have changed, or records the conflict.
    HFSB_OK or HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_restore_spare(hfsbi_restore *r);
-/* True for a path that the scan `now` did not look at: it was ignored, or in a
+/* True for a path that the scan `now` does not cover: it was ignored, or in a
    folder that we could not read. */
 HFSBI_FN bool hfsbi_restore_missed(const hfsbi_restore *r, hfsb_str path);
-/* Carries it out as far as possible, and notes what is not. */
+/* Carries out the plan as far as possible, and notes what fails. */
 HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r);
 HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r);
 
@@ -43932,9 +43958,10 @@ typedef struct hfsbi_history {
     uint64_t          at;    /* ... this checkpoint; 0: empty */
     uint64_t          base;  /* of it; 0: itself */
     bool              began; /* the first checkpoint here was taken */
-    uint64_t          baseline; /* it; of the last session in the store, which
-                                   may be another's, state has it */
-    uint64_t          before;   /* takes the last undo back; 0: none */
+    uint64_t          baseline; /* its number; state has that of the last
+                                   session in the store, which may be
+                                   another's */
+    uint64_t          before;   /* reverts the last undo; 0: none */
 
     pthread_mutex_t brief; /* held for a moment; protects: */
     bool            owed; /* a change was made and no checkpoint taken since */
@@ -43947,26 +43974,26 @@ typedef struct hfsbi_history {
 } hfsbi_history;
 
 /* Opens the checkpoints of the first root, as opts say, and hides their store
-   from it. A failure that is not the caller's leaves them stopped. HFSB_OK,
-   where *out is NULL if there are none and opts->no_create; HFSB_ARG, HFSB_IO,
-   HFSB_NOMEM with *err. */
+   from it. After a failure that is not the caller's fault they are stopped.
+   HFSB_OK, where *out is NULL if there are none and opts->no_create; HFSB_ARG,
+   HFSB_IO, HFSB_NOMEM with *err. */
 HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_checkpoint_opts *opts,
                                         hfsb_root                  *place,
                                         const hfsb_alloc           *alloc,
                                         hfsbi_history **out, hfsb_err *err);
 HFSBI_FN void        hfsbi_history_close(hfsbi_history *history);
 
-/* Before a change by a tool or a command: takes a checkpoint, unless that was
-   done a moment ago. May block. Never fails. */
+/* Before a change by a tool or a command: takes a checkpoint, unless one was
+   taken a moment ago. May block. Never fails. */
 HFSBI_FN void hfsbi_history_before(hfsbi_history *h);
 /* A tool or a command has begun to change files, or has ended. Does not
    block. */
 HFSBI_FN void hfsbi_history_busy(hfsbi_history *h, bool begins);
-/* After it: what is found changed was done by `tool`, with this path or
-   command. Does not block. */
+/* After the change: what is found changed was done by `tool`, with this path
+   or command. Does not block. */
 HFSBI_FN void hfsbi_history_changed(hfsbi_history *h, const char *tool,
                                     hfsb_str what);
-/* Takes the checkpoint that a change has left to take. May block. */
+/* Takes the checkpoint that is owed after a change. May block. */
 HFSBI_FN void hfsbi_history_after(hfsbi_history *h);
 /* The same in a thread of the loop, or here if it has none. */
 HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop);
@@ -43978,7 +44005,7 @@ HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes);
    also HFSB_REFUSED when checkpoints have stopped. */
 HFSBI_FN hfsb_status hfsbi_history_enter(hfsbi_history *h, hfsb_err *err);
 HFSBI_FN void        hfsbi_history_leave(hfsbi_history *h);
-/* Scans the root, from `last` on. Entered. */
+/* Scans the root, from `last` on. Between enter and leave. */
 HFSBI_FN hfsb_status hfsbi_history_scan(hfsbi_history *h, hfsbi_root_scan *now,
                                         hfsb_err *err);
 /* Where a checkpoint comes from. */
@@ -43990,7 +44017,8 @@ typedef struct hfsbi_origin {
 } hfsbi_origin;
 
 /* Makes the scan, which is emptied, the last one, and a checkpoint if it
-   differs from the last, or has a name or a parent. Entered. */
+   differs from the last, or has a name or a parent. Between enter and
+   leave. */
 HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
                                        const hfsbi_origin *from,
                                        hfsb_err           *err);
@@ -44003,15 +44031,14 @@ HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
 HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err);
 /* Writes h->state. */
 HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
-/* The largest number of a checkpoint that is kept and at most `number`, or
-   0. */
+/* The largest number, at most `number`, of a checkpoint that is kept, or 0. */
 HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number);
 /* The state before the last step that a tool made, or 0; *step is then what
    that step made. */
 HFSBI_FN uint64_t hfsbi_history_back(hfsbi_history    *h,
                                      hfsbi_checkpoint *step);
-/* Calls fn for each step from `at` back to the checkpoint, or to where both
-   branch off, that a tool did not make, the newest first. 0 or an errno. */
+/* Calls fn for each step that no tool made, newest first, from `at` back to
+   the checkpoint `to`, or to where both branch off. 0 or an errno. */
 typedef void (*hfsbi_trace_fn)(void *user, const hfsbi_root_scan *before,
                                const hfsbi_root_scan *after,
                                hfsbi_author           author);
@@ -44089,7 +44116,7 @@ static int hfsbi_store_base(const char *base, hfsb_buf *out) {
     return out->status == HFSB_OK ? 0 : ENOMEM;
 }
 
-/* Nobody else may be able to change what an undo writes. */
+/* Nobody else must be able to change what an undo writes. */
 static int hfsbi_store_check(int dir) {
     struct stat st;
     if (fstat(dir, &st) != 0) return errno;
@@ -44253,8 +44280,8 @@ static void hfsbi_object_name(const unsigned char *digest,
     *out = '\0';
 }
 
-/* True when the object is there. One of another size is what a crash of the
-   machine has left. */
+/* True when the object is there. One of another size was left by a crash of
+   the machine. */
 static bool hfsbi_object_exists(const hfsbi_store *store, const char *name,
                                 unsigned long long size) {
     struct stat st;
@@ -44288,7 +44315,7 @@ static int hfsbi_object_write(hfsbi_store *store, hfsb_str content,
     return hfsbi_object_add(store, temp, name, content.len);
 }
 
-/* A file that does not fit in the block: copied while it is hashed. */
+/* Stores a file that does not fit in the block: copies it while hashing. */
 static int hfsbi_store_put_large(hfsbi_store *store, int fd,
                                  unsigned long long max,
                                  unsigned char      digest[HFSB_SHA256_SIZE]) {
@@ -44449,7 +44476,7 @@ typedef struct hfsbi_store_broom {
     unsigned char digest[HFSB_SHA256_SIZE];
 } hfsbi_store_broom;
 
-/* Removes an object that is not wanted, and whatever is no object. */
+/* Removes an object that is not wanted, and anything that is not an object. */
 static int hfsbi_broom_object(void *user, int dir, const char *name) {
     hfsbi_store_broom *b = (hfsbi_store_broom *)user;
     size_t             i;
@@ -44465,7 +44492,7 @@ static int hfsbi_broom_object(void *user, int dir, const char *name) {
     return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : errno;
 }
 
-/* Under the lock of the store every "new-" file is of a dead process. */
+/* Under the lock of the store every "new-" file belongs to a dead process. */
 static int hfsbi_broom_temp(void *user, int dir, const char *name) {
     (void)user;
     if (hfsb_str_starts(hfsb_cstr(name), HFSB_LIT("new-")))
@@ -44528,7 +44555,7 @@ enum {
     HFSBI_SCAN_FILE = 64 << 20, /* bytes of the largest file that is stored */
     HFSBI_SCAN_MS = 60000,      /* longest scan */
     HFSBI_SCAN_PARTS = 4,       /* threads, at most */
-    HFSBI_SCAN_PART = 500,      /* items, at least: less is not worth one */
+    HFSBI_SCAN_PART = 500,      /* least items worth a thread */
     HFSBI_SCAN_STACK = 512 * 1024
 };
 
@@ -44574,7 +44601,7 @@ HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
     return NULL;
 }
 
-/* Appends a text and NUL to the names; false without memory. */
+/* Appends a text and NUL to the names; false when out of memory. */
 static bool hfsbi_scan_name(hfsbi_root_scan *scan, hfsb_str text, uint32_t *at,
                             uint32_t *len) {
     *at = (uint32_t)scan->names.len;
@@ -44583,7 +44610,8 @@ static bool hfsbi_scan_name(hfsbi_root_scan *scan, hfsb_str text, uint32_t *at,
     return hfsb_buf_append_byte(&scan->names, '\0') == HFSB_OK;
 }
 
-/* Appends an item with that path, all zero else; NULL without memory. */
+/* Appends an item with that path, otherwise all zero; NULL when out of
+   memory. */
 static hfsbi_item *hfsbi_scan_add(hfsbi_root_scan *scan, hfsb_str path) {
     hfsbi_item *item;
     if (scan->count == scan->cap) {
@@ -44602,7 +44630,7 @@ static hfsbi_item *hfsbi_scan_add(hfsbi_root_scan *scan, hfsb_str path) {
     return item;
 }
 
-/* Appends a copy of an item of another scan; false without memory. */
+/* Appends a copy of an item of another scan; false when out of memory. */
 static bool hfsbi_scan_copy(hfsbi_root_scan *to, const hfsbi_root_scan *from,
                             const hfsbi_item *item) {
     hfsbi_item *copy = hfsbi_scan_add(to, hfsbi_item_path(from, item));
@@ -44630,7 +44658,8 @@ static int hfsbi_compare_twins(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Sets `first` of the files with several hard links; false without memory. */
+/* Sets `first` of the files with several hard links; false when out of
+   memory. */
 static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
     hfsbi_twin *list;
     size_t      i, n = 0, count = 0;
@@ -44657,7 +44686,7 @@ static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
 
 /* ---- scanning ---- */
 
-/* A scan that is being made. */
+/* A scan in progress. */
 typedef struct hfsbi_root_scanner {
     const hfsbi_scan_how *how;
     hfsbi_root_scan      *out;
@@ -44684,7 +44713,7 @@ static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
                  : S_ISDIR(st->st_mode) ? HFSBI_ITEM_FOLDER
                  : S_ISLNK(st->st_mode) ? HFSBI_ITEM_LINK
                                         : HFSBI_ITEM_OTHER;
-    if (item->kind == HFSBI_ITEM_FOLDER) return; /* its times are of others */
+    if (item->kind == HFSBI_ITEM_FOLDER) return; /* entries change its times */
     item->size = info.size;
     item->changed = (int64_t)info.changed * 1000000000 + info.changed_nanos;
     item->touched = (int64_t)info.touched * 1000000000 + info.touched_nanos;
@@ -44692,7 +44721,7 @@ static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
         item->flags |= HFSBI_ITEM_LINKED;
 }
 
-/* True when the metadata of a file says that its content is the same. */
+/* True when the metadata of a file shows that its content is the same. */
 static bool hfsbi_item_untouched(const hfsbi_item *a, const hfsbi_item *b) {
     return a->kind == b->kind && a->identity == b->identity &&
            a->size == b->size && a->changed == b->changed &&
@@ -44776,8 +44805,8 @@ static hfsb_status hfsbi_root_scanner_link(hfsbi_root_scanner *s,
                : HFSB_NOMEM;
 }
 
-/* Something could not be read: the folder that was visited last or, where
-   readdir() does not say what a name is, a path. */
+/* Handles what could not be read: the folder visited last or, where readdir()
+   does not report the type of a name, a path. */
 static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
     if (s->finder.failed != s->failed && s->opened)
         s->out->items[s->opened - 1].flags |= HFSBI_ITEM_OPAQUE;
@@ -44786,9 +44815,9 @@ static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
     s->opened = 0;
 }
 
-/* A path is there but cannot be looked at: its folder shows its names and
-   nothing else. Any other failure is one of the scan, since what a scan lacks
-   counts as deleted. */
+/* Handles a path that exists but cannot be examined: its folder shows its
+   names and nothing else. Any other failure fails the scan, since what a scan
+   lacks counts as deleted. */
 static hfsb_status hfsbi_root_scanner_miss(hfsbi_root_scanner *s,
                                            hfsb_str            path) {
     size_t            end = path.len;
@@ -44883,8 +44912,8 @@ static bool hfsbi_root_scanner_wants(void *user, const hfsbi_entry *entry) {
     return hfsbi_root_scanner_covers(s, entry->path);
 }
 
-/* Makes room for `count` items of the last scan. Without memory the scan makes
-   it later, or fails. */
+/* Makes room for `count` items of the last scan. When out of memory, the scan
+   makes it later, or fails. */
 static void hfsbi_root_scanner_reserve(hfsbi_root_scanner *s, size_t count) {
     const hfsbi_root_scan *last = s->how->last;
     hfsbi_item            *items;
@@ -44973,7 +45002,7 @@ static void hfsbi_scan_part_init(hfsbi_scan_part          *part,
     hfsbi_root_scanner_reserve(s, i ? end - at : last->count);
 }
 
-/* Appends the items of a later part; false without memory. */
+/* Appends the items of a later part; false when out of memory. */
 static bool hfsbi_scan_append(hfsbi_root_scan       *scan,
                               const hfsbi_root_scan *more) {
     hfsbi_item *items = (hfsbi_item *)hfsbi_array_grow(
@@ -45039,16 +45068,16 @@ static hfsb_status hfsbi_scan_run_parts(const hfsbi_root_scanner *s,
     return st;
 }
 
-/* How many parts a scan is made in. The hook for memory need not be usable
-   from threads that the caller did not start. */
+/* The number of parts of a scan. The memory hook need not be usable from
+   threads that the caller did not start. */
 static size_t hfsbi_scan_count_parts(const hfsbi_root_scanner *s) {
     size_t n = s->out->alloc.fn ? 1 : s->how->last->count / HFSBI_SCAN_PART;
     return n < HFSBI_SCAN_PARTS ? n : (size_t)HFSBI_SCAN_PARTS;
 }
 
 /* The first scan looks before it stores: a root that is too large costs no
-   disk. A part fails where it would need items of another, as those of an
-   unreadable folder: then all is scanned at once. */
+   disk. A part fails where it would need items of another, such as those of an
+   unreadable folder: then everything is scanned at once. */
 HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
                                     hfsbi_root_scan *out, hfsb_err *err) {
     hfsbi_root_scanner s;
@@ -45188,7 +45217,7 @@ static void hfsbi_checkpoint_file(uint64_t number,
                    (unsigned long long)number);
 }
 
-/* True when the files of two checkpoints need not tell the items apart. */
+/* True when the files of two checkpoints need not distinguish the items. */
 static bool hfsbi_item_equal(const hfsbi_root_scan *x, const hfsbi_item *a,
                              const hfsbi_root_scan *y, const hfsbi_item *b) {
     return a->flags == b->flags && a->identity == b->identity &&
@@ -45196,7 +45225,7 @@ static bool hfsbi_item_equal(const hfsbi_root_scan *x, const hfsbi_item *a,
            a->uid == b->uid && a->gid == b->gid && hfsbi_item_same(x, a, y, b);
 }
 
-/* Collects what the base lacks; false without memory. */
+/* Collects what the base lacks; false when out of memory. */
 static bool hfsbi_delta_make(const hfsbi_root_scan *base,
                              const hfsbi_root_scan *scan,
                              hfsbi_root_scan       *delta) {
@@ -45262,7 +45291,7 @@ static bool hfsbi_name_is_path(hfsb_str path) {
     return true;
 }
 
-/* The file may be damaged, or made by somebody. */
+/* The file may be damaged or forged. */
 static bool hfsbi_scan_is_valid(const hfsbi_root_scan *scan) {
     size_t i;
     for (i = 0; i < scan->count; i++) {
@@ -45304,7 +45333,7 @@ static int hfsbi_scan_parse(const hfsbi_checkpoint *head, hfsb_str text,
     return hfsbi_scan_is_valid(scan) ? 0 : EINVAL;
 }
 
-/* A text of a file that may be damaged becomes empty unless it is UTF-8. */
+/* Empties a text from a file that may be damaged, unless it is UTF-8. */
 static void hfsbi_label_check(char *text, size_t size) {
     text[size - 1] = '\0';
     if (hfsb_utf8_validate(hfsb_cstr(text)) != strlen(text)) text[0] = '\0';
@@ -45335,7 +45364,7 @@ static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
     return code;
 }
 
-/* Applies a delta to its base; false without memory. */
+/* Applies a delta to its base; false when out of memory. */
 static bool hfsbi_delta_apply(const hfsbi_root_scan *base,
                               const hfsbi_root_scan *delta,
                               hfsbi_root_scan       *out) {
@@ -45509,8 +45538,9 @@ static bool hfsbi_repair_is_mode(const hfsbi_restore *r,
                           hfsbi_item_path(r->goal, &r->goal->items[b->first]));
 }
 
-/* The states of a path are looked at backwards. If the one after a step of
-   others is the one before the next such step, no tool changed it between. */
+/* Visits the states of a path backwards. If the state after a step of others
+   is the one before the next such step, no tool changed the path in
+   between. */
 static void hfsbi_plan_trace(hfsbi_restore *r, hfsbi_repair *x,
                              const hfsbi_root_scan *before,
                              const hfsbi_root_scan *after,
@@ -45539,7 +45569,7 @@ HFSBI_FN void hfsbi_restore_trace(void *user, const hfsbi_root_scan *before,
             hfsbi_plan_trace(r, &r->repairs[i], before, after, author);
 }
 
-/* True when others alone have changed the path since the goal. `was` is its
+/* True when only others have changed the path since the goal. `was` is its
    item in `known`. */
 static bool hfsbi_plan_is_others(const hfsbi_restore *r, const hfsbi_repair *x,
                                  const hfsbi_item *was) {
@@ -45549,7 +45579,7 @@ static bool hfsbi_plan_is_others(const hfsbi_restore *r, const hfsbi_repair *x,
            x->before == hfsbi_item_print(r->goal, x->goal);
 }
 
-/* Leaves a path that somebody else has changed, or notes the conflict. */
+/* Leaves a path that others have changed, or records the conflict. */
 static hfsb_status hfsbi_plan_spare(hfsbi_restore *r, hfsbi_repair *x) {
     hfsb_str          path = hfsbi_repair_path(r, x);
     const hfsbi_item *was = hfsbi_scan_find(r->known, path);
@@ -45558,7 +45588,7 @@ static hfsb_status hfsbi_plan_spare(hfsbi_restore *r, hfsbi_repair *x) {
         if (r->resumed &&
             (!x->now || (x->goal && x->now->kind == x->goal->kind &&
                          x->now->kind == HFSBI_ITEM_FOLDER)))
-            return HFSB_OK; /* it was on its way */
+            return HFSB_OK; /* the interrupted restore changed it */
     }
     if (hfsbi_plan_is_others(r, x, was)) {
         x->state = HFSBI_REPAIR_LEFT;
@@ -45596,7 +45626,7 @@ static void hfsbi_restore_note(hfsbi_restore *r, const char *text) {
         hfsb_buf_printf(&r->notes, "%s\n", text);
 }
 
-/* Sees to a file whose content would be lost. */
+/* Handles a file whose content would be lost. */
 static void hfsbi_plan_bare(hfsbi_restore *r, hfsbi_repair *x) {
     hfsbi_repair *y = x->goal ? NULL : hfsbi_plan_find_moved(r, x->now);
     hfsb_err      err;
@@ -45653,7 +45683,7 @@ HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r) {
 
 /* ---- one step ---- */
 
-/* Appends the absolute path: relative ones begin in the working directory. */
+/* Appends the absolute path: relative ones start at the working directory. */
 static hfsb_str hfsbi_restore_at(const hfsbi_restore *r, hfsb_str path,
                                  hfsb_buf *out) {
     hfsb_buf_truncate(out, 0);
@@ -45662,14 +45692,14 @@ static hfsb_str hfsbi_restore_at(const hfsbi_restore *r, hfsb_str path,
     return hfsb_buf_str(out);
 }
 
-/* Gives us the permission to change what is in the folder of path; false when
-   that cannot help. */
+/* Gives us permission to change what is in the folder of path; false when that
+   cannot help. */
 static bool hfsbi_restore_loosen(hfsbi_restore *r, hfsb_str path,
                                  hfsb_buf *at) {
     hfsb_file_info info;
     hfsb_str       folder;
     while (path.len && path.ptr[path.len - 1] != '/') path.len--;
-    if (path.len == 0) return false; /* the root stays as it is */
+    if (path.len == 0) return false; /* the root is not changed */
     path.len--;
     folder = hfsbi_restore_at(r, path, at);
     if (hfsb_file_stat(r->place, folder, &info, NULL) != HFSB_OK ||
@@ -45689,7 +45719,7 @@ static bool hfsbi_is_expected(const void *user, const struct stat *st) {
     return item ? st && hfsbi_item_is(item, st) : !st;
 }
 
-/* What a step may replace: what the scan has seen. What was made since then is
+/* A step may only replace what the scan has seen. What was made since then is
    in no checkpoint. */
 static hfsbi_expect hfsbi_restore_expect(const hfsbi_restore *r,
                                          const hfsbi_item    *item) {
@@ -45702,8 +45732,8 @@ static hfsbi_expect hfsbi_restore_expect(const hfsbi_restore *r,
 typedef hfsb_status (*hfsbi_step_fn)(hfsbi_restore *r, const hfsbi_repair *x,
                                      hfsb_str at, hfsb_err *err);
 
-/* Takes a step, again with more permissions if they are missing. With `later`
-   a folder that is not empty stays to do. */
+/* Takes a step, and retries with more permissions if they are missing. With
+   `later`, a folder that is not empty remains to be done. */
 static bool hfsbi_restore_step(hfsbi_restore *r, hfsbi_repair *x,
                                hfsbi_step_fn fn, bool later) {
     hfsb_str    path = hfsbi_repair_path(r, x);
@@ -45743,8 +45773,8 @@ static hfsb_status hfsbi_step_remove(hfsbi_restore *r, const hfsbi_repair *x,
                              hfsbi_restore_expect(r, x->now), err);
 }
 
-/* A folder that is not empty yet may be when all files are in their places:
-   the last pass removes it. If it is not even then, it has files that are
+/* A folder that is not empty yet may become so once all files are in place:
+   the last pass removes it. If it is still not empty, it has files that are
    ignored, or kept. */
 static void hfsbi_restore_remove(hfsbi_restore *r, bool last) {
     size_t i = r->count;
@@ -45761,7 +45791,7 @@ static void hfsbi_restore_remove(hfsbi_restore *r, bool last) {
 
 /* ---- 2. putting ---- */
 
-/* True when the first name of a file is, or has become, what it shall be. */
+/* True when the first name of a file is, or has become, what it should be. */
 static bool hfsbi_repair_has_first(const hfsbi_restore *r,
                                    const hfsbi_item    *first) {
     hfsb_str path = hfsbi_item_path(r->goal, first);
@@ -45777,7 +45807,7 @@ static bool hfsbi_repair_has_first(const hfsbi_restore *r,
     return true;
 }
 
-/* Begins what replaces the path. */
+/* Initialises what replaces the path. */
 static void hfsbi_step_begin(const hfsbi_restore *r, const hfsbi_repair *x,
                              hfsbi_put *put) {
     memset(put, 0, sizeof *put);
@@ -45886,7 +45916,7 @@ static hfsb_status hfsbi_step_mode(hfsbi_restore *r, const hfsbi_repair *x,
     return hfsbi_path_set_mode(r->place, at, x->goal->mode, false, err);
 }
 
-/* Takes back permissions that were given for the work, in reverse order. */
+/* Revokes the permissions given for the work, in reverse order. */
 static void hfsbi_restore_tighten(hfsbi_restore *r) {
     hfsb_buf at = HFSB_INIT;
     size_t   end = r->loosened.len;
@@ -45990,8 +46020,8 @@ HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes) {
 /* ---- open and close ---- */
 
 /* Puts the store on the deny list of the root: the tools neither see nor
-   change it, and it is no part of a checkpoint. In the folder for all roots,
-   those of the others too. */
+   change it, and it is not part of a checkpoint. With `all`, hides the folder
+   of all stores. */
 static int hfsbi_history_hide(const hfsbi_history *h, hfsb_root *place,
                               bool all) {
     char     real[PATH_MAX];
@@ -46083,7 +46113,7 @@ static int hfsbi_history_load(hfsbi_history *h) {
     if (h->state.at == 0) return 0;
     code = hfsbi_checkpoint_read(&h->store, h->state.at, &head, &h->last);
     if (code == ENOENT || code == EINVAL) { /* removed, or damaged by a crash
-                                               of the machine: begin again */
+                                               of the machine: start over */
         h->state.at = 0;
         return 0;
     }
@@ -46132,7 +46162,7 @@ HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number) {
 }
 
 /* Reads the head of a checkpoint; zeros when that fails. Parents are older: a
-   damaged file must not lead in a circle. */
+   damaged file must not cause a loop. */
 static void hfsbi_history_head(const hfsbi_history *h, uint64_t number,
                                hfsbi_checkpoint *head) {
     if (hfsbi_checkpoint_read(&h->store, number, head, NULL) != 0)
@@ -46214,7 +46244,7 @@ typedef struct hfsbi_prune {
     hfsb_buf          digests; /* of the objects in use, sorted */
 } hfsbi_prune;
 
-/* True for a checkpoint that stays, or on which one that stays is based. */
+/* True for a checkpoint that is kept, or is the base of one that is kept. */
 static bool hfsbi_prune_keeps(const hfsbi_prune *p, size_t i) {
     const hfsbi_store_state *state = &p->h->state;
     uint64_t                 number = p->list[i];
@@ -46246,7 +46276,8 @@ static bool hfsbi_prune_has(void *user, const unsigned char *digest) {
     return false;
 }
 
-/* Removes the older half of what may go, then the objects not in use. */
+/* Removes the older half of what may be removed, then the objects not in
+   use. */
 static int hfsbi_prune_run(hfsbi_prune *p) {
     size_t i, left = 0;
     int    code = 0;
@@ -46330,8 +46361,8 @@ static void hfsbi_label_set(char *to, size_t size, hfsb_str text,
     hfsb_buf_free(&line);
 }
 
-/* The number of the next checkpoint. Without a list it is not known: it might
-   replace another. */
+/* The number of the next checkpoint. Unknown without a list: a guess might
+   replace another checkpoint. */
 static int hfsbi_history_next(const hfsbi_history *h, uint64_t *number) {
     uint64_t *list;
     size_t    count, cap;
@@ -46395,7 +46426,7 @@ HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
     return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
 }
 
-/* Moves out the label of the checkpoint that is owed; false if none is. */
+/* Takes the label of the checkpoint that is owed; false if none is. */
 static bool hfsbi_history_settle(hfsbi_history *h,
                                  char           by[HFSBI_CHECKPOINT_BY]) {
     bool owed;
@@ -46439,7 +46470,7 @@ HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
     if (hfsbi_history_settle(h, by) || undo_to)
         from.author = HFSBI_AUTHOR_TOOL;
     else if (!h->state.at) from.by = "start";
-    h->state.undo_to = 0; /* a later undo is another one */
+    h->state.undo_to = 0; /* a later undo is a new one */
     hfsbi_scan_init(&now, &h->alloc);
     st = hfsbi_history_scan(h, &now, err);
     if (st == HFSB_OK) st = hfsbi_history_add(h, &now, &from, err);
@@ -46466,7 +46497,7 @@ HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err) {
 
 /* ---- for calls ---- */
 
-/* Takes a checkpoint; stops when there can be no other. */
+/* Takes a checkpoint; stops checkpoints when no more can be taken. */
 static void hfsbi_history_try(hfsbi_history *h, bool owed) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st = hfsbi_history_enter(h, &err);

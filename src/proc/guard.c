@@ -1,6 +1,6 @@
 /* guard.c - files that a command must not plant.
 
-   Some files run later as the person, without confinement: git hooks, shell
+   Some files run later with the rights of the user, without confinement: git hooks, shell
    start-up files, what editors and agents load with a project. Those that
    exist are mounted read-only (namespaces.c). What does not exist cannot be
    mounted over, and without namespaces nothing can. So the guard looks at a
