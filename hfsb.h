@@ -36400,12 +36400,13 @@ HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
 /* ---- src/proc/guard.c ---- */
 /* guard.c - files that a command must not plant.
 
-   Some files run later with the rights of the user, without confinement: git hooks, shell
-   start-up files, what editors and agents load with a project. Those that
-   exist are mounted read-only (namespaces.c). What does not exist cannot be
-   mounted over, and without namespaces nothing can. So the guard looks at a
-   few names before a command and after it; a file that has appeared or changed
-   is renamed to NAME.refused, which nothing runs, and the reply says so.
+   Some files run later with the rights of the user, without confinement: git
+   hooks, shell start-up files, what editors and agents load with a project.
+   Those that exist are mounted read-only (namespaces.c). What does not exist
+   cannot be mounted over, and without namespaces nothing can. So the guard
+   looks at a few names before a command and after it; a file that has appeared
+   or changed is renamed to NAME.refused, which nothing runs, and the reply
+   says so.
 
    A file that is replaced by rename() loses its mount; the guard still looks
    at it, and the next command has the mount again.
