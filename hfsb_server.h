@@ -55,9 +55,9 @@
                  Origin and an ambiguous request are refused.
 
    LIMITS
-       HTTP/1.0 and 1.1; no TLS: put a proxy in front of it. No compression
-       but that of the page. One range a request. A root confines the file tools and
-       /api/files; commands only as hfsb_tools_opts.confine says.
+       HTTP/1.0 and 1.1; no TLS: put a proxy in front of it. Only the page
+       is sent compressed. One range a request. A root confines the file tools
+       and /api/files; commands only as hfsb_tools_opts.confine says.
 
    LICENSE: MIT, see the end of this file.
 */
