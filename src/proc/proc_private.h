@@ -294,7 +294,7 @@ typedef struct hfsbi_uids {
 /* Looks whether sandboxes beneath `dir`, which must exist, can have uids. Those
    that own something there are not given to others. Setting "0": they shall
    not; "1": it is an error if they cannot; "": they do where they can. HFSB_OK;
-   HFSB_REFUSED, HFSB_ARG with *err. */
+   HFSB_REFUSED, HFSB_ARG, HFSB_BUSY with *err. */
 HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
                                      hfsb_str          setting,
                                      const hfsb_alloc *alloc, hfsb_err *err);
