@@ -369,6 +369,7 @@ typedef struct hfsbi_process {
     unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
     long               pid, parent, group, session;
     char               state;
+    bool               headless;       /* its first thread has ended */
     bool               env_read;       /* private: job and owner are known */
     unsigned char      kin;            /* private: result of the last match */
     unsigned           child, sibling; /* private: indexes in the snapshot */
