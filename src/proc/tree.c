@@ -766,11 +766,15 @@ HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
         tree->leader_start = p.start;
 }
 
+/* macOS reports a child that was stopped, too, which nobody asks for. */
 static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
     int rc;
     memset(info, 0, sizeof *info);
     do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
     while (rc < 0 && errno == EINTR);
+    if (info->si_code != CLD_EXITED && info->si_code != CLD_KILLED &&
+        info->si_code != CLD_DUMPED)
+        info->si_pid = 0;
     return rc;
 }
 
