@@ -31,6 +31,7 @@ enum {
     HFSBI_UIDS_LOOK_MS = 10000, /* the same where nobody tries again */
     HFSBI_UIDS_CAPS = 0xEB,     /* CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID,
                                     SETUID */
+    HFSBI_UIDS_FILES = 0xB,     /* the first three of these */
     HFSBI_UIDS_HEAD = sizeof(unsigned)
 };
 
@@ -294,9 +295,13 @@ static hfsb_status hfsbi_uids_take_from(int fd, const hfsb_alloc *alloc,
 }
 
 /* True if a thread can work on files as that user. If it could not, it would
-   go on as root. */
+   go on as root; and so it would if it kept root's capabilities, as the flag in
+   hfsbi_uid_become() says. */
 static bool hfsbi_uid_is_possible(unsigned uid) {
-    bool became = hfsbi_thread_set_uid(uid);
+    unsigned head[2] = {0x20080522u, 0}, caps[6] = {0, 0, 0, 0, 0, 0};
+    bool     became = hfsbi_thread_set_uid(uid) &&
+                  syscall(SYS_capget, head, caps) == 0 &&
+                  !(caps[0] & HFSBI_UIDS_FILES);
     return hfsbi_thread_set_uid(0) && became;
 }
 

@@ -7,6 +7,7 @@
 
 #ifdef HFSBI_LINUX
 #include <grp.h>
+#include <sys/prctl.h>
 #if defined(__has_include) && defined(SYS_setfsuid) && \
     !defined(SYS_setfsuid32)
 #if __has_include(<linux/seccomp.h>) && __has_include(<linux/filter.h>)
@@ -140,6 +141,28 @@ static void no_uid_where_threads_cannot_have_it(void) {
             status |= 4;
         if (hfsbi_uids_take(&uids, &uid, &err) != HFSB_REFUSED || uid)
             status |= 8;
+        _exit(status);
+    }
+    T_CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) t_skipped++;
+    else T_CHECK(WEXITSTATUS(status) == 0);
+}
+
+/* With this flag of the process a thread keeps what root may do with files. */
+static void no_uid_where_threads_keep_capabilities(void) {
+    hfsbi_uids other;
+    hfsb_err   err = HFSB_INIT;
+    unsigned   uid = 0;
+    int        status = 0;
+    pid_t      pid = fork();
+    if (pid == 0) {
+        if (prctl(28 /* PR_SET_SECUREBITS */, 4L /* NO_SETUID_FIXUP */, 0L, 0L,
+                  0L) != 0)
+            _exit(77);
+        status = open_uids(&other, ".", "1", &err) != HFSB_REFUSED;
+        if (!strstr(err.msg, "work on files")) status |= 2;
+        if (hfsbi_uids_take(&uids, &uid, &err) != HFSB_REFUSED || uid)
+            status |= 4;
         _exit(status);
     }
     T_CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
@@ -477,6 +500,7 @@ static void run_all(void) {
     TT_RUN(uids_in_use_are_not_taken);
     TT_RUN(the_setting_decides);
     TT_RUN(no_uid_where_threads_cannot_have_it);
+    TT_RUN(no_uid_where_threads_keep_capabilities);
     TT_RUN(a_thread_has_the_rights_of_a_user_and_its_own_again);
     TT_RUN(without_memory_none_is_taken);
     TT_RUN(a_command_is_another_user);
