@@ -167,7 +167,8 @@ static bool hfsbi_pipe_exited(pid_t pid) {
     info.si_pid = 0;
     if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
         return errno != EINTR;
-    return info.si_pid != 0;
+    /* macOS reports one that was stopped, too */
+    return info.si_pid != 0 && info.si_code != CLD_STOPPED;
 }
 
 /* Waits up to ms for the command to exit, then kills it with its group. */

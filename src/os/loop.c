@@ -242,11 +242,13 @@ static void hfsbi_poller_wait(const hfsbi_poller *poller, hfsbi_batch *batch,
                      ms);
 }
 
-/* kqueue reports an end, but not whether of one side or of both; poll()
-   does. */
+/* kqueue reports an end, but not whether of one side or of both; poll() does.
+   On macOS it reports nothing unless it is asked for something, and with POLLIN
+   the end of one side looks like that of both. */
 static unsigned hfsbi_poller_end(const hfsbi_io *io) {
     struct pollfd one = HFSB_INIT;
     one.fd = io->fd;
+    one.events = POLLOUT;
     (void)poll(&one, 1, 0);
     return (unsigned)HFSBI_IO_EOF |
            (one.revents & (POLLHUP | POLLERR | POLLNVAL)

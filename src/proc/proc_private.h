@@ -295,7 +295,7 @@ typedef struct hfsbi_uids {
 /* Checks whether sandboxes beneath `dir`, which must exist, can have uids. A
    uid that owns something there is not given to others. Setting "0": they do
    not get uids; "1": it is an error if they cannot; "": they do where they
-   can. HFSB_OK; HFSB_REFUSED, HFSB_ARG with *err. */
+   can. HFSB_OK; HFSB_REFUSED, HFSB_ARG, HFSB_BUSY with *err. */
 HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
                                      hfsb_str          setting,
                                      const hfsb_alloc *alloc, hfsb_err *err);
@@ -370,6 +370,7 @@ typedef struct hfsbi_process {
     unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
     long               pid, parent, group, session;
     char               state;
+    bool               headless;       /* its first thread has ended */
     bool               env_read;       /* private: job and owner are known */
     unsigned char      kin;            /* private: result of the last match */
     unsigned           child, sibling; /* private: indexes in the snapshot */

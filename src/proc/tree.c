@@ -87,8 +87,10 @@ static size_t hfsbi_proc_head(long pid, const char *name, char *out,
 }
 
 /* Fills *p from /proc/PID/stat; false with errno when it cannot be read. The
-   line is: pid (name) state parent group session ..., the start time its 22nd
-   field. A name may contain any character, ") " included. */
+   line is: pid (name) state parent group session ..., the number of threads its
+   20th field, the start time its 22nd. A name may contain any character, ") "
+   included. A process whose first thread has ended looks like a zombie while
+   the others run. */
 static bool hfsbi_process_read(long pid, hfsbi_process *p) {
     char        line[1024];
     const char *at;
@@ -107,6 +109,7 @@ static bool hfsbi_process_read(long pid, hfsbi_process *p) {
         if (i == 4) p->parent = value;
         if (i == 5) p->group = value;
         if (i == 6) p->session = value;
+        if (i == 20) p->headless = p->state == 'Z' && value > 1;
         if (i == 22) p->start = strtoull(at, &end, 10);
         at = end;
     }
@@ -124,6 +127,23 @@ static hfsb_str hfsbi_job_owner(hfsb_str id) {
     return hfsb_str_make(id.ptr + start, end - start);
 }
 
+/* A thread that has the memory of a process: not a first one that has ended. */
+static long hfsbi_process_thread(const hfsbi_process *p) {
+    char           path[64];
+    struct dirent *entry;
+    DIR           *dir;
+    long           thread = p->pid;
+    if (!p->headless) return thread;
+    (void)snprintf(path, sizeof path, "/proc/%ld/task", p->pid);
+    dir = opendir(path);
+    while (dir && thread == p->pid && (entry = readdir(dir)) != NULL) {
+        long other = strtol(entry->d_name, NULL, 10);
+        if (other > 0) thread = other;
+    }
+    if (dir) (void)closedir(dir);
+    return thread;
+}
+
 /* Finds HFSB_JOB in the environment and stores the hashes of its value. Reads
    in pieces, since an environment may have megabytes. Hashes are enough: a
    process that could choose a colliding value could just as well copy the
@@ -136,7 +156,7 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
     bool               named = true, found = false;
     unsigned long long hash = HFSB_FNV_START;
     ssize_t            n = 0, i;
-    int                fd = hfsbi_proc_file(p->pid, "environ");
+    int fd = hfsbi_proc_file(hfsbi_process_thread(p), "environ");
     p->env_read = true;
     if (fd < 0) return false;
     while (!found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
@@ -276,7 +296,8 @@ HFSBI_FN unsigned long long hfsbi_process_start(long pid) {
 
 /* A zombie has ended, though its pid is still in use. */
 static bool hfsbi_process_ended(const hfsbi_process *p) {
-    return p->state == 'Z' || p->state == 'X' || p->state == 'x';
+    return (p->state == 'Z' && !p->headless) || p->state == 'X' ||
+           p->state == 'x';
 }
 
 /* ---- snapshots ---- */
@@ -745,11 +766,15 @@ HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
         tree->leader_start = p.start;
 }
 
+/* macOS reports a child that was stopped, too, which nobody asks for. */
 static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
     int rc;
     memset(info, 0, sizeof *info);
     do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
     while (rc < 0 && errno == EINTR);
+    if (info->si_code != CLD_EXITED && info->si_code != CLD_KILLED &&
+        info->si_code != CLD_DUMPED)
+        info->si_pid = 0;
     return rc;
 }
 

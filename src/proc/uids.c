@@ -17,7 +17,8 @@
 
    To end a sandbox, a helper becomes its user and signals every process that
    it may: the kernel does that in one step, so nothing escapes by forking.
-   The helper first makes sure that it cannot signal its own parent.
+   The helper first makes sure that it cannot signal its own parent. Its real
+   uid is not that of the user, so no process of the user can stop or kill it.
 
    The uids have 16 bits, because containers map these. */
 #include "proc_private.h"
@@ -27,10 +28,15 @@
 enum {
     HFSBI_UIDS_TRIES = 100,     /* at ending the processes of one */
     HFSBI_UIDS_HELPER_MS = 200, /* until a helper has ended */
+    HFSBI_UIDS_LOOK_MS = 10000, /* the same where nobody tries again */
     HFSBI_UIDS_CAPS = 0xEB,     /* CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID,
                                     SETUID */
+    HFSBI_UIDS_FILES = 0xB,     /* the first three of these */
     HFSBI_UIDS_HEAD = sizeof(unsigned)
 };
+
+/* Added to a uid, the real uid of a helper, which no other process has. */
+#define HFSBI_UIDS_REAL 0xF0000000u
 
 /* Exit codes of a helper. */
 enum { HFSBI_HELPER_OK, HFSBI_HELPER_NO_USER, HFSBI_HELPER_NO_DIR };
@@ -39,13 +45,13 @@ enum { HFSBI_HELPER_OK, HFSBI_HELPER_NO_USER, HFSBI_HELPER_NO_DIR };
 
 /* Uses the system calls, because libc's functions would signal other threads,
    and a child has none. */
-static bool hfsbi_uid_set(unsigned uid) {
+static bool hfsbi_uid_set(unsigned uid, unsigned real) {
 #ifdef SYS_setresuid32
     return syscall(SYS_setresgid32, uid, uid, uid) == 0 &&
-           syscall(SYS_setresuid32, uid, uid, uid) == 0;
+           syscall(SYS_setresuid32, real, uid, real) == 0;
 #else
     return syscall(SYS_setresgid, uid, uid, uid) == 0 &&
-           syscall(SYS_setresuid, uid, uid, uid) == 0;
+           syscall(SYS_setresuid, real, uid, real) == 0;
 #endif
 }
 
@@ -53,20 +59,26 @@ static bool hfsbi_uid_set(unsigned uid) {
    unless a flag of the parent (SECBIT_NO_SETUID_FIXUP) prevents it: so they
    are dropped here. And it makes the child undumpable, unless a setting
    prevents that: the child has a copy of our memory until its exec. */
-HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
+static bool hfsbi_uid_become(unsigned uid, unsigned real) {
     unsigned head[2] = {0x20080522u /* version 3 */, 0};
     unsigned caps[6] = {0, 0, 0, 0, 0, 0};
-    if (!hfsbi_thread_drop_groups() || !hfsbi_uid_set(uid)) return false;
+    if (!hfsbi_thread_drop_groups() || !hfsbi_uid_set(uid, real)) return false;
     (void)prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L);
     return syscall(SYS_capset, head, caps) == 0 &&
            prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0;
 }
 
-/* Becomes that user. True only if it cannot signal other processes, such as
-   our own: to be sure before all processes are signalled. */
+HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
+    return hfsbi_uid_become(uid, uid);
+}
+
+/* Becomes that user, with a real uid that a container may not map. True only
+   if it cannot signal other processes, such as our own: to be sure before all
+   processes are signalled. */
 static bool hfsbi_helper_enter(unsigned uid, pid_t host) {
-    return hfsbi_uid_enter(uid) && geteuid() == (uid_t)uid &&
-           kill(host, 0) != 0 && errno == EPERM;
+    return (hfsbi_uid_become(uid, HFSBI_UIDS_REAL + uid) ||
+            hfsbi_uid_enter(uid)) &&
+           geteuid() == (uid_t)uid && kill(host, 0) != 0 && errno == EPERM;
 }
 
 /* dir: only checks whether the user can reach it (NULL: kills all processes of
@@ -80,10 +92,10 @@ static void hfsbi_helper_main(unsigned uid, const char *dir, pid_t host) {
 
 /* ---- helpers ---- */
 
-/* Waits for a helper, which its user may have stopped. Returns its exit code,
-   or below 0. */
-static int hfsbi_helper_wait(pid_t pid) {
-    long long until = hfsb_clock_ms() + HFSBI_UIDS_HELPER_MS;
+/* Waits for a helper, at most ms: it may have been stopped. Returns its exit
+   code, or below 0. */
+static int hfsbi_helper_wait(pid_t pid, long long ms) {
+    long long until = hfsb_clock_ms() + ms;
     int       status = 0;
     unsigned  tries = 0;
     pid_t     rc = 0;
@@ -92,6 +104,8 @@ static int hfsbi_helper_wait(pid_t pid) {
         if (rc == 0 && hfsb_clock_ms() >= until) (void)kill(pid, SIGKILL);
         if (rc == 0) hfsbi_pause(tries++);
     }
+    if (rc == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+        return HFSBI_HELPER_NO_USER; /* a seccomp filter */
     return rc == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -102,7 +116,9 @@ static int hfsbi_helper_run(unsigned uid, const char *dir) {
     pid = fork();
     if (pid == 0) hfsbi_helper_main(uid, dir, host);
     hfsbi_fork_guard_end(&guard);
-    return pid < 0 ? -1 : hfsbi_helper_wait(pid);
+    return pid < 0 ? -1
+                   : hfsbi_helper_wait(pid, dir ? HFSBI_UIDS_LOOK_MS
+                                                : HFSBI_UIDS_HELPER_MS);
 }
 
 /* ---- which uids are in use ---- */
@@ -112,11 +128,20 @@ static void hfsbi_uids_mark(char *used, unsigned long long uid) {
         used[uid - HFSBI_UID_FIRST] = 1;
 }
 
-/* Marks the uids of a process: "State:\tS ...", "Uid:\t0\t0\t0\t0". A zombie
-   no longer owns anything. */
+/* True for a zombie, which no longer owns anything: "State:\tZ ...". If only
+   its first thread has ended it still has several: "Threads:\t2". */
+static bool hfsbi_uids_is_zombie(const char *text) {
+    const char *state = strstr(text, "\nState:\t");
+    const char *threads = strstr(text, "\nThreads:\t");
+    return state && (state[8] == 'X' ||
+                     (state[8] == 'Z' && threads &&
+                      strtoul(threads + 10, NULL, 10) < 2));
+}
+
+/* Marks the uids of a process: "Uid:\t0\t0\t0\t0". */
 static void hfsbi_uids_mark_process(char *used, const char *pid) {
-    char        path[300], text[1024];
-    const char *state, *at;
+    char        path[300], text[2048];
+    const char *at;
     ssize_t     n;
     int         i, fd;
     (void)snprintf(path, sizeof path, "/proc/%s/status", pid);
@@ -126,9 +151,8 @@ static void hfsbi_uids_mark_process(char *used, const char *pid) {
     n = hfsbi_read(fd, text, sizeof text - 1);
     hfsbi_close(&fd);
     text[n > 0 ? n : 0] = '\0';
-    state = strstr(text, "\nState:\t");
     at = strstr(text, "\nUid:\t");
-    if (!state || !at || state[8] == 'Z' || state[8] == 'X') return;
+    if (!at || hfsbi_uids_is_zombie(text)) return;
     for (i = 0, at += 6; i < 4; i++) {
         char *end;
         hfsbi_uids_mark(used, strtoull(at, &end, 10));
@@ -271,9 +295,13 @@ static hfsb_status hfsbi_uids_take_from(int fd, const hfsb_alloc *alloc,
 }
 
 /* True if a thread can access files as that user. If it could not, it would
-   continue as root. */
+   continue as root, and likewise if it kept root's capabilities, as with the
+   flag described at hfsbi_uid_become(). */
 static bool hfsbi_uid_is_possible(unsigned uid) {
-    bool became = hfsbi_thread_set_uid(uid);
+    unsigned head[2] = {0x20080522u, 0}, caps[6] = {0, 0, 0, 0, 0, 0};
+    bool     became = hfsbi_thread_set_uid(uid) &&
+                  syscall(SYS_capget, head, caps) == 0 &&
+                  !(caps[0] & HFSBI_UIDS_FILES);
     return hfsbi_thread_set_uid(0) && became;
 }
 
@@ -334,8 +362,9 @@ HFSBI_FN bool hfsbi_uid_end(unsigned uid) {
 
 /* ---- open ---- */
 
-/* Why sandboxes cannot have uids; NULL: they can. */
-static const char *hfsbi_uids_lack(const char *dir) {
+/* Why sandboxes cannot have uids; NULL: they can. *unknown: no helper came to
+   its end, which says nothing about that. */
+static const char *hfsbi_uids_lack(const char *dir, bool *unknown) {
     unsigned head[2] = {0x20080522u, 0}, caps[6] = {0, 0, 0, 0, 0, 0};
     int      rc;
     if (geteuid() != 0 || syscall(SYS_capget, head, caps) != 0 ||
@@ -344,6 +373,7 @@ static const char *hfsbi_uids_lack(const char *dir) {
                "and files";
     rc = hfsbi_helper_run(HFSBI_UID_FIRST + HFSBI_UID_COUNT - 1, "/");
     if (rc == HFSBI_HELPER_OK) rc = hfsbi_helper_run(HFSBI_UID_FIRST, dir);
+    *unknown = rc < 0;
     if (rc == HFSBI_HELPER_OK && hfsbi_uid_is_possible(HFSBI_UID_FIRST))
         return NULL;
     return rc == HFSBI_HELPER_NO_DIR
@@ -379,6 +409,7 @@ HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
                                      hfsb_str setting, const hfsb_alloc *alloc,
                                      hfsb_err *err) {
     const char *lack = NULL;
+    bool        unknown = false;
     memset(uids, 0, sizeof *uids);
     uids->alloc = *alloc;
     if (setting.len && !hfsb_str_equal(setting, HFSB_LIT("0")) &&
@@ -386,7 +417,13 @@ HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "HFSB_SANDBOX_UIDS must be 0 or 1.");
     if (hfsb_str_equal(setting, HFSB_LIT("0"))) return hfsbi_ok(err);
-    lack = hfsbi_uids_lack(dir);
+    lack = hfsbi_uids_lack(dir, &unknown);
+    if (unknown) /* not without uids: somebody may want just that */
+        return hfsbi_fail(err, HFSB_BUSY, 0,
+                          "Whether sandboxes can have a uid of their own "
+                          "cannot be found out: a process that becomes "
+                          "another user did not come to its end. Try again, "
+                          "or set HFSB_SANDBOX_UIDS=0 to do without.");
     if (!lack && !hfsbi_uids_prepare(uids, dir))
         lack = "the table of uids, /run/hfsb.uids, cannot be written";
     if (!lack || !setting.len) return hfsbi_ok(err);

@@ -341,6 +341,77 @@ static long start_writer(hfsb_proc_opts *o, hfsb_proc **out) {
     return pid;
 }
 
+#ifdef HFSBI_LINUX
+static char self[PATH_MAX];
+
+static void *stay(void *unused) {
+    for (;;) (void)pause();
+    return unused;
+}
+
+static size_t threads_of(long pid) {
+    char           path[64];
+    size_t         n = 0;
+    struct dirent *entry;
+    DIR           *dir;
+    snprintf(path, sizeof path, "/proc/%ld/task", pid);
+    dir = opendir(path);
+    while (dir && (entry = readdir(dir)) != NULL) n += entry->d_name[0] != '.';
+    if (dir) closedir(dir);
+    return n;
+}
+
+/* This program as a command: a process in a session of its own, whose first
+   thread has ended. Its parent ends then, or stays. */
+static int be_headless(bool stays) {
+    pthread_t thread;
+    pid_t     pid = fork();
+    if (pid != 0) {
+        while (t_runs((long)pid)) t_sleep(5);
+        if (stays) (void)stay(NULL);
+        return 0;
+    }
+    (void)setsid();
+    (void)close(1);
+    (void)close(2);
+    if (pthread_create(&thread, NULL, stay, NULL) != 0) _exit(1);
+    pthread_exit(NULL);
+}
+#endif
+
+static void processes_without_their_first_thread_are_killed(void) {
+#ifdef HFSBI_LINUX
+    const char      *argv[] = {self, "headless", NULL, NULL};
+    hfsb_proc_opts   o = t_quick_opts();
+    hfsb_proc_entry  list[8];
+    hfsb_proc_result r;
+    hfsb_proc       *proc = NULL;
+    size_t           n, k;
+    if (t_valgrind()) return; /* has threads of its own */
+    o.argv = argv;
+    T_CHECK(hfsb_proc_open(&o, &proc, NULL) == HFSB_OK);
+    r = t_finish(proc, 5000);
+    T_CHECK(r.end == HFSB_PROC_EXITED && r.exit_code == 0);
+    n = hfsb_proc_survivors(proc, list, 8);
+    T_CHECK(n == 1 && threads_of(list[0].pid) == 2);
+    if (n == 1) (void)kill((pid_t)list[0].pid, SIGKILL);
+    hfsb_proc_close(proc);
+    argv[2] = "stays";
+    T_CHECK(hfsb_proc_open(&o, &proc, NULL) == HFSB_OK);
+    for (k = 0, n = 0; k < 2000 && (!n || t_runs(list[0].pid)); k++) {
+        t_sleep(10);
+        n = hfsb_proc_survivors(proc, list, 8);
+    }
+    T_CHECK(n == 1);
+    hfsb_proc_kill(proc);
+    r = t_finish(proc, 1500);
+    T_CHECK(r.end == HFSB_PROC_SIGNALED && !r.incomplete);
+    for (k = 0; n && k < 1000 && threads_of(list[0].pid) > 1; k++) t_sleep(5);
+    T_CHECK(n && threads_of(list[0].pid) <= 1);
+    hfsb_proc_close(proc);
+#endif
+}
+
 static void survivors_go_on_writing_after_close(void) {
     hfsb_proc_opts o = t_quick_opts();
     size_t         fds = t_open_fds();
@@ -455,8 +526,15 @@ static void keepers_end_with_their_pipes(void) {
     T_CHECK(copies_become(0));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     size_t fds = t_open_fds();
+#ifdef HFSBI_LINUX
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (argc > 1 && strcmp(argv[1], "headless") == 0)
+        return be_headless(argc > 2);
+    if (n <= 0) abort();
+#endif
+    (void)argc, (void)argv;
     (void)t_job(); /* of this process, not of one it forks */
     if (!mkdtemp(dir_path)) abort();
     T_RUN(survivors_may_write_for_a_while);
@@ -470,6 +548,7 @@ int main(void) {
     T_RUN(kill_spares_other_jobs);
     T_RUN(close_kills_a_running_command);
     T_RUN(survivors_are_listed);
+    T_RUN(processes_without_their_first_thread_are_killed);
     T_RUN(survivors_go_on_writing_after_close);
     T_RUN(without_keeper_survivors_get_a_broken_pipe);
     T_RUN(pipes_of_survivors_can_be_taken);

@@ -103,6 +103,44 @@ static void stopped_commands_continue(void) {
     finish(proc, &out);
 }
 
+#ifdef HFSBI_LINUX
+static bool reports_stops;
+
+/* With that as on macOS: a child that was stopped is reported, too. */
+int waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
+    if (reports_stops) options |= WSTOPPED;
+    return (int)syscall(SYS_waitid, type, id, info, options, NULL);
+}
+
+static bool is_stopped(pid_t pid) {
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    return waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid;
+}
+#endif
+
+static void a_stopped_command_has_not_ended(void) {
+#ifdef HFSBI_LINUX
+    hfsb_proc_opts o = t_quick_opts();
+    t_output       out = HFSB_INIT;
+    hfsb_proc     *proc = t_start(&o, "kill -STOP $$; exit 7", &out);
+    pid_t          pid = (pid_t)hfsb_proc_status(proc).pid;
+    int            i;
+    for (i = 0; i < 2000 && !is_stopped(pid); i++) t_sleep(5);
+    reports_stops = true;
+    for (i = 0; i < 20; i++) {
+        T_CHECK(!hfsb_proc_step(proc));
+        t_sleep(5);
+    }
+    T_CHECK(hfsb_proc_status(proc).end == HFSB_PROC_RUNNING);
+    T_CHECK(kill(pid, SIGCONT) == 0);
+    T_CHECK(t_finish(proc, 1000).exit_code == 7);
+    reports_stops = false;
+    finish(proc, &out);
+#endif
+}
+
 /* What has left the group is not signalled with it. */
 static void the_group_alone_can_be_signalled(void) {
 #ifdef HFSBI_LINUX
@@ -490,6 +528,7 @@ int main(void) {
     T_RUN(each_signal_ends_a_whole_tree);
     T_RUN(a_signal_does_not_escalate);
     T_RUN(stopped_commands_continue);
+    T_RUN(a_stopped_command_has_not_ended);
     T_RUN(the_group_alone_can_be_signalled);
     T_RUN(survivors_get_signals_until_the_end);
     T_RUN(invalid_numbers_are_refused);

@@ -7,6 +7,7 @@
 
 #ifdef HFSBI_LINUX
 #include <grp.h>
+#include <sys/prctl.h>
 #if defined(__has_include) && defined(SYS_setfsuid) && \
     !defined(SYS_setfsuid32)
 #if __has_include(<linux/seccomp.h>) && __has_include(<linux/filter.h>)
@@ -140,6 +141,28 @@ static void no_uid_where_threads_cannot_have_it(void) {
             status |= 4;
         if (hfsbi_uids_take(&uids, &uid, &err) != HFSB_REFUSED || uid)
             status |= 8;
+        _exit(status);
+    }
+    T_CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) t_skipped++;
+    else T_CHECK(WEXITSTATUS(status) == 0);
+}
+
+/* With this flag of the process a thread keeps what root may do with files. */
+static void no_uid_where_threads_keep_capabilities(void) {
+    hfsbi_uids other;
+    hfsb_err   err = HFSB_INIT;
+    unsigned   uid = 0;
+    int        status = 0;
+    pid_t      pid = fork();
+    if (pid == 0) {
+        if (prctl(28 /* PR_SET_SECUREBITS */, 4L /* NO_SETUID_FIXUP */, 0L, 0L,
+                  0L) != 0)
+            _exit(77);
+        status = open_uids(&other, ".", "1", &err) != HFSB_REFUSED;
+        if (!strstr(err.msg, "work on files")) status |= 2;
+        if (hfsbi_uids_take(&uids, &uid, &err) != HFSB_REFUSED || uid)
+            status |= 4;
         _exit(status);
     }
     T_CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
@@ -315,6 +338,84 @@ static void a_user_cannot_hold_up_the_host(void) {
     hfsbi_uids_put(&uids, uid);
 }
 
+/* Signals all other processes of its user, again and again, in some threads;
+   its first one has ended. */
+static void *fight(void *number) {
+    for (;;) (void)kill(-1, *(int *)number);
+    return NULL;
+}
+
+static pid_t fighter(unsigned uid, int number) {
+    int       ready[2], i;
+    pthread_t thread;
+    char      byte;
+    pid_t     pid;
+    T_CHECK(pipe(ready) == 0);
+    pid = fork();
+    if (pid == 0) {
+        if (!hfsbi_uid_enter(uid)) _exit(1);
+        for (i = 0; i < 4; i++)
+            if (pthread_create(&thread, NULL, fight, &number) != 0) _exit(1);
+        (void)close(ready[0]);
+        if (write(ready[1], "", 1) != 1) _exit(1);
+        (void)close(ready[1]);
+        pthread_exit(NULL);
+    }
+    (void)close(ready[1]);
+    T_CHECK(read(ready[0], &byte, 1) == 1);
+    (void)close(ready[0]);
+    return pid;
+}
+
+/* Its first thread may need a moment to end. */
+static bool looks_ended(pid_t pid) {
+    int i;
+    for (i = 0; i < 1000 && t_runs(pid); i++) t_sleep(5);
+    return !t_runs(pid);
+}
+
+/* Where a helper can have a real uid that no user has: not in every
+   container. */
+static bool helpers_are_safe(void) {
+    bool safe = seteuid((uid_t)0xF0004E20u) == 0;
+    T_CHECK(seteuid(0) == 0);
+    if (!safe) t_skip("few uids are mapped");
+    return safe;
+}
+
+static void a_user_cannot_fight_its_end(void) {
+    static const int numbers[] = {SIGSTOP, SIGKILL};
+    size_t           i, n = T_SANITIZED ? 2 : 20;
+    if (!helpers_are_safe()) return;
+    for (i = 0; i < n; i++) {
+        unsigned uid = take();
+        pid_t    pid = fighter(uid, numbers[i % 2]);
+        T_CHECK(looks_ended(pid) && waitpid(pid, NULL, WNOHANG) == 0);
+        T_CHECK(hfsbi_uid_end(uid));
+        T_CHECK(waitpid(pid, NULL, WNOHANG) == pid);
+        (void)kill(pid, SIGKILL);
+        hfsbi_uids_put(&uids, uid);
+    }
+}
+
+/* The first uid is one of those that are tried at the start. */
+static void a_user_cannot_switch_uids_off(void) {
+    hfsbi_uids other;
+    unsigned   uid;
+    pid_t      pid;
+    int        i;
+    set_next(20000);
+    uid = take();
+    if (uid == 20000) {
+        pid = fighter(uid, SIGKILL);
+        for (i = 0; i < 20; i++)
+            T_CHECK(open_uids(&other, ".", "", NULL) != HFSB_OK || other.on);
+        (void)kill(pid, SIGKILL);
+        T_CHECK(waitpid(pid, NULL, 0) == pid);
+    } else t_skip("another test has the first uid");
+    hfsbi_uids_put(&uids, uid);
+}
+
 /* ---- tasks ---- */
 
 typedef struct visit {
@@ -399,6 +500,7 @@ static void run_all(void) {
     TT_RUN(uids_in_use_are_not_taken);
     TT_RUN(the_setting_decides);
     TT_RUN(no_uid_where_threads_cannot_have_it);
+    TT_RUN(no_uid_where_threads_keep_capabilities);
     TT_RUN(a_thread_has_the_rights_of_a_user_and_its_own_again);
     TT_RUN(without_memory_none_is_taken);
     TT_RUN(a_command_is_another_user);
@@ -406,6 +508,8 @@ static void run_all(void) {
     TT_RUN(limits_count_the_processes_of_one_user);
     TT_RUN(all_processes_of_a_user_end);
     TT_RUN(a_user_cannot_hold_up_the_host);
+    TT_RUN(a_user_cannot_fight_its_end);
+    TT_RUN(a_user_cannot_switch_uids_off);
     TT_RUN(tasks_have_the_rights_of_their_user);
 }
 

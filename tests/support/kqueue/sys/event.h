@@ -6,6 +6,9 @@
                     reached each end once, as the kernels do
      EVFILT_WRITE   level
 
+   And poll() as on macOS, where it is made of these filters: an end is reported
+   by those that were asked for, with POLLIN that of one side, too.
+
    A queue is an epoll descriptor, so it can be polled and counted as a real
    one. epoll has one entry for a descriptor where kqueue has one for each
    filter: a table, which is global here, maps them. An event is looked up
@@ -15,6 +18,7 @@
 #define T_SYS_EVENT_H
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -227,5 +231,25 @@ T_KQ_FN int kevent(int queue, const struct kevent *change, int changes,
     } while (n == 0 && ready > 0 && (!t || t_kq_now() < until));
     return ready < 0 ? -1 : n;
 }
+
+T_KQ_FN int t_kq_poll(struct pollfd *list, nfds_t count, int ms) {
+    int    rc, n = 0;
+    nfds_t i;
+    for (i = 0; i < count; i++)
+        if (list[i].events & POLLIN) list[i].events |= POLLRDHUP;
+    rc = poll(list, count, ms);
+    for (i = 0; i < count; i++) {
+        if (!(list[i].events & (POLLIN | POLLOUT))) list[i].revents = 0;
+        list[i].events = (short)(list[i].events & ~POLLRDHUP);
+        if (rc < 0) continue;
+        if (list[i].revents & POLLRDHUP)
+            list[i].revents =
+                (short)((list[i].revents & ~POLLRDHUP) | POLLHUP);
+        n += list[i].revents != 0;
+    }
+    return rc < 0 ? rc : n;
+}
+
+#define poll t_kq_poll
 
 #endif
