@@ -165,12 +165,16 @@ static void show_output(void *user, hfsb_proc_stream stream, hfsb_str text) {
     colour(a, "0");
 }
 
-static kind kind_of(const hfsb_buf *name) {
+static bool listed(const char *list, const char *name) {
     char word[32];
-    snprintf(word, sizeof word, " %s ", hfsb_buf_cstr(name));
-    if (strstr(" read glob grep list exists bash_output plan_tool ", word))
+    snprintf(word, sizeof word, " %s ", name);
+    return strstr(list, word) != NULL;
+}
+
+static kind kind_of(const char *name) {
+    if (listed(" read glob grep list exists bash_output plan_tool ", name))
         return READS;
-    return strstr(" write edit multi_edit apply_patch ", word) ? WRITES : RUNS;
+    return listed(" write edit multi_edit apply_patch ", name) ? WRITES : RUNS;
 }
 
 /* Asks the user. False: the call is not made, and *why is the reason. */
@@ -185,8 +189,8 @@ static bool may(agent *a, kind k, hfsb_buf *why) {
             give_up("no answer", nothing);
         line[strcspn(line, "\n")] = '\0';
     }
-    if (!strcmp(line, "a")) a->always[k] = true;
-    if (!strcmp(line, "a") || !strcmp(line, "y")) return true;
+    if (listed(" a A always Always ", line)) a->always[k] = true;
+    if (listed(" y Y yes Yes ", line) || a->always[k]) return true;
     must(hfsb_buf_printf(why, "The user refused this call: %s", line), NULL);
     return false;
 }
@@ -332,7 +336,7 @@ static void run_tool(agent *a, const tool_call *c) {
     hfsb_tool_result result = HFSB_INIT;
     hfsb_str         arguments = hfsb_buf_str(&c->arguments);
     hfsb_buf         shown = HFSB_INIT; /* to the model */
-    kind             k = kind_of(&c->name);
+    kind             k = kind_of(hfsb_buf_cstr(&c->name));
     bool             ask = k != READS && !a->always[k];
     if (!arguments.len) arguments = HFSB_LIT("{}");
     (void)hfsb_json_parse(arguments, NULL, &doc, NULL);

@@ -406,6 +406,14 @@ def asks_before_it_acts():
           "\x1b[31m-one" in shown and "\x1b[32m+1" in shown)
 
 
+def understands_whole_words():
+    code, shown, _, left = in_a_terminal(
+        [{"calls": [call("bash", command=f"touch ran{n}")]} for n in range(4)]
+        + [{"text": "x"}], ["Yes", "no", "always"])
+    check(f"yes, no, always: {shown}", code == 0 and
+          list(left) == ["a.txt", "ran0", "ran2", "ran3"])
+
+
 def asks_only_about_calls_that_can_be_made():
     """"always" is never the answer to a question about nothing."""
     code, shown, model, left = in_a_terminal([
@@ -611,6 +619,7 @@ survives_a_models_mistakes()
 waits_for_an_endpoint_that_starts()
 says_what_is_wrong()
 asks_before_it_acts()
+understands_whole_words()
 asks_only_about_calls_that_can_be_made()
 knows_no_colours_and_no_answers()
 takes_a_run_back()
