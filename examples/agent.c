@@ -340,9 +340,8 @@ static void run_tool(agent *a, const tool_call *c) {
     bool             ask = k != READS && !a->always[k];
     if (!arguments.len) arguments = HFSB_LIT("{}");
     (void)hfsb_json_parse(arguments, NULL, &doc, NULL);
-    if (!hfsb_session_has(a->session, hfsb_buf_str(&c->name)) ||
-        hfsb_json_type_of(doc.root) != HFSB_JSON_OBJECT)
-        ask = false; /* it will be refused */
+    ask = ask && hfsb_session_has(a->session, hfsb_buf_str(&c->name)) &&
+          hfsb_json_type_of(doc.root) == HFSB_JSON_OBJECT; /* else refused */
     show_call(a, c, doc.root);
     if (ask) show_arguments(a, doc.root, main_key(c));
     hfsb_json_free(&doc);
@@ -386,7 +385,7 @@ static void open_session(agent *a, const hfsb_hub_env *env) {
     hfsb_session_opts opts = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
     hfsb_err          err = HFSB_INIT;
-    tools.root = hfsb_cstr(a->root);
+    tools.root = hfsb_cstr(a->root ? a->root : ".");
     tools.confine.level = a->confine;
     tools.checkpoints.dir = ""; /* for --undo */
     opts.runtime = a->runtime;
@@ -489,12 +488,13 @@ int main(int argc, char **argv) {
     if (!a.model) a.model = "local";
     a.turns = 50;
     a.wait = 60;
-    a.root = ".";
     a.on.self = argv[0];
     a.colours = isatty(1) && !getenv("NO_COLOR");
     for (i = 1; i < argc && argv[i][0] == '-'; i += n)
         if ((n = option(&a, argv[i], argv[i + 1])) == 0) return usage();
-    if (i != argc - !a.undo) return usage();
+    if (i != argc - !a.undo || (a.on.name && a.runtime)) return usage();
+    if ((a.on.name || a.runtime) && (a.root || a.confine))
+        give_up("--root and --confine are for this machine", nothing);
     a.terminal = fopen("/dev/tty", "r+");
     open_all(&a);
     code = run_or_undo(&a, argv[i]);

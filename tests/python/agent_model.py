@@ -520,6 +520,13 @@ def takes_a_run_back():
               "outside" in done.stdout)
         check("an unknown level", step("--confine", "much", "x").returncode
               == 2)
+        for option in (("--root", "d"), ("--confine", "strict")):
+            for elsewhere in (("--on", "exec:sh"), ("--sandbox-tools",)):
+                done = step(*option, *elsewhere, "x")
+                check(f"{option} with {elsewhere}: {done.stderr}",
+                      done.returncode == 1 and "this machine" in done.stderr)
+        check("two kinds of sandbox", step("--on", "exec:sh", "--sandbox-tools",
+                                           "x").returncode == 2)
 
 
 def works_on_a_server():
