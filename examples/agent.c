@@ -16,7 +16,6 @@
 #include "../hfsb.h"
 #include "agent_remote.h" /* https, --wait, --on, --sandbox-tools */
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,12 +400,9 @@ static void open_all(agent *a) {
     const char      *secret = getenv("OPENAI_API_KEY");
     hfsb_hub_env     env = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
-    struct sigaction caught = HFSB_INIT; /* each time; it ends a read() */
-    caught.sa_handler = on_signal;
     must(remote_open_transport(&a->transport, &err), &err);
     must(hfsb_cancel_open(NULL, &stop, &err), &err);
-    (void)sigaction(SIGINT, &caught, NULL);
-    (void)sigaction(SIGTERM, &caught, NULL);
+    remote_catch_signals(on_signal);
     must(hfsb_hub_env_read(&env, &err), &err);
     if (!secret && !strncmp(a->url, "https://router.huggingface.co/", 30))
         secret = hfsb_buf_cstr(&env.token);

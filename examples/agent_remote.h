@@ -23,6 +23,7 @@
 #include "../build/hfsb_space.h"
 #endif
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,19 @@ typedef struct remote {
     hfsb_transport    through;     /* ... and its transport */
     hfsb_sandbox_spec spec;        /* of a Space */
 } remote;
+
+/* Has fn called by each signal that would end the program, so that it can close
+   its session: a Space that is left behind costs money. Those that are ignored
+   (nohup) stay so. A read() of an answer ends, too. */
+static void remote_catch_signals(void (*fn)(int number)) {
+    static const int list[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    struct sigaction caught = HFSB_INIT, old;
+    size_t           i;
+    caught.sa_handler = fn;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            (void)sigaction(list[i], &caught, NULL);
+}
 
 /* hfsb_pipe_opts.server */
 static hfsb_status remote_find_server(void *user, const char *system,

@@ -461,6 +461,26 @@ def ends_by_signals():
         check("signals end it with an exit code", t.end() == 1)
     model.shutdown()
     model.server_close()
+    for number in (signal.SIGHUP, signal.SIGPIPE):
+        model = Model([{"calls": [call("bash", command="echo $$ > pid; echo "
+                                       "begun-$((40 + 2)); sleep 60")]}])
+        with tempfile.TemporaryDirectory() as folder:
+            t = Terminal(model, folder, "--yes")
+            check("a command runs", t.wait_for("begun-42"))
+            os.kill(t.pid, number)
+            check(f"{number!r} ends it with an exit code", t.end() == 1)
+            with open(os.path.join(folder, "pid"), encoding="utf-8") as f:
+                pid = f.read().strip()
+            check(f"{number!r} ends its command", ends(pid))
+        model.shutdown()
+        model.server_close()
+
+
+def ends(pid):
+    end = time.monotonic() + 30
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < end:
+        time.sleep(0.1)
+    return not os.path.exists(f"/proc/{pid}")
 
 
 def knows_no_colours_and_no_answers():
