@@ -636,6 +636,19 @@ def works_through_a_pipe():
               "HFSB_SERVERS=FOLDER" in done.stderr)
         done, _, _ = run([], "--on", "exec:exit 3", env=env)
         check("no shell there", done.returncode == 1)
+        # found in PATH it takes no server of the working directory
+        programs, work = os.path.join(top, "programs"), os.path.join(top, "work")
+        os.makedirs(os.path.join(work, "static"))
+        os.mkdir(programs)
+        shutil.copy(AGENT, os.path.join(programs, "agent"))
+        shutil.copy(static, os.path.join(work, "static", "hfsb-server"))
+        done = subprocess.run(
+            ["agent", "--url", "http://127.0.0.1:1/v1", "--wait", "0", "--on",
+             "exec:sh", "x"], cwd=work, capture_output=True, text=True,
+            timeout=60, check=False, env=environment(
+                {**env, "PATH": programs + ":" + os.environ["PATH"]}))
+        check(f"no server of the working directory: {done.stderr}",
+              done.returncode == 1 and "no static hfsb-server" in done.stderr)
 
 
 for how in ((), ("--stream",)):
