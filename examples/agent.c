@@ -251,7 +251,7 @@ static void take(agent *a, hfsb_str json) {
     size_t                 at = 0;
     if (hfsb_str_equal(json, HFSB_LIT("[DONE]"))) return;
     if (hfsb_json_parse(json, NULL, &doc, NULL) != HFSB_OK ||
-        hfsb_json_get(doc.root, "error"))
+        hfsb_json_type_of(hfsb_json_get(doc.root, "error")))
         give_up("invalid reply from the endpoint: ", json);
     choice = hfsb_json_at(hfsb_json_get(doc.root, "choices"), 0);
     message = hfsb_json_get(choice, a->stream ? "delta" : "message");

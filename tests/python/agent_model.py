@@ -87,7 +87,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if calls:
             message["tool_calls"] = calls
         return self.answer(200, "application/json", [json.dumps(
-            {"choices": [{"index": 0, "message": message}]}).encode()])
+            {"choices": [{"index": 0, "message": message}],
+             "error": None}).encode()])
 
     def pieces(self, text, calls):
         """Events, cut where a network might: anywhere."""
@@ -101,7 +102,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "arguments": whole[at:at + 5]}}]}
                 for at in range(0, len(whole), 5)]
         stream = b": a comment\n\n" + b"".join(
-            b"data: " + json.dumps({"choices": [{"delta": d}]}).encode() +
+            b"data: " + json.dumps({"choices": [{"delta": d}],
+                                    "error": None}).encode() +
             b"\r\n\r\n" for d in deltas) + b"data: [DONE]\n\n"
         return [stream[at:at + 37] for at in range(0, len(stream), 37)]
 
