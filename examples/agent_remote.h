@@ -147,11 +147,11 @@ static hfsb_status remote_prepare(remote *r, const hfsb_hub_env *env,
     return hfsb_hub_open(&hub, &opts->hub, err);
 }
 
-/* Without libcurl http still works. */
+/* Without libcurl, or with one that is too old, http still works. */
 static hfsb_status remote_open_transport(hfsb_transport *out, hfsb_err *err) {
 #ifdef HFSB_WITH_CURL
     hfsb_status st = hfsb_curl_open(NULL, out, err);
-    if (st != HFSB_NOT_FOUND) return st;
+    if (st != HFSB_NOT_FOUND && st != HFSB_REFUSED) return st;
 #endif
     return hfsb_net_open(NULL, out, err);
 }
