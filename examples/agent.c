@@ -16,7 +16,6 @@
 #include "../hfsb.h"
 #include "agent_remote.h" /* https, --wait, --on, --sandbox-tools */
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,12 +164,16 @@ static void show_output(void *user, hfsb_proc_stream stream, hfsb_str text) {
     colour(a, "0");
 }
 
-static kind kind_of(const hfsb_buf *name) {
+static bool listed(const char *list, const char *name) {
     char word[32];
-    snprintf(word, sizeof word, " %s ", hfsb_buf_cstr(name));
-    if (strstr(" read glob grep list exists bash_output plan_tool ", word))
+    snprintf(word, sizeof word, " %s ", name);
+    return strstr(list, word) != NULL;
+}
+
+static kind kind_of(const char *name) {
+    if (listed(" read glob grep list exists bash_output plan_tool ", name))
         return READS;
-    return strstr(" write edit multi_edit apply_patch ", word) ? WRITES : RUNS;
+    return listed(" write edit multi_edit apply_patch ", name) ? WRITES : RUNS;
 }
 
 /* Asks the user. False: the call is not made, and *why is the reason. */
@@ -185,8 +188,8 @@ static bool may(agent *a, kind k, hfsb_buf *why) {
             give_up("no answer", nothing);
         line[strcspn(line, "\n")] = '\0';
     }
-    if (!strcmp(line, "a")) a->always[k] = true;
-    if (!strcmp(line, "a") || !strcmp(line, "y")) return true;
+    if (listed(" a A always Always ", line)) a->always[k] = true;
+    if (listed(" y Y yes Yes ", line) || a->always[k]) return true;
     must(hfsb_buf_printf(why, "The user refused this call: %s", line), NULL);
     return false;
 }
@@ -248,7 +251,7 @@ static void take(agent *a, hfsb_str json) {
     size_t                 at = 0;
     if (hfsb_str_equal(json, HFSB_LIT("[DONE]"))) return;
     if (hfsb_json_parse(json, NULL, &doc, NULL) != HFSB_OK ||
-        hfsb_json_get(doc.root, "error"))
+        hfsb_json_type_of(hfsb_json_get(doc.root, "error")))
         give_up("invalid reply from the endpoint: ", json);
     choice = hfsb_json_at(hfsb_json_get(doc.root, "choices"), 0);
     message = hfsb_json_get(choice, a->stream ? "delta" : "message");
@@ -332,13 +335,12 @@ static void run_tool(agent *a, const tool_call *c) {
     hfsb_tool_result result = HFSB_INIT;
     hfsb_str         arguments = hfsb_buf_str(&c->arguments);
     hfsb_buf         shown = HFSB_INIT; /* to the model */
-    kind             k = kind_of(&c->name);
+    kind             k = kind_of(hfsb_buf_cstr(&c->name));
     bool             ask = k != READS && !a->always[k];
     if (!arguments.len) arguments = HFSB_LIT("{}");
     (void)hfsb_json_parse(arguments, NULL, &doc, NULL);
-    if (!hfsb_session_has(a->session, hfsb_buf_str(&c->name)) ||
-        hfsb_json_type_of(doc.root) != HFSB_JSON_OBJECT)
-        ask = false; /* it will be refused */
+    ask = ask && hfsb_session_has(a->session, hfsb_buf_str(&c->name)) &&
+          hfsb_json_type_of(doc.root) == HFSB_JSON_OBJECT; /* else refused */
     show_call(a, c, doc.root);
     if (ask) show_arguments(a, doc.root, main_key(c));
     hfsb_json_free(&doc);
@@ -382,7 +384,7 @@ static void open_session(agent *a, const hfsb_hub_env *env) {
     hfsb_session_opts opts = HFSB_INIT;
     hfsb_tools_opts   tools = HFSB_INIT;
     hfsb_err          err = HFSB_INIT;
-    tools.root = hfsb_cstr(a->root);
+    tools.root = hfsb_cstr(a->root ? a->root : ".");
     tools.confine.level = a->confine;
     tools.checkpoints.dir = ""; /* for --undo */
     opts.runtime = a->runtime;
@@ -398,12 +400,9 @@ static void open_all(agent *a) {
     const char      *secret = getenv("OPENAI_API_KEY");
     hfsb_hub_env     env = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
-    struct sigaction caught = HFSB_INIT; /* each time; it ends a read() */
-    caught.sa_handler = on_signal;
     must(remote_open_transport(&a->transport, &err), &err);
     must(hfsb_cancel_open(NULL, &stop, &err), &err);
-    (void)sigaction(SIGINT, &caught, NULL);
-    (void)sigaction(SIGTERM, &caught, NULL);
+    remote_catch_signals(on_signal);
     must(hfsb_hub_env_read(&env, &err), &err);
     if (!secret && !strncmp(a->url, "https://router.huggingface.co/", 30))
         secret = hfsb_buf_cstr(&env.token);
@@ -485,12 +484,13 @@ int main(int argc, char **argv) {
     if (!a.model) a.model = "local";
     a.turns = 50;
     a.wait = 60;
-    a.root = ".";
     a.on.self = argv[0];
     a.colours = isatty(1) && !getenv("NO_COLOR");
     for (i = 1; i < argc && argv[i][0] == '-'; i += n)
         if ((n = option(&a, argv[i], argv[i + 1])) == 0) return usage();
-    if (i != argc - !a.undo) return usage();
+    if (i != argc - !a.undo || (a.on.name && a.runtime)) return usage();
+    if ((a.on.name || a.runtime) && (a.root || a.confine))
+        give_up("--root and --confine are for this machine", nothing);
     a.terminal = fopen("/dev/tty", "r+");
     open_all(&a);
     code = run_or_undo(&a, argv[i]);

@@ -23,10 +23,12 @@
 #include "../build/hfsb_space.h"
 #endif
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 enum { MAX_SERVER = 64 << 20 };
 
@@ -38,20 +40,46 @@ typedef struct remote {
     hfsb_sandbox_spec spec;        /* of a Space */
 } remote;
 
+/* Has fn called by each signal that would end the program, so that it can close
+   its session: a Space that is left behind costs money. Those that are ignored
+   (nohup) stay so. A read() of an answer ends, too. */
+static void remote_catch_signals(void (*fn)(int number)) {
+    static const int list[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    struct sigaction caught = HFSB_INIT, old;
+    size_t           i;
+    caught.sa_handler = fn;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            (void)sigaction(list[i], &caught, NULL);
+}
+
+/* Appends the folder of this program, with a slash; nothing where it is not
+   known. The working directory never takes its place: the files there may be
+   those of somebody else. */
+static void remote_folder(const char *self, hfsb_buf *out) {
+    char        path[4096];
+    ssize_t     n = readlink("/proc/self/exe", path, sizeof path - 1);
+    const char *end;
+    path[n > 0 ? n : 0] = '\0';
+    if (n > 0) self = path;
+    end = strrchr(self, '/');
+    if (end) hfsb_buf_append(out, hfsb_str_make(self, (size_t)(end + 1 - self)));
+}
+
 /* hfsb_pipe_opts.server */
 static hfsb_status remote_find_server(void *user, const char *system,
                                       const char *machine, hfsb_buf *out,
                                       hfsb_err *err) {
-    const char    *self = ((remote *)user)->self, *end = strrchr(self, '/');
     const char    *given = getenv("HFSB_SERVERS");
     struct utsname here;
     hfsb_buf       path = HFSB_INIT;
     hfsb_status    st = HFSB_NOT_FOUND;
     if (given && *given)
         hfsb_buf_printf(&path, "%s/hfsb-server-%s", given, machine);
-    else if (uname(&here) >= 0 && !strcmp(here.machine, machine))
-        hfsb_buf_printf(&path, "%.*sstatic/hfsb-server",
-                        end ? (int)(end - self) + 1 : 0, self);
+    else if (uname(&here) >= 0 && !strcmp(here.machine, machine)) {
+        remote_folder(((remote *)user)->self, &path);
+        if (path.len) hfsb_buf_append(&path, HFSB_LIT("static/hfsb-server"));
+    }
     if (path.status != HFSB_OK) st = path.status;
     else if (path.len && !strcmp(system, "Linux"))
         st = hfsb_file_read(NULL, hfsb_buf_str(&path), MAX_SERVER, out, NULL,
@@ -119,11 +147,11 @@ static hfsb_status remote_prepare(remote *r, const hfsb_hub_env *env,
     return hfsb_hub_open(&hub, &opts->hub, err);
 }
 
-/* Without libcurl http still works. */
+/* Without libcurl, or with one that is too old, http still works. */
 static hfsb_status remote_open_transport(hfsb_transport *out, hfsb_err *err) {
 #ifdef HFSB_WITH_CURL
     hfsb_status st = hfsb_curl_open(NULL, out, err);
-    if (st != HFSB_NOT_FOUND) return st;
+    if (st != HFSB_NOT_FOUND && st != HFSB_REFUSED) return st;
 #endif
     return hfsb_net_open(NULL, out, err);
 }

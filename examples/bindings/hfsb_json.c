@@ -127,6 +127,20 @@ static hfsb_status take_edits(call *c, const hfsb_json_value *list,
     return st;
 }
 
+/* Refuses what would be ignored next to edits: it belongs into each of them. */
+static hfsb_status check_alone(call *c) {
+    static const char *const keys[] = {"old_str", "new_str", "mode",
+                                       "replace_all", "exact", "line"};
+    size_t i;
+    for (i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (hfsb_json_type_of(hfsb_json_get(c->args, keys[i])) !=
+            HFSB_JSON_NULL)
+            return invalid(c, "old_str, new_str, mode, replace_all, exact and "
+                              "line belong into each of the edits, not next "
+                              "to them.");
+    return HFSB_OK;
+}
+
 static hfsb_status call_edit(call *c) {
     const hfsb_json_value *list = NULL;
     hfsb_edit_opts         opts = HFSB_INIT;
@@ -140,6 +154,7 @@ static hfsb_status call_edit(call *c) {
     if (st == HFSB_OK)
         st = hfsb_json_arg_value(c->args, "edits", false, HFSB_JSON_ARRAY,
                                  &list, &c->err);
+    if (st == HFSB_OK && list) st = check_alone(c);
     if (st != HFSB_OK) return st;
     count = list ? hfsb_json_count(list) : 1;
     if (count == 0) return invalid(c, "edits is empty.");
@@ -164,12 +179,17 @@ static hfsb_status read_file(void *user, hfsb_str path, hfsb_buf *out,
                              hfsb_err *err) {
     call          *c = (call *)user;
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(c->args, "files"));
-    (void)err;
     while (hfsb_json_next(&it)) {
+        hfsb_json_type type = hfsb_json_type_of(it.value);
         if (!hfsb_str_equal(it.key, path)) continue;
-        if (hfsb_json_type_of(it.value) != HFSB_JSON_STRING)
-            return HFSB_NOT_FOUND;
-        return hfsb_buf_append(out, hfsb_json_str(it.value, path));
+        if (type == HFSB_JSON_STRING)
+            return hfsb_buf_append(out, hfsb_json_str(it.value, path));
+        if (type == HFSB_JSON_NULL) return HFSB_NOT_FOUND;
+        /* a Buffer, a Promise: taken for no file it would be overwritten */
+        return hfsb_err_set(err, HFSB_ARG,
+                            "files: \"" HFSB_F "\" must be a text, or null "
+                            "where there is no such file.",
+                            HFSB_V(path));
     }
     hfsb_buf_truncate(&c->needs, 0);
     if (hfsb_buf_append(&c->needs, path)) return HFSB_NOMEM;

@@ -7,8 +7,9 @@
 
 hfsb_status open_transport(hfsb_transport *out, hfsb_err *err) {
     hfsb_status st = hfsb_curl_open(NULL, out, err);
-    if (st != HFSB_NOT_FOUND) return st;
-    /* not installed: http works without it, and https names the package */
+    if (st != HFSB_NOT_FOUND && st != HFSB_REFUSED) return st;
+    /* not installed, or too old: http works without it, and https says what
+       it needs */
     return hfsb_net_open(NULL, out, err);
 }
 #else

@@ -6,8 +6,9 @@
 
 Arguments and results are those of examples/bindings/hfsb_json.c. A refusal is
 an hfsb.Error, whose text is written for the model. `make shared` builds the
-library; it is looked for in $HFSB_LIBRARY, next to this file, in build/ of the
-project, and where the system keeps libraries. Threads may call at once.
+library: $HFSB_LIBRARY, or else the first that is found next to this file, in
+build/ of the project, or where the system keeps libraries. Threads may call at
+once.
 """
 import ctypes
 import ctypes.util
@@ -29,16 +30,14 @@ class Error(Exception):
 
 def _load():
     here = Path(__file__).resolve().parent
-    tried = [os.environ.get("HFSB_LIBRARY"), here / "libhfsb.so",
-             here.parent.parent / "build" / "libhfsb.so",
-             ctypes.util.find_library("hfsb")]
-    for name in tried:
-        if name and (not os.path.isabs(name) or os.path.exists(name)):
-            lib = ctypes.CDLL(str(name))
-            break
-    else:
+    near = [here / "libhfsb.so", here.parent.parent / "build" / "libhfsb.so"]
+    name = (os.environ.get("HFSB_LIBRARY") or
+            next((path for path in near if path.exists()), None) or
+            ctypes.util.find_library("hfsb"))
+    if not name:
         raise ImportError("libhfsb.so was not found: run make shared, or set "
                           "HFSB_LIBRARY to its path")
+    lib = ctypes.CDLL(str(name))
     # void *: as char * ctypes would copy the text and lose its address
     lib.hfsb_bind_call.restype = ctypes.c_void_p
     lib.hfsb_bind_call.argtypes = [ctypes.c_char_p, ctypes.c_char_p,

@@ -540,13 +540,14 @@ static hfsb_status hfsbi_session_bash(hfsb_session *session, hfsbi_box *box,
                                       const hfsb_call_opts  *opts,
                                       hfsb_tool_result      *result) {
     const hfsb_str name = HFSB_LIT("bash");
-    bool           background =
-        hfsb_json_bool(hfsb_json_get(arguments, "background"), false);
+    bool           background = false; /* true, or "true" */
     hfsb_call_opts o = HFSB_INIT;
     hfsb_err       err = HFSB_INIT;
     char           id[HFSBI_JOB_ID];
     hfsb_status    st;
     if (opts) o = *opts;
+    (void)hfsb_json_arg_bool(arguments, "background", false, &background,
+                             NULL);
     if (!hfsbi_session_job_id(arguments, &o, id))
         return hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
     st = hfsbi_session_note_job(session, id);

@@ -631,9 +631,10 @@ static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
     if (url->secure)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "https needs TLS, which the built-in transport does "
-                          "not have. Install libcurl (the package libcurl4 on "
-                          "Debian, libcurl on Alpine), or use the transport "
-                          "of hfsb_http_curl.h in your program.");
+                          "not have. Install libcurl 7.80 or newer (the "
+                          "package libcurl4 on Debian, libcurl on Alpine), or "
+                          "use the transport of hfsb_http_curl.h in your "
+                          "program.");
     *proxied = hfsbi_proxy_serves(&net->proxy, url);
     if (*proxied && !net->proxy.usable)
         return hfsbi_fail(err, HFSB_REFUSED, 0,

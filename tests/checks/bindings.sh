@@ -30,6 +30,10 @@ if have python3; then
     PYTHONPATH=examples/python PYTHONDONTWRITEBYTECODE=1 limited 120 \
         python3 tests/python/bindings.py "$out/calls" || fails "python"
     calls=$out/calls ran=$((ran + 1))
+    ! HFSB_LIBRARY=$PWD/nowhere.so PYTHONPATH=examples/python \
+        PYTHONDONTWRITEBYTECODE=1 python3 -c 'import hfsb' 2> "$out/import" &&
+        grep -q nowhere.so "$out/import" ||
+        fails "HFSB_LIBRARY that does not exist: another one was loaded"
 else
     echo "skipped: python3 is not installed"
 fi

@@ -158,21 +158,27 @@ for c in "$client" "$loaded"; do
     }
 done
 
-# ---- libcurl is not installed: http works, https names the package
+# ---- libcurl is not installed, or too old: http works, https says what it
+# needs
 
-mkdir "$top/none"
+mkdir "$top/none" "$top/old"
+echo 'int curl_easy_init(void) { return 0; }' > "$top/old.c"
+${CC:-cc} -shared -fPIC -o "$top/old/libcurl.so.4" "$top/old.c" || exit 1
 for f in libcurl.so.4 libcurl-gnutls.so.4 libcurl.so; do
     : > "$top/none/$f"
 done
-without() { # SCHEME PORT: a command, by the hfsb that finds no libcurl
-    SANDBOX_API_TOKEN=$TLS_TOKEN LD_LIBRARY_PATH=$top/none SSL_CERT_FILE=$TLS_CA \
-        limited 30 "$loads" bash --on "$1://127.0.0.1:$2" 'echo works' 2>&1
+without() { # FOLDER SCHEME PORT: a command, by the hfsb that finds that libcurl
+    SANDBOX_API_TOKEN=$TLS_TOKEN LD_LIBRARY_PATH=$top/$1 SSL_CERT_FILE=$TLS_CA \
+        limited 30 "$loads" bash --on "$2://127.0.0.1:$3" 'echo works' 2>&1
 }
-[ "$(without http "$port")" = works ] ||
-    { echo "FAIL  http without libcurl:"; without http "$port"; exit 1; }
-! without https "$TLS_GOOD" > "$top/without" &&
-    grep -q 'Install libcurl (the package libcurl4' "$top/without" ||
-    { echo "FAIL  https without libcurl:"; cat "$top/without"; exit 1; }
+for f in none old; do
+    [ "$(without $f http "$port")" = works ] ||
+        { echo "FAIL  http, libcurl: $f"; without $f http "$port"; exit 1; }
+    ! without $f https "$TLS_GOOD" > "$top/without" &&
+        grep -q 'Install libcurl 7.80 or newer (the package libcurl4' \
+            "$top/without" ||
+        { echo "FAIL  https, libcurl: $f"; cat "$top/without"; exit 1; }
+done
 
 # ---- a WebSocket
 

@@ -169,10 +169,17 @@ static void close_kills_its_commands_and_no_others(void) {
     pthread_join(thread, NULL);
     unlink(sr_left);
     hfsb_cancel_close(soon);
-    T_CHECK(sr_runs(&w, "ours") && sr_runs(&w, "left"));
+    sn_do(&r, w.session, "bash",
+          HFSB_LIT("{\"command\":\"sleep 64\",\"background\":\"true\",\"id\":"
+                   "\"words\"}"),
+          NULL);
+    T_CHECK(r.st == HFSB_OK && r.res.success);
+    T_CHECK(sr_runs(&w, "ours") && sr_runs(&w, "left") &&
+            sr_runs(&w, "words"));
     sn_close(w.session);
     w.session = NULL;
-    T_CHECK(!sr_runs(&w, "ours") && !sr_runs(&w, "left"));
+    T_CHECK(!sr_runs(&w, "ours") && !sr_runs(&w, "left") &&
+            !sr_runs(&w, "words"));
     T_CHECK(sr_runs(&w, "theirs"));
     sn_close(other.session);
     T_CHECK(!sr_runs(&w, "theirs"));

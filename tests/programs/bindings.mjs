@@ -55,6 +55,9 @@ hfsb.patch(patch, path => {
     return path === 'a.txt' ? 'one\n' : null;
 });
 same('patch asks for files once', asked, ['a.txt', '__proto__']);
+refused('patch: not a text, which is not "no file"', 'ARG', 'must be a text',
+    () => hfsb.patch('*** Begin Patch\n*** Add File: a.txt\n+b\n*** End Patch\n',
+        () => Buffer.from('there')));
 refused('patch: no file', 'IO', 'a.txt', () => hfsb.patch(patch));
 
 same('strip', hfsb.strip('\x1b[1mbold\x1b[0m\r\n10%\r20%\n'), 'bold\n20%\n');

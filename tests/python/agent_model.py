@@ -87,7 +87,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if calls:
             message["tool_calls"] = calls
         return self.answer(200, "application/json", [json.dumps(
-            {"choices": [{"index": 0, "message": message}]}).encode()])
+            {"choices": [{"index": 0, "message": message}],
+             "error": None}).encode()])
 
     def pieces(self, text, calls):
         """Events, cut where a network might: anywhere."""
@@ -101,7 +102,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "arguments": whole[at:at + 5]}}]}
                 for at in range(0, len(whole), 5)]
         stream = b": a comment\n\n" + b"".join(
-            b"data: " + json.dumps({"choices": [{"delta": d}]}).encode() +
+            b"data: " + json.dumps({"choices": [{"delta": d}],
+                                    "error": None}).encode() +
             b"\r\n\r\n" for d in deltas) + b"data: [DONE]\n\n"
         return [stream[at:at + 37] for at in range(0, len(stream), 37)]
 
@@ -406,6 +408,14 @@ def asks_before_it_acts():
           "\x1b[31m-one" in shown and "\x1b[32m+1" in shown)
 
 
+def understands_whole_words():
+    code, shown, _, left = in_a_terminal(
+        [{"calls": [call("bash", command=f"touch ran{n}")]} for n in range(4)]
+        + [{"text": "x"}], ["Yes", "no", "always"])
+    check(f"yes, no, always: {shown}", code == 0 and
+          list(left) == ["a.txt", "ran0", "ran2", "ran3"])
+
+
 def asks_only_about_calls_that_can_be_made():
     """"always" is never the answer to a question about nothing."""
     code, shown, model, left = in_a_terminal([
@@ -453,6 +463,26 @@ def ends_by_signals():
         check("signals end it with an exit code", t.end() == 1)
     model.shutdown()
     model.server_close()
+    for number in (signal.SIGHUP, signal.SIGPIPE):
+        model = Model([{"calls": [call("bash", command="echo $$ > pid; echo "
+                                       "begun-$((40 + 2)); sleep 60")]}])
+        with tempfile.TemporaryDirectory() as folder:
+            t = Terminal(model, folder, "--yes")
+            check("a command runs", t.wait_for("begun-42"))
+            os.kill(t.pid, number)
+            check(f"{number!r} ends it with an exit code", t.end() == 1)
+            with open(os.path.join(folder, "pid"), encoding="utf-8") as f:
+                pid = f.read().strip()
+            check(f"{number!r} ends its command", ends(pid))
+        model.shutdown()
+        model.server_close()
+
+
+def ends(pid):
+    end = time.monotonic() + 30
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < end:
+        time.sleep(0.1)
+    return not os.path.exists(f"/proc/{pid}")
 
 
 def knows_no_colours_and_no_answers():
@@ -512,6 +542,13 @@ def takes_a_run_back():
               "outside" in done.stdout)
         check("an unknown level", step("--confine", "much", "x").returncode
               == 2)
+        for option in (("--root", "d"), ("--confine", "strict")):
+            for elsewhere in (("--on", "exec:sh"), ("--sandbox-tools",)):
+                done = step(*option, *elsewhere, "x")
+                check(f"{option} with {elsewhere}: {done.stderr}",
+                      done.returncode == 1 and "this machine" in done.stderr)
+        check("two kinds of sandbox", step("--on", "exec:sh", "--sandbox-tools",
+                                           "x").returncode == 2)
 
 
 def works_on_a_server():
@@ -601,6 +638,19 @@ def works_through_a_pipe():
               "HFSB_SERVERS=FOLDER" in done.stderr)
         done, _, _ = run([], "--on", "exec:exit 3", env=env)
         check("no shell there", done.returncode == 1)
+        # found in PATH it takes no server of the working directory
+        programs, work = os.path.join(top, "programs"), os.path.join(top, "work")
+        os.makedirs(os.path.join(work, "static"))
+        os.mkdir(programs)
+        shutil.copy(AGENT, os.path.join(programs, "agent"))
+        shutil.copy(static, os.path.join(work, "static", "hfsb-server"))
+        done = subprocess.run(
+            ["agent", "--url", "http://127.0.0.1:1/v1", "--wait", "0", "--on",
+             "exec:sh", "x"], cwd=work, capture_output=True, text=True,
+            timeout=60, check=False, env=environment(
+                {**env, "PATH": programs + ":" + os.environ["PATH"]}))
+        check(f"no server of the working directory: {done.stderr}",
+              done.returncode == 1 and "no static hfsb-server" in done.stderr)
 
 
 for how in ((), ("--stream",)):
@@ -611,6 +661,7 @@ survives_a_models_mistakes()
 waits_for_an_endpoint_that_starts()
 says_what_is_wrong()
 asks_before_it_acts()
+understands_whole_words()
 asks_only_about_calls_that_can_be_made()
 knows_no_colours_and_no_answers()
 takes_a_run_back()

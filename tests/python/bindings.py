@@ -60,6 +60,8 @@ def edits():
                 old_str="a")
     same("its key", e and e.key, "new_str")
     refused("no edits", "ARG", "edits is empty", hfsb.edit, "a\n", [])
+    refused("next to edits", "ARG", "each of the edits", hfsb.edit, "a\na\n",
+            [{"old_str": "a", "new_str": "b"}], replace_all=True)
     refused("half a character", "SYNTAX", "", hfsb.edit, "a\n", old_str="a",
             new_str="\ud800")
     refused("an unknown call", "ARG", "no such call", hfsb.call, "sing")
@@ -88,6 +90,8 @@ def patches():
     same("patch asks for files once", sorted(asked),
          ["a.txt", "c.txt", "new/b.txt"])
     refused("patch: no file", "IO", "a.txt", hfsb.patch, PATCH, {})
+    refused("patch: no text", "ARG", '"a.txt" must be a text', hfsb.patch,
+            PATCH, {"a.txt": 5, "c.txt": "c\n"})
     refused("patch: a hunk", "NOT_FOUND", "", hfsb.patch, PATCH,
             {"a.txt": "three\n"})
     e = refused("not a patch", "SYNTAX", "", hfsb.patch,
