@@ -212,6 +212,11 @@ static bool is_inside(const char *path) {
     return true;
 }
 
+/* "" and "." in a path name nothing. */
+static bool is_name(const char *part, size_t len) {
+    return len && !(len == 1 && *part == '.');
+}
+
 /* True when the target, seen from the folder of the link, stays in the tree.
    Both have forms that is_inside() accepts, except for ".." at the start of
    the target: after a name, which may be another link, ".." leads anywhere. */
@@ -219,14 +224,16 @@ static bool link_stays(const char *path, const char *points) {
     long        depth = 0;
     bool        named = false;
     const char *p;
+    size_t      len;
     if (*points == '/' || !*points) return false;
-    for (p = path + 2; (p = strchr(p, '/')) != NULL; p++) depth++;
-    for (p = points; *p;) {
-        size_t len = strcspn(p, "/");
-        bool   up = len == 2 && p[0] == '.' && p[1] == '.';
+    for (p = path; len = strcspn(p, "/"), p[len]; p += len + 1)
+        if (is_name(p, len)) depth++;
+    for (p = points; *p; p += len + (p[len] == '/')) {
+        bool up;
+        len = strcspn(p, "/");
+        up = len == 2 && p[0] == '.' && p[1] == '.';
         if (up && (named || --depth < 0)) return false;
-        if (!up && len && !(len == 1 && *p == '.')) named = true;
-        p += len + (p[len] == '/');
+        if (!up && is_name(p, len)) named = true;
     }
     return true;
 }

@@ -194,6 +194,17 @@ has "cp: not found" "$("$cli" cp "$on:$work/none" "$work/t4" 2>&1)" \
 same "cp to standard output" "$("$cli" cp "$on:$work/tree2/a" -)" a
 echo new | "$cli" cp - "$on:$work/tree2/n" > /dev/null
 same "cp from standard input" "$(cat "$work/tree2/n")" new
+# a sandbox that lies about its tree
+mkdir "$work/liar"
+cat > "$work/liar/find" <<'END'
+#!/bin/sh
+printf 'd.\000l././././a\000../../../x\000l.////b\000../x\000l./c\000./../x\000'
+END
+chmod 755 "$work/liar/find"
+out=$("$cli" cp -r "exec:PATH=$work/liar:\$PATH exec sh:$work/tree" \
+    "$work/tree4" 2>&1)
+same "cp -r of a liar" "$? $(ls "$work/tree4")" "0 "
+same "cp -r of a liar: reported" "$(echo "$out" | grep -c '^hfsb: not copied')" 3
 nothing_left "after cp"
 
 # ---- commands that carry nothing
