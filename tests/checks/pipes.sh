@@ -181,6 +181,22 @@ same "cp -r there" "$? $(diff -r "$work/tree" "$work/tree2")" "0 "
 same "cp -r back" "$? $(diff -r "$work/tree" "$work/tree3")" "0 "
 same "cp -r: modes and links" \
     "$(stat -c '%a' "$work/tree3/a") $(readlink "$work/tree3/link")" "750 a"
+odd=$(printf 'q\\u \377')
+mkdir -p "$work/odd/$odd/$odd"
+ln -s "$odd" "$work/odd/$odd/link"
+echo c > "$work/odd/$odd/$odd.c"
+"$cli" cp -r "$work/odd" "$on:$work/odd2" > /dev/null
+same "cp -r there: names that are no text" \
+    "$? $(diff -r "$work/odd" "$work/odd2") $(readlink "$work/odd2/$odd/link")" \
+    "0  $odd"
+"$cli" cp -r "$on:$work/odd2/$odd" "$work/odd3" > /dev/null
+same "cp -r back: names that are no text" \
+    "$? $(diff -r "$work/odd/$odd" "$work/odd3")" "0 "
+mkdir -p "$work/tree5/link"
+out=$("$cli" cp -r "$work/tree" "$on:$work/tree5" 2>&1)
+same "cp -r: a link in place of a folder" "$? $(ls "$work/tree5/link")" "1 "
+has "cp -r: a link in place of a folder" "$out" \
+    "tree5/link is there already, and a folder"
 mkdir "$work/folder"
 out=$("$cli" cp "$work/tree/a" "$on:$work/folder")
 same "cp into a folder there" "$? $out $(cat "$work/folder/a")" \
