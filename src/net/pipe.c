@@ -17,7 +17,8 @@
        frames                    <-->  frames
 
    Neither side sends ahead, so no byte gets lost in the buffer of a shell.
-   Lines that do not begin with "hfsb-pipe " are noise of a login shell.
+   Lines that do not begin with "hfsb-pipe " are noise of a login shell, which
+   may lack the end of its last line: so the first answer begins with one.
 
        DOWN --start--> UP --the pipe breaks--> DOWN --dial--> UP ...
 
@@ -97,7 +98,7 @@ struct hfsb_pipe {
    nobody else has, until it is complete; what lay about for an hour has no
    owner any more. */
 static const char hfsbi_pipe_script[] =
-    "echo hfsb-pipe shell $(uname -s) $(uname -m); "
+    "echo; echo hfsb-pipe shell $(uname -s) $(uname -m); "
     "read -r hfsb_s hfsb_n || exit 1; " HFSBI_PIPE_DIR HFSBI_PIPE_OWN
     "hfsb_sum() { "
     "hfsb_x=$( { sha256sum \"$1\" || shasum -a 256 \"$1\" || "
@@ -132,7 +133,7 @@ static const char hfsbi_pipe_forget[] = HFSBI_PIPE_DIR HFSBI_PIPE_OWN
     "for hfsb_x in \"$hfsb_d\" \"$hfsb_t\"; do hfsb_own \"$hfsb_x\" && "
     "{ rm -f \"$hfsb_x\"/hfsb-server-*; "
     "rmdir \"$hfsb_x\"; } 2>/dev/null; done; "
-    "echo hfsb-pipe forgot; exit 0; }\n";
+    "echo; echo hfsb-pipe forgot; exit 0; }\n";
 
 /* ---- the command ---- */
 

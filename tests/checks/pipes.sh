@@ -121,6 +121,8 @@ rm -r "$work/only"
 same "HFSB_SANDBOX" "$(HFSB_SANDBOX=$on "$cli" bash 'echo e')" e
 same "hfsb-server itself" "$("$cli" bash --on "exec:$static --stdio" \
     'echo direct')" direct
+same "noise without the end of its line" \
+    "$("$cli" bash --on "exec:printf title; exec $static --stdio" 'echo d')" d
 answer() { # ID: waits for it
     n=0
     until grep -q "\"id\":$1" "$work/codex" || [ $n = 200 ]; do
@@ -436,7 +438,8 @@ fi
 # bridges without a client: they get a key, and end with their input
 key=0123456789abcdef00000000000000000000000000000001
 bridge() {
-    : | HFSB_PIPE_KEY=$key limited 30 "$static" --stdio --linger 1 "$@" 2>&1
+    : | HFSB_PIPE_KEY=$key limited 30 "$static" --stdio --linger 1 "$@" 2>&1 |
+        grep . # it begins with the end of a line
 }
 same "a bridge" "$(bridge)" "hfsb-pipe mux 1"
 nothing_left "after a bridge"
@@ -464,7 +467,7 @@ server=$(keeper_and_server "$static" 7)
 kill -9 "${server#* }"
 wait $pid
 same "a bridge without a server" "$(cat "$work/out")" \
-    "$(printf 'hfsb-pipe mux 1\nexit status 0')"
+    "$(printf '\nhfsb-pipe mux 1\nexit status 0')"
 exec 9>&-
 nothing_left "after a bridge without a server"
 # its keeper hangs, and SIGALRM is ignored: it ends nevertheless, see below
@@ -511,7 +514,7 @@ if [ -x build/hfsb-server ] && ${CC:-cc} -shared -fPIC -D_GNU_SOURCE \
     cp build/hfsb-server "$work/linked_hfsb-server"
     has "a bridge of a server that warns" "$(: | HFSB_PIPE_KEY=$key \
         LD_PRELOAD=$work/noise.so limited 30 "$work/linked_hfsb-server" \
-        --stdio --linger 1 2>&1)" "$(printf 'noise\nhfsb-pipe mux 1')"
+        --stdio --linger 1 2>&1)" "$(printf 'noise\n\nhfsb-pipe mux 1')"
     nothing_left "after a server that warns"
 fi
 long=$work/$(printf '%071d' 0)

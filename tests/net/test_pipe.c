@@ -558,6 +558,18 @@ static void noise_of_a_login_shell_is_skipped(void) {
     hfsb_pipe_close(c.pipe);
 }
 
+/* As of a .bashrc that sets the title of the terminal. */
+static void noise_may_lack_the_end_of_its_line(void) {
+    command c;
+    set_command(&c, "printf '\\033]0;title\\007'; exec sh");
+    c.o.start_ms = 20000;
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_OK);
+    hfsb_pipe_close(c.pipe);
+    set_command(&c, "printf '\\033]0;title\\007'; exec sh");
+    c.o.start_ms = 20000;
+    T_CHECK(hfsb_pipe_forget(&c.o, &c.err) == HFSB_OK);
+}
+
 static void failures_are_explained(void) {
     static const struct {
         const char *shell;
@@ -1091,12 +1103,13 @@ int main(void) {
         T_RUN(nobody_else_can_write_an_upload);
         T_RUN(only_old_uploads_are_removed);
         T_RUN(noise_of_a_login_shell_is_skipped);
+        T_RUN(noise_may_lack_the_end_of_its_line);
         T_RUN(command_that_dies_is_started_again);
         T_RUN(forget_removes_the_server);
         T_RUN(folders_of_others_are_not_used);
     } else {
         T_RUN(a_machine_without_sha256_is_reported);
-        t_skipped += 8;
+        t_skipped += 9;
     }
     T_RUN(failures_are_explained);
     T_RUN(messages_of_a_command_keep_their_end);
