@@ -729,6 +729,14 @@ END
             sleep 0.2
         done
         same "no job is left" "$(squeue -h)" ""
+        "$cli" bash --on slurm:"--begin=now+300" x > /dev/null 2>&1 &
+        pid=$!
+        wait_until sh -c 'squeue -h | grep -q .'
+        kill $pid
+        wait $pid
+        same "slurm: a signal while the job waits" $? 143
+        wait_until sh -c '! squeue -h | grep -q .'
+        same "slurm: no job is left in the queue" "$(squeue -h)" ""
         nothing_left "after slurm"
     else
         echo "skipped: Slurm does not run here: $(tail -n 1 "$d/srun")"
