@@ -271,6 +271,27 @@ wait $pid
 same "each: a signal" $? 143
 hasnt "each: a signal" "$(cat "$work/err")" 'may still run'
 
+"$cli" each --on exec:sh -- 'echo x' > /dev/full 2> "$work/err"
+same "each: a full disk" "$? $(cat "$work/err")" \
+    "125 hfsb: cannot write to standard output: No space left on device"
+mkfifo "$work/reader"
+rm -f "$work/up"
+"$cli" each --on exec:sh --on 'exec: sh' -- "until [ -e $work/up ]; do sleep 0.1
+    done; echo a; sleep 1000" > "$work/reader" 2> /dev/null &
+pid=$!
+: < "$work/reader" # and leaves
+: > "$work/up"
+wait $pid
+same "each: a reader that leaves" $? 141
+nothing_left "after a reader that left"
+out=$(
+    ulimit -n 40
+    i=0
+    while [ $i -lt 16 ]; do i=$((i + 1)); echo "exec:: $i; exec sh"; done |
+        "$cli" each --jobs 16 --from - -- 'echo ok' 2>&1 | grep -c ': ok$'
+)
+same "each: more than there are descriptors for" "$out" 16
+
 # ---- on a terminal
 
 if have python3; then
