@@ -380,7 +380,7 @@ static int ask_server(const char *request) {
 /* ---- the bridge ---- */
 
 static int refuse(const char *why) {
-    printf("hfsb-pipe fail %s\n", why);
+    printf("\nhfsb-pipe fail %s\n", why);
     fflush(stdout);
     return complain(FAILED, "%s", why);
 }
@@ -414,7 +414,7 @@ static hfsb_status dial_server(void *user, const hfsb_dial *to, int *fd,
 /* fd: its connection to the server, which is closed. child: the server, if
    this process started it; else -1. */
 static int be_the_bridge(int fd, pid_t child) {
-    static const char    ready[] = "hfsb-pipe mux 1\n";
+    static const char    ready[] = "\nhfsb-pipe mux 1\n"; /* after noise */
     hfsb_pipe_serve_opts opts = HFSB_INIT;
     hfsb_err             err = HFSB_INIT;
     hfsb_status          st = HFSB_OK;

@@ -47,17 +47,56 @@ static bool take_answer(void *user, hfsb_proc_stream stream, hfsb_str bytes) {
     return true;
 }
 
+/* Appends a word with its NUL. Bytes beyond ASCII, and backslashes, become
+   escapes of printf(1). */
+static void encode(hfsb_buf *out, const char *word) {
+    for (; *word; word++) {
+        unsigned char c = (unsigned char)*word;
+        if (c < 0x80 && c != '\\') must(hfsb_buf_append_byte(out, *word));
+        else must(hfsb_buf_printf(out, "\\0%03o", c));
+    }
+    must(hfsb_buf_append_byte(out, '\0'));
+}
+
+/* Runs argv, which begins with "sh -c SCRIPT sh". Words travel as JSON, which
+   has only UTF-8: names that are not are decoded over there. */
+static hfsb_status run_there(cp_call *c, const char **argv,
+                             const hfsb_exec_opts *opts,
+                             hfsb_exec_result *end, hfsb_err *err) {
+    static const char decode[] =
+        "for w; do w=$(printf '%b.' \"$w\"); set -- \"$@\" \"${w%.}\"; "
+        "shift; done; ";
+    hfsb_exec_opts how = *opts;
+    hfsb_buf       script = HFSB_INIT, words = HFSB_INIT;
+    bool           text = true;
+    size_t         i, at = 0;
+    hfsb_status    st;
+    for (i = 4; argv[i]; i++) {
+        hfsb_str word = hfsb_cstr(argv[i]);
+        text = text && hfsb_utf8_validate(word) == word.len;
+        encode(&words, argv[i]);
+    }
+    must(hfsb_buf_printf(&script, "%s%s", decode, argv[2]));
+    if (!text) argv[2] = script.ptr;
+    for (i = 4; !text && argv[i]; i++, at += strlen(words.ptr + at) + 1)
+        argv[i] = words.ptr + at;
+    how.argv = argv;
+    st = hfsb_sandbox_exec(c->sandbox, &how, end, err);
+    hfsb_buf_free(&script);
+    hfsb_buf_free(&words);
+    return st;
+}
+
 /* Runs a script with arguments; a failure has the text of its errors. */
-static hfsb_status ask_shell(cp_call *c, const char *const *argv, answer *a,
+static hfsb_status ask_shell(cp_call *c, const char **argv, answer *a,
                              hfsb_err *err) {
     hfsb_exec_opts   opts = HFSB_INIT;
     hfsb_exec_result end = HFSB_INIT;
     hfsb_status      st;
-    opts.argv = argv;
     opts.in = -1;
     opts.on_output = take_answer;
     opts.user = a;
-    st = hfsb_sandbox_exec(c->sandbox, &opts, &end, err);
+    st = run_there(c, argv, &opts, &end, err);
     if (st != HFSB_OK || end.exit_code == 0) return st;
     return fail(err, HFSB_REMOTE, "%.400s",
                 a->err.len ? a->err.ptr : "A command failed in the sandbox");
@@ -178,7 +217,9 @@ hfsb_status upload_tree(cp_call *c, const char *from, const char *to,
     memset(&u, 0, sizeof u);
     u.c = c;
     u.dirs.script = "mkdir -p -- \"$@\"";
-    u.links.script = "while [ $# -gt 1 ]; do mkdir -p -- \"${2%/*}\" && "
+    u.links.script = "while [ $# -gt 1 ]; do mkdir -p -- \"${2%/*}/\" || exit; "
+                     "if [ -d \"$2\" ] && [ ! -L \"$2\" ]; then echo \"$2 is "
+                     "there already, and a folder\" >&2; exit 1; fi; "
                      "ln -sfn -- \"$1\" \"$2\" || exit; shift 2; done";
     st = upload_dir(&u, from, to, err);
     if (st == HFSB_OK) st = send_batch(c, &u.dirs, err);
@@ -212,6 +253,11 @@ static bool is_inside(const char *path) {
     return true;
 }
 
+/* "" and "." in a path name nothing. */
+static bool is_name(const char *part, size_t len) {
+    return len && !(len == 1 && *part == '.');
+}
+
 /* True when the target, seen from the folder of the link, stays in the tree.
    Both have forms that is_inside() accepts, except for ".." at the start of
    the target: after a name, which may be another link, ".." leads anywhere. */
@@ -219,14 +265,16 @@ static bool link_stays(const char *path, const char *points) {
     long        depth = 0;
     bool        named = false;
     const char *p;
+    size_t      len;
     if (*points == '/' || !*points) return false;
-    for (p = path + 2; (p = strchr(p, '/')) != NULL; p++) depth++;
-    for (p = points; *p;) {
-        size_t len = strcspn(p, "/");
-        bool   up = len == 2 && p[0] == '.' && p[1] == '.';
+    for (p = path; len = strcspn(p, "/"), p[len]; p += len + 1)
+        if (is_name(p, len)) depth++;
+    for (p = points; *p; p += len + (p[len] == '/')) {
+        bool up;
+        len = strcspn(p, "/");
+        up = len == 2 && p[0] == '.' && p[1] == '.';
         if (up && (named || --depth < 0)) return false;
-        if (!up && len && !(len == 1 && *p == '.')) named = true;
-        p += len + (p[len] == '/');
+        if (!up && is_name(p, len)) named = true;
     }
     return true;
 }

@@ -9,11 +9,14 @@
    Lines are printed when they are complete, after the name of their sandbox;
    with --json one object is printed for each sandbox when it has ended. On a
    terminal, a line names those that still run when nothing was printed for a
-   while. */
+   while. When standard output breaks, all commands are killed, as in a
+   pipeline. */
 #define _XOPEN_SOURCE 700 /* poll; before any include */
 #include "cli.h"
 
+#include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +54,7 @@ struct each_call {
     each_run   *runs;
     size_t      count, next, running;
     int         worst;
+    int         why; /* errno of writing to stdout or stderr; 0: none */
     bool        killed;
     bool        waits;   /* the line of those that still run is drawn */
     long long   printed; /* when a line of output was, last */
@@ -81,22 +85,28 @@ static void draw_waiting(each_call *c) {
     c->waits = true;
 }
 
+/* Notes whether what was printed has been written. */
+static void note_written(each_call *c, FILE *to) {
+    bool failed = fflush(to) != 0 || ferror(to);
+    if (failed && !c->why) c->why = errno ? errno : EIO;
+}
+
 static void print_lines(each_run *r, hfsb_buf *text, FILE *to, bool all) {
     hfsb_str s = hfsb_buf_str(text);
     size_t   at = 0, end;
     note_output(r->call);
-    while (at < s.len) {
+    while (at < s.len && !r->call->why) {
         end = hfsb_str_find_byte(hfsb_str_slice(s, at, s.len), '\n');
         if (end == HFSB_NPOS && !all && s.len - at < MAX_LINE) break;
         end = end == HFSB_NPOS ? s.len : at + end;
         fprintf(to, "%.*s: ", (int)r->name.len, r->name.ptr);
         (void)put_shown(to, hfsb_str_slice(s, at, end));
         fputc('\n', to);
+        note_written(r->call, to);
         at = end < s.len ? end + 1 : end;
     }
     if (at < s.len) memmove(text->ptr, text->ptr + at, s.len - at);
     hfsb_buf_truncate(text, s.len > at ? s.len - at : 0);
-    fflush(to);
 }
 
 static void take_output(void *user, hfsb_proc_stream stream, hfsb_str bytes) {
@@ -137,7 +147,7 @@ static void print_result(each_run *r) {
     (void)hfsb_json_writer_finish(&w, NULL);
     note_output(r->call);
     printf("%s\n", line.len ? line.ptr : "");
-    fflush(stdout);
+    note_written(r->call, stdout);
     hfsb_buf_free(&line);
     hfsb_json_free(&doc);
 }
@@ -163,13 +173,16 @@ static void end_run(each_run *r, int code) {
     hfsb_buf_free(&r->errors);
 }
 
-static void start_run(each_run *r) {
+/* Starts it, or ends it as failed. False: there are no descriptors or processes
+   for it until others have ended. */
+static bool start_run(each_run *r) {
     each_call     *c = r->call;
     hfsb_proc_opts opts = HFSB_INIT;
     hfsb_buf       name = HFSB_INIT;
     hfsb_err       err = HFSB_INIT;
     const char    *argv[16];
     size_t         n = 0;
+    hfsb_status    st;
     must(hfsb_buf_append(&name, r->name));
     argv[n++] = own_program();
     argv[n++] = "bash";
@@ -187,11 +200,16 @@ static void start_run(each_run *r) {
     opts.grace_ms = GRACE_MS;
     opts.on_output = take_output;
     opts.user = r;
-    if (hfsb_proc_open(&opts, &r->proc, &err) == HFSB_OK) c->running++;
+    st = hfsb_proc_open(&opts, &r->proc, &err);
     hfsb_buf_free(&name);
-    if (r->proc) return;
+    if (st == HFSB_BUSY && c->running) return false;
+    if (st == HFSB_OK) {
+        c->running++;
+        return true;
+    }
     (void)!hfsb_buf_append(&r->errors, hfsb_cstr(err.msg));
     end_run(r, FAILED_START);
+    return true;
 }
 
 static void step_run(each_run *r) {
@@ -225,17 +243,23 @@ static void wait_for_runs(each_call *c, struct pollfd *fds) {
     (void)poll(fds, (nfds_t)n, wait < 0 ? 0 : (int)wait);
 }
 
+/* True when no more is to be started, and what runs is to end. */
+static bool is_over(const each_call *c) {
+    return caught_signal() || c->why;
+}
+
 static void run_all(each_call *c) {
     struct pollfd *fds = (struct pollfd *)calloc(
         c->jobs * HFSB_PROC_WATCHES, sizeof *fds);
     size_t         i;
     if (!fds) must(HFSB_NOMEM);
     c->printed = hfsb_clock_ms();
-    while (c->running || (c->next < c->count && !caught_signal())) {
-        while (c->next < c->count && c->running < c->jobs && !caught_signal())
-            start_run(&c->runs[c->next++]);
+    while (c->running || (c->next < c->count && !is_over(c))) {
+        while (c->next < c->count && c->running < c->jobs && !is_over(c) &&
+               start_run(&c->runs[c->next]))
+            c->next++;
         if (c->running) wait_for_runs(c, fds);
-        if (caught_signal() && !c->killed) {
+        if (is_over(c) && !c->killed) {
             c->killed = true;
             for (i = 0; i < c->next; i++)
                 if (c->runs[i].proc) hfsb_proc_kill(c->runs[i].proc);
@@ -312,6 +336,15 @@ static void make_line(args *a, hfsb_buf *line) {
     }
 }
 
+static int exit_code(const each_call *c) {
+    if (caught_signal()) return 128 + caught_signal();
+    if (c->why == EPIPE) return 128 + SIGPIPE;
+    if (!c->why) return c->worst;
+    fprintf(stderr, "hfsb: cannot write to standard output: %s\n",
+            strerror(c->why));
+    return FAILED_START;
+}
+
 static int run_list(args *a, each_call *c) {
     hfsb_err err = HFSB_INIT;
     make_line(a, &c->command);
@@ -323,9 +356,10 @@ static int run_list(args *a, each_call *c) {
     if (!c->count) return usage(a, "--on SANDBOX is missing");
     if (c->jobs > c->count) c->jobs = c->count;
     catch_signals(NULL, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
     run_all(c);
     release_signals();
-    return caught_signal() ? 128 + caught_signal() : c->worst;
+    return exit_code(c);
 }
 
 int run_each(args *a) {

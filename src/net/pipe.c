@@ -17,7 +17,8 @@
        frames                    <-->  frames
 
    Neither side sends ahead, so no byte gets lost in the buffer of a shell.
-   Lines that do not begin with "hfsb-pipe " are noise of a login shell.
+   Lines that do not begin with "hfsb-pipe " are noise of a login shell, which
+   may lack the end of its last line: so the first answer begins with one.
 
        DOWN --start--> UP --the pipe breaks--> DOWN --dial--> UP ...
 
@@ -49,7 +50,8 @@ enum {
     HFSBI_PIPE_MOST_MS = 30000, /* ... up to this */
     HFSBI_PIPE_ERRORS = 16384,  /* bytes of stderr read at once, and ... */
     HFSBI_PIPE_LAST = 64,       /* ... how often when the command has ended */
-    HFSBI_PIPE_EXIT_MS = 1000,  /* for the command to exit by itself */
+    HFSBI_PIPE_EXIT_MS = 1000,  /* for the command to exit by itself, and ... */
+    HFSBI_PIPE_TERM_MS = 3000,  /* ... at SIGTERM */
     HFSBI_PIPE_DIAL_MS = 2000,  /* for a connection to the server */
     HFSBI_PIPE_STACK = 131072,
     HFSBI_PIPE_SLICE_MS = 50 /* between two looks at a cancel */
@@ -97,7 +99,7 @@ struct hfsb_pipe {
    nobody else has, until it is complete; what lay about for an hour has no
    owner any more. */
 static const char hfsbi_pipe_script[] =
-    "echo hfsb-pipe shell $(uname -s) $(uname -m); "
+    "echo; echo hfsb-pipe shell $(uname -s) $(uname -m); "
     "read -r hfsb_s hfsb_n || exit 1; " HFSBI_PIPE_DIR HFSBI_PIPE_OWN
     "hfsb_sum() { "
     "hfsb_x=$( { sha256sum \"$1\" || shasum -a 256 \"$1\" || "
@@ -132,7 +134,7 @@ static const char hfsbi_pipe_forget[] = HFSBI_PIPE_DIR HFSBI_PIPE_OWN
     "for hfsb_x in \"$hfsb_d\" \"$hfsb_t\"; do hfsb_own \"$hfsb_x\" && "
     "{ rm -f \"$hfsb_x\"/hfsb-server-*; "
     "rmdir \"$hfsb_x\"; } 2>/dev/null; done; "
-    "echo hfsb-pipe forgot; exit 0; }\n";
+    "echo; echo hfsb-pipe forgot; exit 0; }\n";
 
 /* ---- the command ---- */
 
@@ -171,14 +173,23 @@ static bool hfsbi_pipe_exited(pid_t pid) {
     return info.si_pid != 0 && info.si_code != CLD_STOPPED;
 }
 
-/* Waits up to ms for the command to exit, then kills it with its group. */
-static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
+/* Waits up to ms for the command to exit. */
+static bool hfsbi_pipe_exits(pid_t pid, long long ms) {
     long long until = hfsb_clock_ms() + ms;
     unsigned  tries = 0;
-    int       status = 0;
-    if (!p->pid) return;
-    while (!hfsbi_pipe_exited(p->pid) && hfsb_clock_ms() < until)
+    bool      exited;
+    while (!(exited = hfsbi_pipe_exited(pid)) && hfsb_clock_ms() < until)
         hfsbi_pause(tries++);
+    return exited;
+}
+
+/* Waits up to ms for the command to exit, then ends it with its group: first
+   with TERM, at which srun takes its job out of the queue. */
+static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
+    int status = 0;
+    if (!p->pid) return;
+    if (!hfsbi_pipe_exits(p->pid, ms) && kill(-p->pid, SIGTERM) == 0)
+        (void)hfsbi_pipe_exits(p->pid, HFSBI_PIPE_TERM_MS);
     (void)kill(-p->pid, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
     p->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -240,9 +251,9 @@ static hfsb_status hfsbi_pipe_wait(hfsbi_pipe_start *x, int fd, short events) {
     short       ready;
     hfsb_status st = hfsbi_wait_fd(fd, events, x->until, x->cancel, &ready);
     if (st == HFSB_OK && hfsb_clock_ms() >= x->until) st = HFSB_TIMEOUT;
-    if (st == HFSB_TIMEOUT)
+    if (st == HFSB_TIMEOUT) /* hfsbi_pipe_explain() adds what is on stderr */
         return hfsbi_fail(x->err, st, 0,
-                          "hfsb-server did not answer through %s in time.",
+                          "hfsb-server did not answer through %s in time",
                           x->p->argv[0]);
     if (st == HFSB_CANCELLED)
         return hfsbi_fail(x->err, st, 0, "Cancelled while connecting.");
@@ -446,8 +457,10 @@ static hfsb_status hfsbi_pipe_spawn(hfsbi_pipe_start *x) {
 
 /* Adds the last line on stderr to the message. */
 static void hfsbi_pipe_explain(hfsb_pipe *p, hfsb_err *err) {
-    hfsb_str said = hfsb_buf_str(&p->said);
+    hfsb_str said;
     size_t   at;
+    hfsbi_loop_lock(p->loop);
+    said = hfsb_buf_str(&p->said);
     while (said.len && (unsigned char)said.ptr[said.len - 1] <= ' ')
         said.len--;
     while ((at = hfsb_str_find_byte(said, '\n')) != HFSB_NPOS)
@@ -456,6 +469,7 @@ static void hfsbi_pipe_explain(hfsb_pipe *p, hfsb_err *err) {
     if (said.len) hfsbi_err_quote(err, said, 300);
     if (!said.len || !strchr(".?!", said.ptr[said.len - 1]))
         hfsbi_err_add(err, ".");
+    hfsbi_loop_unlock(p->loop);
 }
 
 static void hfsbi_pipe_over(void *user, hfsbi_mux_end end) {
@@ -511,6 +525,7 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
         st = hfsbi_pipe_begin_frames(x);
     hfsbi_close(&x->in);
     hfsbi_close(&x->out);
+    if (st == HFSB_TIMEOUT) hfsbi_pipe_explain(p, err); /* what it waits for */
     if (st != HFSB_OK)
         hfsbi_pipe_drop(p, st == HFSB_CONNECT ? HFSBI_PIPE_EXIT_MS : 0);
     *futile = !x->heard && p->said.len && hfsbi_pipe_is_futile(p->exit_code);

@@ -121,6 +121,8 @@ rm -r "$work/only"
 same "HFSB_SANDBOX" "$(HFSB_SANDBOX=$on "$cli" bash 'echo e')" e
 same "hfsb-server itself" "$("$cli" bash --on "exec:$static --stdio" \
     'echo direct')" direct
+same "noise without the end of its line" \
+    "$("$cli" bash --on "exec:printf title; exec $static --stdio" 'echo d')" d
 answer() { # ID: waits for it
     n=0
     until grep -q "\"id\":$1" "$work/codex" || [ $n = 200 ]; do
@@ -181,6 +183,22 @@ same "cp -r there" "$? $(diff -r "$work/tree" "$work/tree2")" "0 "
 same "cp -r back" "$? $(diff -r "$work/tree" "$work/tree3")" "0 "
 same "cp -r: modes and links" \
     "$(stat -c '%a' "$work/tree3/a") $(readlink "$work/tree3/link")" "750 a"
+odd=$(printf 'q\\u \377')
+mkdir -p "$work/odd/$odd/$odd"
+ln -s "$odd" "$work/odd/$odd/link"
+echo c > "$work/odd/$odd/$odd.c"
+"$cli" cp -r "$work/odd" "$on:$work/odd2" > /dev/null
+same "cp -r there: names that are no text" \
+    "$? $(diff -r "$work/odd" "$work/odd2") $(readlink "$work/odd2/$odd/link")" \
+    "0  $odd"
+"$cli" cp -r "$on:$work/odd2/$odd" "$work/odd3" > /dev/null
+same "cp -r back: names that are no text" \
+    "$? $(diff -r "$work/odd/$odd" "$work/odd3")" "0 "
+mkdir -p "$work/tree5/link"
+out=$("$cli" cp -r "$work/tree" "$on:$work/tree5" 2>&1)
+same "cp -r: a link in place of a folder" "$? $(ls "$work/tree5/link")" "1 "
+has "cp -r: a link in place of a folder" "$out" \
+    "tree5/link is there already, and a folder"
 mkdir "$work/folder"
 out=$("$cli" cp "$work/tree/a" "$on:$work/folder")
 same "cp into a folder there" "$? $out $(cat "$work/folder/a")" \
@@ -194,6 +212,17 @@ has "cp: not found" "$("$cli" cp "$on:$work/none" "$work/t4" 2>&1)" \
 same "cp to standard output" "$("$cli" cp "$on:$work/tree2/a" -)" a
 echo new | "$cli" cp - "$on:$work/tree2/n" > /dev/null
 same "cp from standard input" "$(cat "$work/tree2/n")" new
+# a sandbox that lies about its tree
+mkdir "$work/liar"
+cat > "$work/liar/find" <<'END'
+#!/bin/sh
+printf 'd.\000l././././a\000../../../x\000l.////b\000../x\000l./c\000./../x\000'
+END
+chmod 755 "$work/liar/find"
+out=$("$cli" cp -r "exec:PATH=$work/liar:\$PATH exec sh:$work/tree" \
+    "$work/tree4" 2>&1)
+same "cp -r of a liar" "$? $(ls "$work/tree4")" "0 "
+same "cp -r of a liar: reported" "$(echo "$out" | grep -c '^hfsb: not copied')" 3
 nothing_left "after cp"
 
 # ---- commands that carry nothing
@@ -241,6 +270,27 @@ kill -TERM $pid
 wait $pid
 same "each: a signal" $? 143
 hasnt "each: a signal" "$(cat "$work/err")" 'may still run'
+
+"$cli" each --on exec:sh -- 'echo x' > /dev/full 2> "$work/err"
+same "each: a full disk" "$? $(cat "$work/err")" \
+    "125 hfsb: cannot write to standard output: No space left on device"
+mkfifo "$work/reader"
+rm -f "$work/up"
+"$cli" each --on exec:sh --on 'exec: sh' -- "until [ -e $work/up ]; do sleep 0.1
+    done; echo a; sleep 1000" > "$work/reader" 2> /dev/null &
+pid=$!
+: < "$work/reader" # and leaves
+: > "$work/up"
+wait $pid
+same "each: a reader that leaves" $? 141
+nothing_left "after a reader that left"
+out=$(
+    ulimit -n 40
+    i=0
+    while [ $i -lt 16 ]; do i=$((i + 1)); echo "exec:: $i; exec sh"; done |
+        "$cli" each --jobs 16 --from - -- 'echo ok' 2>&1 | grep -c ': ok$'
+)
+same "each: more than there are descriptors for" "$out" 16
 
 # ---- on a terminal
 
@@ -409,7 +459,8 @@ fi
 # bridges without a client: they get a key, and end with their input
 key=0123456789abcdef00000000000000000000000000000001
 bridge() {
-    : | HFSB_PIPE_KEY=$key limited 30 "$static" --stdio --linger 1 "$@" 2>&1
+    : | HFSB_PIPE_KEY=$key limited 30 "$static" --stdio --linger 1 "$@" 2>&1 |
+        grep . # it begins with the end of a line
 }
 same "a bridge" "$(bridge)" "hfsb-pipe mux 1"
 nothing_left "after a bridge"
@@ -437,7 +488,7 @@ server=$(keeper_and_server "$static" 7)
 kill -9 "${server#* }"
 wait $pid
 same "a bridge without a server" "$(cat "$work/out")" \
-    "$(printf 'hfsb-pipe mux 1\nexit status 0')"
+    "$(printf '\nhfsb-pipe mux 1\nexit status 0')"
 exec 9>&-
 nothing_left "after a bridge without a server"
 # its keeper hangs, and SIGALRM is ignored: it ends nevertheless, see below
@@ -484,7 +535,7 @@ if [ -x build/hfsb-server ] && ${CC:-cc} -shared -fPIC -D_GNU_SOURCE \
     cp build/hfsb-server "$work/linked_hfsb-server"
     has "a bridge of a server that warns" "$(: | HFSB_PIPE_KEY=$key \
         LD_PRELOAD=$work/noise.so limited 30 "$work/linked_hfsb-server" \
-        --stdio --linger 1 2>&1)" "$(printf 'noise\nhfsb-pipe mux 1')"
+        --stdio --linger 1 2>&1)" "$(printf 'noise\n\nhfsb-pipe mux 1')"
     nothing_left "after a server that warns"
 fi
 long=$work/$(printf '%071d' 0)
@@ -699,6 +750,14 @@ END
             sleep 0.2
         done
         same "no job is left" "$(squeue -h)" ""
+        "$cli" bash --on slurm:"--begin=now+300" x > /dev/null 2>&1 &
+        pid=$!
+        wait_until sh -c 'squeue -h | grep -q .'
+        kill $pid
+        wait $pid
+        same "slurm: a signal while the job waits" $? 143
+        wait_until sh -c '! squeue -h | grep -q .'
+        same "slurm: no job is left in the queue" "$(squeue -h)" ""
         nothing_left "after slurm"
     else
         echo "skipped: Slurm does not run here: $(tail -n 1 "$d/srun")"

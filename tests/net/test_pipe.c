@@ -558,6 +558,18 @@ static void noise_of_a_login_shell_is_skipped(void) {
     hfsb_pipe_close(c.pipe);
 }
 
+/* As of a .bashrc that sets the title of the terminal. */
+static void noise_may_lack_the_end_of_its_line(void) {
+    command c;
+    set_command(&c, "printf '\\033]0;title\\007'; exec sh");
+    c.o.start_ms = 20000;
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_OK);
+    hfsb_pipe_close(c.pipe);
+    set_command(&c, "printf '\\033]0;title\\007'; exec sh");
+    c.o.start_ms = 20000;
+    T_CHECK(hfsb_pipe_forget(&c.o, &c.err) == HFSB_OK);
+}
+
 static void failures_are_explained(void) {
     static const struct {
         const char *shell;
@@ -579,7 +591,7 @@ static void failures_are_explained(void) {
         {"echo hfsb-pipe shell Linux x; yes 'hfsb-pipe have'", HFSB_REMOTE,
          "reports: have"},
         {"echo hfsb-pipe; sleep 5", HFSB_TIMEOUT, "did not answer"},
-        {"sleep 5", HFSB_TIMEOUT, "did not answer"}};
+        {"sleep 5", HFSB_TIMEOUT, "did not answer through sh in time."}};
     size_t i;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         command c;
@@ -709,6 +721,18 @@ static hfsb_status give_short_life(void *user, const char *system,
     ++*(int *)user;
     return hfsb_buf_append(out, HFSB_LIT("#!/bin/sh\necho hfsb-pipe mux 1\n"
                                          "head -c 8 > /dev/null\n"));
+}
+
+/* As srun does, whose job is in a queue. */
+static void command_may_clean_up_at_the_end(void) {
+    command c;
+    set_command(&c, "trap 'echo removed > queue; echo gone >&2; exit 1' TERM; "
+                    "echo 'job 5 is queued' >&2; sleep 30 & wait");
+    c.o.start_ms = 3000;
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_TIMEOUT);
+    T_CHECK(strstr(c.err.msg, "through sh in time: job 5 is queued."));
+    set_command(&c, "[ -s queue ]");
+    T_CHECK(system(c.line) == 0);
 }
 
 static void command_that_dies_is_started_again(void) {
@@ -1091,14 +1115,16 @@ int main(void) {
         T_RUN(nobody_else_can_write_an_upload);
         T_RUN(only_old_uploads_are_removed);
         T_RUN(noise_of_a_login_shell_is_skipped);
+        T_RUN(noise_may_lack_the_end_of_its_line);
         T_RUN(command_that_dies_is_started_again);
         T_RUN(forget_removes_the_server);
         T_RUN(folders_of_others_are_not_used);
     } else {
         T_RUN(a_machine_without_sha256_is_reported);
-        t_skipped += 8;
+        t_skipped += 9;
     }
     T_RUN(failures_are_explained);
+    T_RUN(command_may_clean_up_at_the_end);
     T_RUN(messages_of_a_command_keep_their_end);
     T_RUN(full_disk_is_reported_with_its_folder);
     T_RUN(missing_program_and_server_are_reported);

@@ -418,6 +418,30 @@ static void messages_are_cut_and_masked(void) {
     hfsb_transport_close(&net);
 }
 
+static void an_address_has_brackets_for_a_proxy(void) {
+    static const tn_step deny[] = {
+        {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", TN_CLOSE}};
+    tn_peer          p, far;
+    char             proxy[80];
+    hfsb_transport   net;
+    hfsbi_ws_client *ws = NULL;
+    hfsb_alloc       alloc = HFSB_INIT;
+    int              http;
+    memset(&far, 0, sizeof far);
+    snprintf(far.url, sizeof far.url, "http://[2001:db8::1]");
+    tn_play_open(&p, deny, 1);
+    snprintf(proxy, sizeof proxy, "http://127.0.0.1:%u", p.port);
+    setenv("http_proxy", proxy, 1);
+    T_CHECK(hfsb_net_open(NULL, &net, NULL) == HFSB_OK);
+    T_CHECK(dial(&net, &far, NULL, 10000, alloc, &ws, &http, NULL) ==
+            HFSB_CONNECT);
+    T_CHECK(tn_logged(&p, "CONNECT [2001:db8::1]:80 HTTP/1.1\r\nHost: "
+                          "[2001:db8::1]:80\r\n"));
+    unsetenv("http_proxy");
+    hfsb_transport_close(&net);
+    tn_close(&p);
+}
+
 static void a_proxy_opens_a_tunnel(void) {
     static const tn_step deny[] = {
         {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", TN_CLOSE}};
@@ -541,6 +565,7 @@ int main(void) {
     T_RUN(an_end_without_a_close_is_a_loss);
     T_RUN(messages_are_cut_and_masked);
     T_RUN(a_proxy_opens_a_tunnel);
+    T_RUN(an_address_has_brackets_for_a_proxy);
     T_RUN(waits_end);
     T_RUN(each_allocation_may_fail);
     return T_END();
