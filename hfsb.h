@@ -27643,11 +27643,13 @@ static void hfsbi_poller_wait(const hfsbi_poller *poller, hfsbi_batch *batch,
                      ms);
 }
 
-/* kqueue reports an end, but not whether of one side or of both; poll()
-   does. */
+/* kqueue reports an end, but not whether of one side or of both; poll() does.
+   On macOS it reports nothing unless it is asked for something, and with POLLIN
+   the end of one side looks like that of both. */
 static unsigned hfsbi_poller_end(const hfsbi_io *io) {
     struct pollfd one = HFSB_INIT;
     one.fd = io->fd;
+    one.events = POLLOUT;
     (void)poll(&one, 1, 0);
     return (unsigned)HFSBI_IO_EOF |
            (one.revents & (POLLHUP | POLLERR | POLLNVAL)
@@ -34698,7 +34700,7 @@ typedef struct hfsbi_uids {
 /* Checks whether sandboxes beneath `dir`, which must exist, can have uids. A
    uid that owns something there is not given to others. Setting "0": they do
    not get uids; "1": it is an error if they cannot; "": they do where they
-   can. HFSB_OK; HFSB_REFUSED, HFSB_ARG with *err. */
+   can. HFSB_OK; HFSB_REFUSED, HFSB_ARG, HFSB_BUSY with *err. */
 HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
                                      hfsb_str          setting,
                                      const hfsb_alloc *alloc, hfsb_err *err);
@@ -34773,6 +34775,7 @@ typedef struct hfsbi_process {
     unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
     long               pid, parent, group, session;
     char               state;
+    bool               headless;       /* its first thread has ended */
     bool               env_read;       /* private: job and owner are known */
     unsigned char      kin;            /* private: result of the last match */
     unsigned           child, sibling; /* private: indexes in the snapshot */
@@ -37694,8 +37697,10 @@ static size_t hfsbi_proc_head(long pid, const char *name, char *out,
 }
 
 /* Fills *p from /proc/PID/stat; false with errno when it cannot be read. The
-   line is: pid (name) state parent group session ..., the start time its 22nd
-   field. A name may contain any character, ") " included. */
+   line is: pid (name) state parent group session ..., the number of threads its
+   20th field, the start time its 22nd. A name may contain any character, ") "
+   included. A process whose first thread has ended looks like a zombie while
+   the others run. */
 static bool hfsbi_process_read(long pid, hfsbi_process *p) {
     char        line[1024];
     const char *at;
@@ -37714,6 +37719,7 @@ static bool hfsbi_process_read(long pid, hfsbi_process *p) {
         if (i == 4) p->parent = value;
         if (i == 5) p->group = value;
         if (i == 6) p->session = value;
+        if (i == 20) p->headless = p->state == 'Z' && value > 1;
         if (i == 22) p->start = strtoull(at, &end, 10);
         at = end;
     }
@@ -37731,6 +37737,23 @@ static hfsb_str hfsbi_job_owner(hfsb_str id) {
     return hfsb_str_make(id.ptr + start, end - start);
 }
 
+/* A thread that has the memory of a process: not a first one that has ended. */
+static long hfsbi_process_thread(const hfsbi_process *p) {
+    char           path[64];
+    struct dirent *entry;
+    DIR           *dir;
+    long           thread = p->pid;
+    if (!p->headless) return thread;
+    (void)snprintf(path, sizeof path, "/proc/%ld/task", p->pid);
+    dir = opendir(path);
+    while (dir && thread == p->pid && (entry = readdir(dir)) != NULL) {
+        long other = strtol(entry->d_name, NULL, 10);
+        if (other > 0) thread = other;
+    }
+    if (dir) (void)closedir(dir);
+    return thread;
+}
+
 /* Finds HFSB_JOB in the environment and stores the hashes of its value. Reads
    in pieces, since an environment may have megabytes. Hashes are enough: a
    process that could choose a colliding value could just as well copy the
@@ -37743,7 +37766,7 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
     bool               named = true, found = false;
     unsigned long long hash = HFSB_FNV_START;
     ssize_t            n = 0, i;
-    int                fd = hfsbi_proc_file(p->pid, "environ");
+    int fd = hfsbi_proc_file(hfsbi_process_thread(p), "environ");
     p->env_read = true;
     if (fd < 0) return false;
     while (!found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
@@ -37883,7 +37906,8 @@ HFSBI_FN unsigned long long hfsbi_process_start(long pid) {
 
 /* A zombie has ended, though its pid is still in use. */
 static bool hfsbi_process_ended(const hfsbi_process *p) {
-    return p->state == 'Z' || p->state == 'X' || p->state == 'x';
+    return (p->state == 'Z' && !p->headless) || p->state == 'X' ||
+           p->state == 'x';
 }
 
 /* ---- snapshots ---- */
@@ -38352,11 +38376,15 @@ HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
         tree->leader_start = p.start;
 }
 
+/* macOS reports a child that was stopped, too, which nobody asks for. */
 static int hfsbi_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
     int rc;
     memset(info, 0, sizeof *info);
     do rc = waitid(type, id, info, WEXITED | WNOHANG | options);
     while (rc < 0 && errno == EINTR);
+    if (info->si_code != CLD_EXITED && info->si_code != CLD_KILLED &&
+        info->si_code != CLD_DUMPED)
+        info->si_pid = 0;
     return rc;
 }
 
@@ -38646,7 +38674,8 @@ HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
 
    To end a sandbox, a helper becomes its user and signals every process that
    it may: the kernel does that in one step, so nothing escapes by forking.
-   The helper first makes sure that it cannot signal its own parent.
+   The helper first makes sure that it cannot signal its own parent. Its real
+   uid is not that of the user, so no process of the user can stop or kill it.
 
    The uids have 16 bits, because containers map these. */
 #ifdef HFSBI_LINUX
@@ -38654,10 +38683,15 @@ HFSBI_FN bool hfsbi_terminal_signal(int master, int number) {
 enum {
     HFSBI_UIDS_TRIES = 100,     /* at ending the processes of one */
     HFSBI_UIDS_HELPER_MS = 200, /* until a helper has ended */
+    HFSBI_UIDS_LOOK_MS = 10000, /* the same where nobody tries again */
     HFSBI_UIDS_CAPS = 0xEB,     /* CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID,
                                     SETUID */
+    HFSBI_UIDS_FILES = 0xB,     /* the first three of these */
     HFSBI_UIDS_HEAD = sizeof(unsigned)
 };
+
+/* Added to a uid, the real uid of a helper, which no other process has. */
+#define HFSBI_UIDS_REAL 0xF0000000u
 
 /* Exit codes of a helper. */
 enum { HFSBI_HELPER_OK, HFSBI_HELPER_NO_USER, HFSBI_HELPER_NO_DIR };
@@ -38666,13 +38700,13 @@ enum { HFSBI_HELPER_OK, HFSBI_HELPER_NO_USER, HFSBI_HELPER_NO_DIR };
 
 /* Uses the system calls, because libc's functions would signal other threads,
    and a child has none. */
-static bool hfsbi_uid_set(unsigned uid) {
+static bool hfsbi_uid_set(unsigned uid, unsigned real) {
 #ifdef SYS_setresuid32
     return syscall(SYS_setresgid32, uid, uid, uid) == 0 &&
-           syscall(SYS_setresuid32, uid, uid, uid) == 0;
+           syscall(SYS_setresuid32, real, uid, real) == 0;
 #else
     return syscall(SYS_setresgid, uid, uid, uid) == 0 &&
-           syscall(SYS_setresuid, uid, uid, uid) == 0;
+           syscall(SYS_setresuid, real, uid, real) == 0;
 #endif
 }
 
@@ -38680,20 +38714,26 @@ static bool hfsbi_uid_set(unsigned uid) {
    unless a flag of the parent (SECBIT_NO_SETUID_FIXUP) prevents it: so they
    are dropped here. And it makes the child undumpable, unless a setting
    prevents that: the child has a copy of our memory until its exec. */
-HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
+static bool hfsbi_uid_become(unsigned uid, unsigned real) {
     unsigned head[2] = {0x20080522u /* version 3 */, 0};
     unsigned caps[6] = {0, 0, 0, 0, 0, 0};
-    if (!hfsbi_thread_drop_groups() || !hfsbi_uid_set(uid)) return false;
+    if (!hfsbi_thread_drop_groups() || !hfsbi_uid_set(uid, real)) return false;
     (void)prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L);
     return syscall(SYS_capset, head, caps) == 0 &&
            prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0;
 }
 
-/* Becomes that user. True only if it cannot signal other processes, such as
-   our own: to be sure before all processes are signalled. */
+HFSBI_FN bool hfsbi_uid_enter(unsigned uid) {
+    return hfsbi_uid_become(uid, uid);
+}
+
+/* Becomes that user, with a real uid that a container may not map. True only
+   if it cannot signal other processes, such as our own: to be sure before all
+   processes are signalled. */
 static bool hfsbi_helper_enter(unsigned uid, pid_t host) {
-    return hfsbi_uid_enter(uid) && geteuid() == (uid_t)uid &&
-           kill(host, 0) != 0 && errno == EPERM;
+    return (hfsbi_uid_become(uid, HFSBI_UIDS_REAL + uid) ||
+            hfsbi_uid_enter(uid)) &&
+           geteuid() == (uid_t)uid && kill(host, 0) != 0 && errno == EPERM;
 }
 
 /* dir: only checks whether the user can reach it (NULL: kills all processes of
@@ -38707,10 +38747,10 @@ static void hfsbi_helper_main(unsigned uid, const char *dir, pid_t host) {
 
 /* ---- helpers ---- */
 
-/* Waits for a helper, which its user may have stopped. Returns its exit code,
-   or below 0. */
-static int hfsbi_helper_wait(pid_t pid) {
-    long long until = hfsb_clock_ms() + HFSBI_UIDS_HELPER_MS;
+/* Waits for a helper, at most ms: it may have been stopped. Returns its exit
+   code, or below 0. */
+static int hfsbi_helper_wait(pid_t pid, long long ms) {
+    long long until = hfsb_clock_ms() + ms;
     int       status = 0;
     unsigned  tries = 0;
     pid_t     rc = 0;
@@ -38719,6 +38759,8 @@ static int hfsbi_helper_wait(pid_t pid) {
         if (rc == 0 && hfsb_clock_ms() >= until) (void)kill(pid, SIGKILL);
         if (rc == 0) hfsbi_pause(tries++);
     }
+    if (rc == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+        return HFSBI_HELPER_NO_USER; /* a seccomp filter */
     return rc == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -38729,7 +38771,9 @@ static int hfsbi_helper_run(unsigned uid, const char *dir) {
     pid = fork();
     if (pid == 0) hfsbi_helper_main(uid, dir, host);
     hfsbi_fork_guard_end(&guard);
-    return pid < 0 ? -1 : hfsbi_helper_wait(pid);
+    return pid < 0 ? -1
+                   : hfsbi_helper_wait(pid, dir ? HFSBI_UIDS_LOOK_MS
+                                                : HFSBI_UIDS_HELPER_MS);
 }
 
 /* ---- which uids are in use ---- */
@@ -38739,11 +38783,20 @@ static void hfsbi_uids_mark(char *used, unsigned long long uid) {
         used[uid - HFSBI_UID_FIRST] = 1;
 }
 
-/* Marks the uids of a process: "State:\tS ...", "Uid:\t0\t0\t0\t0". A zombie
-   no longer owns anything. */
+/* True for a zombie, which no longer owns anything: "State:\tZ ...". If only
+   its first thread has ended it still has several: "Threads:\t2". */
+static bool hfsbi_uids_is_zombie(const char *text) {
+    const char *state = strstr(text, "\nState:\t");
+    const char *threads = strstr(text, "\nThreads:\t");
+    return state && (state[8] == 'X' ||
+                     (state[8] == 'Z' && threads &&
+                      strtoul(threads + 10, NULL, 10) < 2));
+}
+
+/* Marks the uids of a process: "Uid:\t0\t0\t0\t0". */
 static void hfsbi_uids_mark_process(char *used, const char *pid) {
-    char        path[300], text[1024];
-    const char *state, *at;
+    char        path[300], text[2048];
+    const char *at;
     ssize_t     n;
     int         i, fd;
     (void)snprintf(path, sizeof path, "/proc/%s/status", pid);
@@ -38753,9 +38806,8 @@ static void hfsbi_uids_mark_process(char *used, const char *pid) {
     n = hfsbi_read(fd, text, sizeof text - 1);
     hfsbi_close(&fd);
     text[n > 0 ? n : 0] = '\0';
-    state = strstr(text, "\nState:\t");
     at = strstr(text, "\nUid:\t");
-    if (!state || !at || state[8] == 'Z' || state[8] == 'X') return;
+    if (!at || hfsbi_uids_is_zombie(text)) return;
     for (i = 0, at += 6; i < 4; i++) {
         char *end;
         hfsbi_uids_mark(used, strtoull(at, &end, 10));
@@ -38898,9 +38950,13 @@ static hfsb_status hfsbi_uids_take_from(int fd, const hfsb_alloc *alloc,
 }
 
 /* True if a thread can access files as that user. If it could not, it would
-   continue as root. */
+   continue as root, and likewise if it kept root's capabilities, as with the
+   flag described at hfsbi_uid_become(). */
 static bool hfsbi_uid_is_possible(unsigned uid) {
-    bool became = hfsbi_thread_set_uid(uid);
+    unsigned head[2] = {0x20080522u, 0}, caps[6] = {0, 0, 0, 0, 0, 0};
+    bool     became = hfsbi_thread_set_uid(uid) &&
+                  syscall(SYS_capget, head, caps) == 0 &&
+                  !(caps[0] & HFSBI_UIDS_FILES);
     return hfsbi_thread_set_uid(0) && became;
 }
 
@@ -38961,8 +39017,9 @@ HFSBI_FN bool hfsbi_uid_end(unsigned uid) {
 
 /* ---- open ---- */
 
-/* Why sandboxes cannot have uids; NULL: they can. */
-static const char *hfsbi_uids_lack(const char *dir) {
+/* Why sandboxes cannot have uids; NULL: they can. *unknown: no helper came to
+   its end, which says nothing about that. */
+static const char *hfsbi_uids_lack(const char *dir, bool *unknown) {
     unsigned head[2] = {0x20080522u, 0}, caps[6] = {0, 0, 0, 0, 0, 0};
     int      rc;
     if (geteuid() != 0 || syscall(SYS_capget, head, caps) != 0 ||
@@ -38971,6 +39028,7 @@ static const char *hfsbi_uids_lack(const char *dir) {
                "and files";
     rc = hfsbi_helper_run(HFSBI_UID_FIRST + HFSBI_UID_COUNT - 1, "/");
     if (rc == HFSBI_HELPER_OK) rc = hfsbi_helper_run(HFSBI_UID_FIRST, dir);
+    *unknown = rc < 0;
     if (rc == HFSBI_HELPER_OK && hfsbi_uid_is_possible(HFSBI_UID_FIRST))
         return NULL;
     return rc == HFSBI_HELPER_NO_DIR
@@ -39006,6 +39064,7 @@ HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
                                      hfsb_str setting, const hfsb_alloc *alloc,
                                      hfsb_err *err) {
     const char *lack = NULL;
+    bool        unknown = false;
     memset(uids, 0, sizeof *uids);
     uids->alloc = *alloc;
     if (setting.len && !hfsb_str_equal(setting, HFSB_LIT("0")) &&
@@ -39013,7 +39072,13 @@ HFSBI_FN hfsb_status hfsbi_uids_open(hfsbi_uids *uids, const char *dir,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "HFSB_SANDBOX_UIDS must be 0 or 1.");
     if (hfsb_str_equal(setting, HFSB_LIT("0"))) return hfsbi_ok(err);
-    lack = hfsbi_uids_lack(dir);
+    lack = hfsbi_uids_lack(dir, &unknown);
+    if (unknown) /* not without uids: somebody may want just that */
+        return hfsbi_fail(err, HFSB_BUSY, 0,
+                          "Whether sandboxes can have a uid of their own "
+                          "cannot be found out: a process that becomes "
+                          "another user did not come to its end. Try again, "
+                          "or set HFSB_SANDBOX_UIDS=0 to do without.");
     if (!lack && !hfsbi_uids_prepare(uids, dir))
         lack = "the table of uids, /run/hfsb.uids, cannot be written";
     if (!lack || !setting.len) return hfsbi_ok(err);
@@ -61096,9 +61161,10 @@ static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
     if (url->secure)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "https needs TLS, which the built-in transport does "
-                          "not have. Install libcurl (the package libcurl4 on "
-                          "Debian, libcurl on Alpine), or use the transport "
-                          "of hfsb_http_curl.h in your program.");
+                          "not have. Install libcurl 7.80 or newer (the "
+                          "package libcurl4 on Debian, libcurl on Alpine), or "
+                          "use the transport of hfsb_http_curl.h in your "
+                          "program.");
     *proxied = hfsbi_proxy_serves(&net->proxy, url);
     if (*proxied && !net->proxy.usable)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
@@ -61144,11 +61210,14 @@ static hfsb_status hfsbi_net_perform(void *user, const hfsb_http_call *call,
 static hfsb_status hfsbi_net_tunnel(const hfsbi_net *net, const hfsb_url *url,
                                     hfsbi_stream_ask *ask, hfsb_err *err) {
     hfsb_buf    text = HFSB_INIT;
+    bool        six = hfsb_str_find_byte(url->host, ':') != HFSB_NPOS;
+    const char *open = six ? "[" : "", *end = six ? "]" : "";
     hfsb_status st;
     text.alloc = net->alloc;
-    hfsb_buf_printf(&text, "CONNECT %.*s:%u HTTP/1.1\r\nHost: %.*s:%u\r\n",
-                    (int)url->host.len, url->host.ptr, url->port,
-                    (int)url->host.len, url->host.ptr, url->port);
+    hfsb_buf_printf(
+        &text, "CONNECT %s%.*s%s:%u HTTP/1.1\r\nHost: %s%.*s%s:%u\r\n", open,
+        (int)url->host.len, url->host.ptr, end, url->port, open,
+        (int)url->host.len, url->host.ptr, end, url->port);
     if (net->proxy.login.len)
         (void)hfsb_http_put_field(&text, HFSB_LIT("Proxy-Authorization"),
                                   hfsb_buf_str(&net->proxy.login));
@@ -62625,7 +62694,8 @@ HFSBI_FN hfsb_status hfsbi_pipe_name(hfsb_str name, hfsbi_pipe_words *w,
        frames                    <-->  frames
 
    Neither side sends ahead, so no byte gets lost in the buffer of a shell.
-   Lines that do not begin with "hfsb-pipe " are noise of a login shell.
+   Lines that do not begin with "hfsb-pipe " are noise of a login shell, which
+   may lack the end of its last line: so the first answer begins with one.
 
        DOWN --start--> UP --the pipe breaks--> DOWN --dial--> UP ...
 
@@ -62654,7 +62724,8 @@ enum {
     HFSBI_PIPE_MOST_MS = 30000, /* ... up to this */
     HFSBI_PIPE_ERRORS = 16384,  /* bytes of stderr read at once, and ... */
     HFSBI_PIPE_LAST = 64,       /* ... how often when the command has ended */
-    HFSBI_PIPE_EXIT_MS = 1000,  /* for the command to exit by itself */
+    HFSBI_PIPE_EXIT_MS = 1000,  /* for the command to exit by itself, and ... */
+    HFSBI_PIPE_TERM_MS = 3000,  /* ... at SIGTERM */
     HFSBI_PIPE_DIAL_MS = 2000,  /* for a connection to the server */
     HFSBI_PIPE_STACK = 131072,
     HFSBI_PIPE_SLICE_MS = 50 /* between two looks at a cancel */
@@ -62702,7 +62773,7 @@ struct hfsb_pipe {
    nobody else has, until it is complete; what lay about for an hour has no
    owner any more. */
 static const char hfsbi_pipe_script[] =
-    "echo hfsb-pipe shell $(uname -s) $(uname -m); "
+    "echo; echo hfsb-pipe shell $(uname -s) $(uname -m); "
     "read -r hfsb_s hfsb_n || exit 1; " HFSBI_PIPE_DIR HFSBI_PIPE_OWN
     "hfsb_sum() { "
     "hfsb_x=$( { sha256sum \"$1\" || shasum -a 256 \"$1\" || "
@@ -62737,7 +62808,7 @@ static const char hfsbi_pipe_forget[] = HFSBI_PIPE_DIR HFSBI_PIPE_OWN
     "for hfsb_x in \"$hfsb_d\" \"$hfsb_t\"; do hfsb_own \"$hfsb_x\" && "
     "{ rm -f \"$hfsb_x\"/hfsb-server-*; "
     "rmdir \"$hfsb_x\"; } 2>/dev/null; done; "
-    "echo hfsb-pipe forgot; exit 0; }\n";
+    "echo; echo hfsb-pipe forgot; exit 0; }\n";
 
 /* ---- the command ---- */
 
@@ -62772,17 +62843,27 @@ static bool hfsbi_pipe_exited(pid_t pid) {
     info.si_pid = 0;
     if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
         return errno != EINTR;
-    return info.si_pid != 0;
+    /* macOS reports one that was stopped, too */
+    return info.si_pid != 0 && info.si_code != CLD_STOPPED;
 }
 
-/* Waits up to ms for the command to exit, then kills it with its group. */
-static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
+/* Waits up to ms for the command to exit. */
+static bool hfsbi_pipe_exits(pid_t pid, long long ms) {
     long long until = hfsb_clock_ms() + ms;
     unsigned  tries = 0;
-    int       status = 0;
-    if (!p->pid) return;
-    while (!hfsbi_pipe_exited(p->pid) && hfsb_clock_ms() < until)
+    bool      exited;
+    while (!(exited = hfsbi_pipe_exited(pid)) && hfsb_clock_ms() < until)
         hfsbi_pause(tries++);
+    return exited;
+}
+
+/* Waits up to ms for the command to exit, then ends it with its group: first
+   with TERM, at which srun takes its job out of the queue. */
+static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
+    int status = 0;
+    if (!p->pid) return;
+    if (!hfsbi_pipe_exits(p->pid, ms) && kill(-p->pid, SIGTERM) == 0)
+        (void)hfsbi_pipe_exits(p->pid, HFSBI_PIPE_TERM_MS);
     (void)kill(-p->pid, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
     p->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -62844,9 +62925,9 @@ static hfsb_status hfsbi_pipe_wait(hfsbi_pipe_start *x, int fd, short events) {
     short       ready;
     hfsb_status st = hfsbi_wait_fd(fd, events, x->until, x->cancel, &ready);
     if (st == HFSB_OK && hfsb_clock_ms() >= x->until) st = HFSB_TIMEOUT;
-    if (st == HFSB_TIMEOUT)
+    if (st == HFSB_TIMEOUT) /* hfsbi_pipe_explain() adds what is on stderr */
         return hfsbi_fail(x->err, st, 0,
-                          "hfsb-server did not answer through %s in time.",
+                          "hfsb-server did not answer through %s in time",
                           x->p->argv[0]);
     if (st == HFSB_CANCELLED)
         return hfsbi_fail(x->err, st, 0, "Cancelled while connecting.");
@@ -63050,8 +63131,10 @@ static hfsb_status hfsbi_pipe_spawn(hfsbi_pipe_start *x) {
 
 /* Adds the last line on stderr to the message. */
 static void hfsbi_pipe_explain(hfsb_pipe *p, hfsb_err *err) {
-    hfsb_str said = hfsb_buf_str(&p->said);
+    hfsb_str said;
     size_t   at;
+    hfsbi_loop_lock(p->loop);
+    said = hfsb_buf_str(&p->said);
     while (said.len && (unsigned char)said.ptr[said.len - 1] <= ' ')
         said.len--;
     while ((at = hfsb_str_find_byte(said, '\n')) != HFSB_NPOS)
@@ -63060,6 +63143,7 @@ static void hfsbi_pipe_explain(hfsb_pipe *p, hfsb_err *err) {
     if (said.len) hfsbi_err_quote(err, said, 300);
     if (!said.len || !strchr(".?!", said.ptr[said.len - 1]))
         hfsbi_err_add(err, ".");
+    hfsbi_loop_unlock(p->loop);
 }
 
 static void hfsbi_pipe_over(void *user, hfsbi_mux_end end) {
@@ -63115,6 +63199,7 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
         st = hfsbi_pipe_begin_frames(x);
     hfsbi_close(&x->in);
     hfsbi_close(&x->out);
+    if (st == HFSB_TIMEOUT) hfsbi_pipe_explain(p, err); /* what it waits for */
     if (st != HFSB_OK)
         hfsbi_pipe_drop(p, st == HFSB_CONNECT ? HFSBI_PIPE_EXIT_MS : 0);
     *futile = !x->heard && p->said.len && hfsbi_pipe_is_futile(p->exit_code);
@@ -75621,13 +75706,14 @@ static hfsb_status hfsbi_session_bash(hfsb_session *session, hfsbi_box *box,
                                       const hfsb_call_opts  *opts,
                                       hfsb_tool_result      *result) {
     const hfsb_str name = HFSB_LIT("bash");
-    bool           background =
-        hfsb_json_bool(hfsb_json_get(arguments, "background"), false);
+    bool           background = false; /* true, or "true" */
     hfsb_call_opts o = HFSB_INIT;
     hfsb_err       err = HFSB_INIT;
     char           id[HFSBI_JOB_ID];
     hfsb_status    st;
     if (opts) o = *opts;
+    (void)hfsb_json_arg_bool(arguments, "background", false, &background,
+                             NULL);
     if (!hfsbi_session_job_id(arguments, &o, id))
         return hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
     st = hfsbi_session_note_job(session, id);

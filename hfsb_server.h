@@ -3872,10 +3872,12 @@ static bool hfsbi_wire_hung_up(const hfsbi_wire *l) {
     struct pollfd at;
     memset(&at, 0, sizeof at);
     at.fd = l->in.fd;
+    at.events = POLLIN; /* on macOS an end is reported only with bytes */
 #ifdef POLLRDHUP
-    at.events = POLLRDHUP; /* of a socket that is closed one way */
+    at.events |= POLLRDHUP; /* of a socket that is closed one way */
 #endif
-    return l->in_kind != HFSBI_WIRE_PLAIN && poll(&at, 1, 0) > 0 && at.revents;
+    return l->in_kind != HFSBI_WIRE_PLAIN && poll(&at, 1, 0) > 0 &&
+           (at.revents & ~POLLIN);
 }
 
 /* Nothing was sent to a choked peer for a while. */
