@@ -41,7 +41,7 @@ HFSBI_FN bool hfsbi_param_choice(hfsb_str *rest, hfsb_str *choice) {
 
 /* ---- keys ---- */
 
-/* A key that came before in the same object. */
+/* True when the key occurs earlier in the same object. */
 static bool hfsbi_key_repeats(const hfsb_json_value *object,
                               const hfsb_json_iter  *it) {
     hfsb_json_iter before = hfsb_json_begin(object);
@@ -307,8 +307,8 @@ HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
 
 /* ---- the schema ---- */
 
-/* Three kinds, see hfsbi_schema: strict mode knows neither optional parameters
-   nor objects with any keys. */
+/* Three kinds, see hfsbi_schema: strict mode has neither optional parameters
+   nor objects with arbitrary keys. */
 
 static void hfsbi_params_object(const hfsbi_param *params, hfsbi_schema kind,
                                 bool brief, hfsb_buf *out);

@@ -32,8 +32,8 @@ static const hfsbi_param hfsbi_bash_params[] = {
     HFSBI_PARAM("stdin", HFSBI_ARG_STR, HFSBI_UNTOLD, hfsbi_bash_args, input,
                 NULL),
     HFSBI_PARAM("env", HFSBI_ARG_OBJECT, HFSBI_FLAT_ONLY, hfsbi_bash_args, env,
-                NULL), /* some hosts refuse an object with any keys, and a
-                          command can set variables itself */
+                NULL), /* some hosts refuse an object with arbitrary keys, and
+                          a command can set variables itself */
     HFSBI_PARAM("merge_stderr", HFSBI_ARG_BOOL, 0, hfsbi_bash_args,
                 merge_stderr, "Keep the order written"),
     HFSBI_PARAM("shell", HFSBI_ARG_STR, HFSBI_UNLISTED | HFSBI_NO_NUL,
@@ -54,7 +54,7 @@ static void hfsbi_put_seconds(double seconds, char out[32]) {
     out[n] = '\0';
 }
 
-/* A command without a timeout gets the default, in the background none. A
+/* A command without a timeout gets the default, a background command none. A
    timeout above the maximum is reduced, with a note. */
 static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
                                hfsbi_job_spec *spec) {
@@ -329,20 +329,22 @@ static const hfsbi_refusal hfsbi_refusals[] = {
      "confined: they get no new privileges, and end processes of earlier "
      "calls only by the kill tool. A person can allow all: --confine none"}};
 
-/* Comes first: it is known, not guessed by words. */
+/* Comes first: it is known, not guessed from words. */
 static const hfsbi_refusal hfsbi_refusal_killed = {
     HFSBI_BOUND_MEMORY, "", 0,
     "limited: the kernel killed a process because they used up their memory "
     "together. Use less at a time; a person can allow more: "
     "--max-memory SIZE"};
 
-/* Appends text that begins with a line feed, which the output may have. */
+/* Appends text that begins with a line feed, without it if the output ends in
+   one. */
 static hfsb_status hfsbi_bash_put_note(hfsb_buf *out, hfsb_str text) {
     bool ended = out->len && out->ptr[out->len - 1] == '\n';
     return hfsb_buf_append(out, hfsb_str_slice(text, ended ? 1 : 0, text.len));
 }
 
-/* What the command failed by, as it seems; NULL: nothing of ours. */
+/* Returns the refusal that seems to have made the command fail; NULL: none of
+   ours. */
 static const hfsbi_refusal *hfsbi_bash_refusal(const hfsbi_job *job,
                                                hfsb_str         out) {
     const hfsb_confine *confine = job->tools->confine;
@@ -364,9 +366,9 @@ static const hfsbi_refusal *hfsbi_bash_refusal(const hfsbi_job *job,
     return NULL;
 }
 
-/* Puts a note before those of the guard that says that the command is
-   confined, when it failed as if by that. EACCES may also be the answer to a
-   read or a socket, where these are confined. */
+/* If the command seems to have failed because it is confined, puts a note that
+   says so before those of the guard. EACCES may also come from a read or a
+   socket, where these are confined. */
 static hfsb_status hfsbi_bash_note_refusal(hfsbi_job *job) {
     const hfsb_confine  *confine = job->tools->confine;
     const hfsbi_refusal *r =

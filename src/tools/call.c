@@ -85,9 +85,9 @@ static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
 
 /* ---- keys without a record ---- */
 
-/* Two tables: keys are added to the newer one, which becomes the older one when
-   it is full or as old as a record gets. So a key is kept at least that long,
-   or until HFSBI_SPENT_COUNT others came. */
+/* Two tables: keys are added to the newer one, which becomes the older one
+   when it is full or as old as a record gets. So a key is kept at least that
+   long, or until HFSBI_SPENT_COUNT others are added. */
 
 /* Returns the slot of a key, or the free one where it belongs. */
 static hfsbi_spent_key *hfsbi_spent_slot(const hfsbi_spent   *spent,
@@ -118,7 +118,7 @@ static bool hfsbi_spent_grow(hfsb_tools *tools, hfsbi_spent *spent) {
                                                 sizeof *more.slots);
     if (!more.slots) return false;
     memset(more.slots, 0, more.cap * sizeof *more.slots);
-    for (i = 0; i < spent->cap; i++) /* free slots fall onto free slots */
+    for (i = 0; i < spent->cap; i++) /* a free slot maps to a free slot */
         *hfsbi_spent_slot(&more, spent->slots[i].key) = spent->slots[i];
     hfsbi_array_free(&tools->alloc, spent->slots, spent->cap,
                      sizeof *spent->slots);
@@ -218,8 +218,7 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
     hfsbi_spent_free(tools, &tools->spent[1]);
 }
 
-/* The list has the newest first. A job that has its result keeps its record.
-   */
+/* The list is newest first. A job keeps its record while it has its result. */
 HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools) {
     hfsbi_once **link = &tools->onces, *once;
     long long    now = hfsb_clock_ms();
@@ -350,7 +349,7 @@ static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
 typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, const void *args,
                                      hfsb_err *err);
 
-/* The functions of a tool. Only here are they named. */
+/* The functions of a tool, which are named only here. */
 typedef struct hfsbi_tool_code {
     hfsbi_tool_fn run, prepare;
 } hfsbi_tool_code;
@@ -539,7 +538,7 @@ static bool hfsbi_call_changes(const hfsb_call *call) {
            call->tool->kind != HFSBI_TOOL_READS;
 }
 
-/* The change was made: a checkpoint follows, and this is what it shows. */
+/* Tells the history about the change that was made; a checkpoint follows. */
 static void hfsbi_call_changed(hfsb_call *call) {
     const hfsbi_param *p = call->tool->params;
     hfsb_str           path = HFSB_INIT;
@@ -676,8 +675,8 @@ HFSBI_FN void hfsbi_call_hurry(hfsb_call *call) {
     hfsbi_loop_unlock(call->tools->loop);
 }
 
-/* Returns a call whose listener has to be called, or NULL. A call of
-   bash_output that waits on is looked at again at its deadline. */
+/* Returns a call whose listener must be called, or NULL. A call of bash_output
+   that keeps waiting is checked again at its deadline. */
 static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
     hfsb_call *call = tools->waiting;
     for (; call; call = call->next_waiting) {
@@ -761,7 +760,7 @@ void hfsb_call_close(hfsb_call *call) {
 
 /* ---- waiting for a call, or until it is cancelled ---- */
 
-/* Between looks at a cancel that no descriptor could be made for. */
+/* Polling interval of a cancel for which no descriptor could be made. */
 enum { HFSBI_CANCEL_LOOK_MS = 50 };
 
 static void hfsbi_cancel_ready(hfsbi_io *io, unsigned events) {
@@ -772,8 +771,8 @@ static void hfsbi_cancel_ready(hfsbi_io *io, unsigned events) {
 }
 
 /* Lets the loop wait for the cancel too. Calls may share a cancel, but a loop
-   takes a descriptor once: each gets its own. False if there is none. Under
-   the lock. */
+   accepts a descriptor only once: each call gets its own. False if there is
+   none. Under the lock. */
 static bool hfsbi_cancel_attach(hfsb_call *call) {
     int fd = hfsb_cancel_fd(call->opts.cancel);
     call->cancelled.fn = hfsbi_cancel_ready;
@@ -787,7 +786,7 @@ static void hfsbi_cancel_detach(hfsb_call *call) {
     hfsbi_close(&call->cancelled.fd);
 }
 
-/* Ends the wait of a call that was cancelled: at once, or for bash when its
+/* Ends the wait of a call that was cancelled: at once, or for bash once its
    command, which is killed, has ended. Under the lock. */
 static void hfsbi_call_stop(hfsb_call *call) {
     if (call->wait == HFSBI_WAIT_JOB) {

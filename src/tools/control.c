@@ -27,7 +27,7 @@ enum {
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
     HFSBI_PROMPT_MS = 300,     /* an unfinished line unchanged is a prompt */
     HFSBI_PAUSE_MS = 500,      /* silence that ends an answer */
-    HFSBI_LISTEN_MS = 5000,  /* for an answer, when the caller named no time */
+    HFSBI_LISTEN_MS = 5000,  /* for an answer, if the caller gives no time */
     HFSBI_PAGE_MAX = 100000, /* bytes */
     HFSBI_PENDING = 200,     /* bytes of an unfinished line that always fit */
     HFSBI_STDERR_END = 300,  /* bytes of stderr that a page adds */
@@ -194,8 +194,8 @@ static hfsb_status hfsbi_page_tail(const hfsbi_record *r, size_t max,
     return st;
 }
 
-/* Appends head and tail of output that is too long for a page, with a note in
-   between how to see the rest. */
+/* Appends head and tail of output that is too long for a page, with a note
+   between them on how to see the rest. */
 static hfsb_status hfsbi_page_abridge(const hfsbi_record *r,
                                       unsigned long long from, size_t page,
                                       hfsb_buf *out, hfsbi_page *p) {
@@ -238,7 +238,7 @@ static hfsb_status hfsbi_page_fill(hfsb_call *call, hfsbi_page *p) {
 }
 
 /* Adds the end of stderr to the notes. It reaches the log only when the job
-   ends, but many builds report there all that they do. */
+   ends, but many builds report all their progress there. */
 static hfsb_status hfsbi_page_note_stderr(hfsb_call *call) {
     hfsb_buf    end = HFSB_INIT;
     hfsb_status st;
@@ -353,7 +353,7 @@ static bool hfsbi_output_may_pause(const hfsb_call *call) {
            call->job->record.bytes != call->output.heard;
 }
 
-/* With a page, what ends the wait before the job does. */
+/* With a page: true when the wait ends before the job does. */
 static bool hfsbi_output_page_ready(const hfsb_call *call) {
     long long silent = hfsb_clock_ms() - call->job->record.last_at;
     return hfsbi_output_is_full(call) ||
@@ -362,7 +362,7 @@ static bool hfsbi_output_page_ready(const hfsb_call *call) {
             hfsbi_output_asks(call));
 }
 
-/* Without a page, what ends the wait before the job does. */
+/* Without a page: true when the wait ends before the job does. */
 static bool hfsbi_output_line_ready(const hfsb_call *call) {
     return call->job->record.total > call->output.offset ||
            (hfsbi_output_may_prompt(call) &&
@@ -380,7 +380,7 @@ HFSBI_FN bool hfsbi_output_ready(hfsb_call *call) {
     return ready;
 }
 
-/* A moment that has passed did not end the wait: it is not waited for. */
+/* Skips a time that has passed: it did not end the wait. */
 HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
     long long at = call->output.until, now = hfsb_clock_ms();
     long long prompt = call->job->record.last_at + HFSBI_PROMPT_MS;
@@ -421,7 +421,7 @@ static size_t hfsbi_page_size(const hfsb_call *call, long long argument) {
     return page < HFSBI_PAGE_MAX ? page : (size_t)HFSBI_PAGE_MAX;
 }
 
-/* The call waits for output of the job as *a asks for. `heard`: bytes of the
+/* Makes the call wait for output of the job, as *a asks. `heard`: bytes of the
    record that are not new. Under the lock. */
 static void hfsbi_output_wait_for(hfsb_call *call, hfsbi_job *job,
                                   const hfsbi_output_args *a,
@@ -627,7 +627,8 @@ static bool hfsbi_kill_succeeded(const hfsbi_job *job) {
     return job->pid > 0 && job->end.end != HFSB_PROC_RUNNING;
 }
 
-/* Names the jobs that go on because another client may have started them. */
+/* Names the jobs that keep running because another client may have started
+   them. */
 static void hfsbi_kill_put_others(hfsb_call *call) {
     hfsb_buf        *out = &call->result.output;
     const hfsbi_job *job = call->tools->jobs;

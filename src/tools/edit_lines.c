@@ -43,7 +43,7 @@ typedef struct hfsbi_line_edit {
     hfsb_buf          kept;        /* the version that was read */
     hfsb_buf          shown;       /* a byte for each of its lines */
     bool              all_shown;   /* `shown` is not used */
-    hfsb_buf          now;         /* the file as it is */
+    hfsb_buf          now;         /* the current file */
     hfsbi_file_change change;      /* ... and whether the session knows it */
     hfsbi_version     version;     /* of `now` */
     hfsbi_lines       olds, lines; /* of the version read, and of `now` */
@@ -89,8 +89,8 @@ static hfsb_status hfsbi_line_edit_no_version(hfsbi_line_edit *e, bool same) {
         e->tag.ptr, (int)now.len, now.ptr);
 }
 
-/* Finds the version that the tag names. A large file is not kept: then it must
-   be unchanged, and all of its lines count as shown. */
+/* Finds the version that the tag names. A large file is not kept: it must be
+   unchanged, and all of its lines count as shown. */
 static hfsb_status hfsbi_line_edit_find(hfsbi_line_edit *e) {
     const hfsb_alloc *alloc = &e->call->tools->alloc;
     hfsb_str          now = hfsb_buf_str(&e->now);
@@ -140,7 +140,7 @@ static hfsb_status hfsbi_line_edit_drop_vague(hfsbi_line_edit *e,
     return st;
 }
 
-/* Finds each line of that version in the file as it is. */
+/* Finds each line of that version in the current file. */
 static hfsb_status hfsbi_line_edit_follow(hfsbi_line_edit *e) {
     const hfsb_alloc *alloc = &e->call->tools->alloc;
     size_t            n = e->olds.count, m, *same, i;
@@ -479,7 +479,8 @@ static const hfsbi_param hfsbi_edit_lines_params[] = {
                      hfsbi_op_params),
     HFSBI_PARAM_END};
 
-/* Makes an operation from its arguments; NULL, or what is wrong with them. */
+/* Makes an operation from its arguments. Returns NULL, or what is wrong with
+   them. */
 static const char *hfsbi_op_make(const hfsbi_op_args *a, hfsbi_line_op *op) {
     bool insert = hfsb_str_equal(a->op, HFSB_LIT("insert"));
     bool delete_lines = hfsb_str_equal(a->op, HFSB_LIT("delete"));

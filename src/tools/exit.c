@@ -31,7 +31,7 @@ enum { HFSBI_EXIT_WORDS = 12 }; /* words of a command that are kept */
 static const struct {
     const char *name, *second; /* the word after it (NULL: any) */
     const char *meaning;
-    bool        silent; /* with a word on stderr it is a failure instead */
+    bool        silent; /* with output on stderr it is a failure */
 } hfsbi_exit_answers[] = {{"grep", NULL, "no match", false},
                           {"egrep", NULL, "no match", false},
                           {"fgrep", NULL, "no match", false},
@@ -63,13 +63,13 @@ static const struct {
 typedef struct hfsbi_exit_command {
     hfsb_str words[HFSBI_EXIT_WORDS];
     size_t   count;
-    bool     away;     /* its stderr may be elsewhere */
+    bool     away;     /* its stderr may be redirected */
     bool     may_stop; /* a redirection or an expansion may fail, and the shell
                           complains on stderr, */
     bool     may_hide; /* or where nobody sees it */
 } hfsbi_exit_command;
 
-/* A line while it is read. */
+/* A line that is being read. */
 typedef struct hfsbi_exit_line {
     hfsb_str           rest;
     hfsbi_exit_command now;
@@ -95,7 +95,7 @@ static hfsb_str hfsbi_exit_word(const hfsbi_exit_command *c, size_t i) {
 /* ---- reading a line ---- */
 
 /* The length of a quoted text or substitution at the start of s; 0 when it is
-   too hard to read. */
+   too hard to parse. */
 static size_t hfsbi_exit_quoted(hfsb_str s) {
     char   first = s.ptr[0];
     size_t i = 1, depth = 0;
@@ -280,7 +280,7 @@ static bool hfsbi_exit_succeeds(const hfsbi_exit_line *line) {
                                 "tail ls wc");
 }
 
-/* Takes the command as one that the code may belong to. */
+/* Judges a command that may have returned the code. */
 static void hfsbi_exit_judge(hfsbi_exit_line *line) {
     const char *answer = hfsbi_exit_answer(line);
     if (answer && line->answer && strcmp(answer, line->answer) != 0)

@@ -22,7 +22,7 @@ HFSBI_FN void hfsbi_far_output(hfsbi_job *job, hfsb_proc_stream stream,
     hfsbi_loop_unlock(job->tools->loop);
 }
 
-/* The part of the marker that is unique has no special characters. */
+/* The unique part of the marker has no special characters. */
 HFSBI_FN void hfsbi_far_log(const hfsbi_job *job, char out[HFSBI_FAR_LOG]) {
     const char *dot = strrchr(job->marker, '.');
     (void)snprintf(out, HFSBI_FAR_LOG, "%shfsb-%.40s.log",

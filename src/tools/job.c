@@ -29,7 +29,7 @@ enum {
     HFSBI_JOB_TAPS = 4 * 1024 * 1024, /* bytes that their taps keep */
     HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
     HFSBI_DRAINS = 64,                /* pipes drained in this process */
-    HFSBI_PROGRAM_WAIT = 10000,       /* ms that a program waits for a place */
+    HFSBI_PROGRAM_WAIT = 10000,       /* ms that a program waits for a slot */
     HFSBI_START_MS = 20               /* of a server's turn: then the rest of
                                          the commands start in the next one */
 };
@@ -153,7 +153,7 @@ static void hfsbi_drain_ready(hfsbi_io *io, unsigned events) {
     hfsbi_close(&fd);
 }
 
-/* Ends all drains: a keeper process reads on, or the pipes are closed. */
+/* Ends all drains: a keeper process keeps reading, or the pipes are closed. */
 static void hfsbi_drains_release(hfsb_tools *tools) {
     int    held[HFSBI_DRAINS], fd;
     size_t n = 0;
@@ -261,14 +261,15 @@ static void hfsbi_job_drop_input(hfsbi_job *job) {
     hfsb_buf_free(&job->spec.input);
 }
 
-/* Lets the object look at its calls, and the one that oversees the group. */
+/* Makes the object, and the one that oversees the group, look at their calls.
+   */
 static void hfsbi_job_stir(hfsbi_job *job) {
     hfsb_tools *overseer = job->tools->group->overseer;
     hfsbi_tools_stir(job->tools);
     if (overseer) hfsbi_tools_stir(overseer);
 }
 
-/* The name of what has started it. */
+/* The name of the tool that started it. */
 static const char *hfsbi_job_tool(const hfsbi_job *job) {
     return job->spec.raw.on ? "process" : "bash";
 }
@@ -342,15 +343,15 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
     hfsbi_feed_write(job->feed, kind, bytes);
 }
 
-/* The feed has as much as it keeps, or room again. */
+/* The feed is full, or has room again. */
 static void hfsbi_job_hold(void *user, bool hold) {
     hfsbi_job *job = (hfsbi_job *)user;
     if (job->proc) hfsbi_proc_hold(job->proc, hold && !job->loose);
 }
 
 /* A reader that takes no more events must not keep a program that was killed
-   or timed out from its end. Once it has exited its output is read, and the
-   feed drops what it has no room for. */
+   or timed out from ending. Once the program has exited its output is read,
+   and the feed drops what it has no room for. */
 static void hfsbi_job_loosen(hfsbi_job *job) {
     hfsb_proc_result now;
     if (!job->feed || job->loose) return;
@@ -361,7 +362,7 @@ static void hfsbi_job_loosen(hfsbi_job *job) {
     hfsbi_proc_hold(job->proc, false);
 }
 
-/* It runs, or has ended without that. */
+/* The job runs, or has ended without running. */
 static void hfsbi_job_started(hfsbi_job *job) {
     hfsbi_job_waiter *w;
     while ((w = job->waiters) != NULL) {
@@ -427,7 +428,8 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     job->users--;
 }
 
-/* True when a file tool of the session wrote the file as it is now. */
+/* True when a file tool of the session wrote the current content of the file.
+   */
 static bool hfsbi_job_wrote(void *user, const char *path) {
     hfsb_tools   *tools = (hfsb_tools *)user;
     hfsb_buf      key = HFSB_INIT, content = HFSB_INIT;
@@ -509,7 +511,7 @@ static void hfsbi_job_expire(hfsbi_timer *timer) {
     hfsbi_job_finish(job, job->end.timed_out ? NULL : &err);
 }
 
-/* Limits the time that a job waits for a place. */
+/* Limits the time that a job waits for a slot. */
 static void hfsbi_job_limit_wait(hfsbi_job *job) {
     long long until = hfsbi_job_deadline(job);
     long long most = job->created + HFSBI_PROGRAM_WAIT;
@@ -559,7 +561,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.on_output = hfsbi_job_output;
     o.user = job;
     o.alloc = tools->alloc;
-    if (spec->timeout > 0) { /* waiting for a place counts */
+    if (spec->timeout > 0) { /* waiting for a slot counts */
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
@@ -620,7 +622,7 @@ static void hfsbi_job_scan_done(hfsbi_task *task) {
         job->scan = NULL;
         job->scanned = true;
         if (job->state == HFSBI_JOB_WAITING) hfsbi_job_start(scan->tools, job);
-        scan->tools->job_ended = true; /* there may be a place */
+        scan->tools->job_ended = true; /* there may be a slot */
         hfsbi_tools_stir(scan->tools);
     }
     hfsbi_array_free(&alloc, scan, 1, sizeof *scan);
@@ -691,12 +693,12 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
-/* Why a program could not be started stays: it is short, and the answer to a
-   repeat. */
+/* Keeps the reason why a program could not be started: it is short, and
+   answers a repeat. */
 static void hfsbi_job_drop_text(hfsbi_job *job) {
     if (!job->feed || job->pid) hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
-    if (job->feed) hfsbi_feed_free(job->feed); /* its end stays */
+    if (job->feed) hfsbi_feed_free(job->feed); /* its end is kept */
     if (job->tap) hfsbi_feed_free(job->tap);
     job->result_held = false;
 }
@@ -761,7 +763,7 @@ static bool hfsbi_job_is_put_off(const hfsb_tools *tools,
 }
 
 /* True if the two objects have the same root: those of /api, of sessions and
-   of clients of other protocols have, sandboxes of a host have not. */
+   of clients of other protocols do, sandboxes of a host do not. */
 static bool hfsbi_tools_share_root(const hfsb_tools *a, const hfsb_tools *b) {
     return a->place == b->place ||
            hfsb_str_equal(hfsb_root_path(a->place), hfsb_root_path(b->place));
@@ -781,7 +783,7 @@ static size_t hfsbi_jobs_placed(const hfsb_tools *tools) {
 }
 
 /* Returns the job that has waited longest and may start now, or NULL. The
-   lists have the newest first. */
+   lists are newest first. */
 static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
     hfsbi_job        *oldest = NULL, *job;
     const hfsb_tools *tools = group->first;
@@ -846,8 +848,8 @@ HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
     return HFSB_OK;
 }
 
-/* Opens what takes the output of a new job. A tap does not hold the command:
-   a reader that is slow loses some. False without memory. */
+/* Opens what takes the output of a new job. A tap does not hold the command: a
+   slow reader loses output. False without memory. */
 static bool hfsbi_job_open_output(hfsb_tools *tools, hfsbi_job *job,
                                   const hfsbi_job_spec *spec) {
     size_t      tap = tools->group->tap;

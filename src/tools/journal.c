@@ -26,7 +26,7 @@ enum {
     HFSBI_JOURNAL_BYTES = 4 * 1024 * 1024,
     HFSBI_JOURNAL_SIZE = 64 * 1024 * 1024, /* of the file */
     HFSBI_JOURNAL_LOOK_MS = 1000, /* between looks at the path of the file */
-    HFSBI_BRIEF_PATH = 1000,      /* bytes, as all below */
+    HFSBI_BRIEF_PATH = 1000,      /* bytes, like all below */
     HFSBI_BRIEF_COMMAND = 2000,
     HFSBI_BRIEF_USUAL = 200,
     HFSBI_BRIEF_TEXT = 200, /* of another argument */
@@ -36,7 +36,7 @@ enum {
     HFSBI_EVENT_USUAL = 500,
     HFSBI_EVENT_ERROR = 300,
     HFSBI_EVENT_DIFF = 4000,
-    HFSBI_HIDE_MORE = 1024, /* bytes after a cut that may be of a secret */
+    HFSBI_HIDE_MORE = 1024, /* bytes after a cut that may belong to a secret */
     HFSBI_HIDE_SPACE = HFSBI_EVENT_DIFF + HFSBI_HIDE_MORE + 4
 };
 
@@ -62,8 +62,8 @@ struct hfsb_journal {
     hfsb_alloc           alloc;
     pthread_mutex_t      lock;
     char                 run[9];
-    char                 stamp[64]; /* run and time, of second stamp_at up to
-                                       the milliseconds */
+    char                 stamp[64]; /* run and time of second stamp_at; the
+                                       milliseconds change */
     size_t               stamp_len; /* 0: none yet */
     long long            stamp_at;
     unsigned long long   seq;  /* of the newest event */
@@ -204,7 +204,8 @@ static void hfsbi_brief_member(const hfsb_journal *j, hfsb_buf *out,
     }
 }
 
-/* Appends an argument that events have apart; true if it is a text. */
+/* Appends an argument that has a field of its own in events; true if it is a
+   text. */
 static bool hfsbi_brief_apart(const hfsb_journal *j, hfsb_buf *out,
                               const hfsb_json_value *arguments,
                               const char *key, size_t max) {
@@ -263,8 +264,8 @@ HFSBI_FN void hfsbi_brief_path(hfsb_journal *j, hfsbi_brief *brief,
 
 /* ---- an event as a line ---- */
 
-/* Each call pays for this, so a line is put together from few pieces, and
-   without printf(), which would take longer than the rest. */
+/* Each call pays for this, so a line is built from few pieces, and without
+   printf(), which would take longer than the rest. */
 
 #define HFSBI_KEY(name) HFSB_LIT(",\"" name "\":")
 
@@ -283,7 +284,7 @@ static void hfsbi_event_text(const hfsb_journal *j, hfsb_buf *out,
     hfsbi_json_put_quoted(out, hfsbi_journal_hide(j, text, max, space));
 }
 
-/* Puts a text that has no secrets, or no longer. */
+/* Puts a text without secrets, or with its secrets hidden. */
 static void hfsbi_event_plain(hfsb_buf *out, hfsb_str key, hfsb_str text) {
     if (!text.len) return;
     hfsb_buf_append(out, key);
@@ -364,7 +365,7 @@ static void hfsbi_event_end(hfsb_journal *j, const hfsbi_job *job) {
     if (i) hfsb_buf_append_byte(out, ']');
 }
 
-/* The number of lines in "-3,2" or "+3" of the head of a hunk. */
+/* The number of lines in "-3,2" or "+3" in the head of a hunk. */
 static unsigned long long hfsbi_hunk_count(hfsb_str head, const char *mark) {
     size_t             at = hfsb_str_find(head, hfsb_cstr(mark));
     unsigned long long count = 1, first;
@@ -453,7 +454,8 @@ static void hfsbi_journal_format(hfsb_journal *j, const hfsbi_event *e) {
 
 /* ---- the file ---- */
 
-/* Makes the name of a new file last, as its lines will. */
+/* Syncs the folder of a new file, so that its name survives a crash as its
+   lines do. */
 static void hfsbi_journal_file_sync_name(const hfsbi_journal_file *f) {
     hfsb_buf dir = HFSB_INIT;
     size_t   len = f->path.len;
@@ -502,7 +504,7 @@ static bool hfsbi_journal_file_is_same(hfsbi_journal_file *f) {
 }
 
 /* Renames the file to PATH.1, unless another process holds the lock or has
-   renamed it. A failure leaves the file in use: it grows on. */
+   renamed it. After a failure the file stays in use and keeps growing. */
 static void hfsbi_journal_file_rotate(hfsbi_journal_file *f) {
     hfsb_buf old = HFSB_INIT;
     old.alloc = f->path.alloc;

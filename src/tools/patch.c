@@ -24,7 +24,7 @@ typedef struct hfsbi_patch_seen {
     hfsb_str          path; /* a view of the patch, or of a change */
     hfsb_file_info    info;
     char              sha256[HFSB_SHA256_HEX];
-    hfsbi_file_change change; /* since the session has read it */
+    hfsbi_file_change change; /* since the session read it */
     bool              used;   /* by a change */
 } hfsbi_patch_seen;
 
@@ -183,8 +183,8 @@ static hfsbi_patch_seen *hfsbi_patch_seen_find(hfsbi_patch_call *p,
     return NULL;
 }
 
-/* Returns the state of a file that has changed since the session has read it,
-   if the patch may not be applied to it: its hunks do not match exactly, or it
+/* Returns the state of a file that has changed since the session read it, if
+   the patch must not be applied to it: its hunks do not match exactly, or it
    is to be deleted. NULL when not found. */
 static const hfsbi_patch_seen *hfsbi_patch_unsafe(const hfsbi_patch_call *p,
                                                   hfsb_status             st) {

@@ -181,7 +181,7 @@ HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
     return n;
 }
 
-/* Appends a text of the model on one line, cut to a sane length. */
+/* Appends a text of the model on one line, cut to a reasonable length. */
 static void hfsbi_remind_put(hfsb_buf *sink, hfsb_str text) {
     hfsb_err line = HFSB_INIT;
     hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);

@@ -18,7 +18,7 @@
    that nobody holds stays readable for a while after its end. */
 #include "tools_private.h"
 
-/* Seconds that stand for more: ms of them fit into any clock. */
+/* The longest timeout in seconds: as ms it fits any clock. */
 #define HFSBI_PROGRAM_TIME 1e9
 
 static void hfsbi_program_hash_number(hfsb_sha256       *sha,
@@ -86,7 +86,8 @@ static void hfsbi_program_brief(const hfsb_tools     *tools,
     hfsb_json_free(&doc);
 }
 
-/* A program with the id of the spec exists. */
+/* Joins the existing job with the id of the spec, if it is the same program.
+   */
 static hfsb_status hfsbi_program_join(hfsbi_job *job, const hfsbi_once *once,
                                       const unsigned char *digest,
                                       hfsb_err            *err) {
@@ -118,7 +119,7 @@ static hfsb_status hfsbi_program_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     return *out ? HFSB_OK : hfsbi_fail_status(err, HFSB_NOMEM, "Process");
 }
 
-/* A relative directory, or none, begins where commands of bash begin. */
+/* Resolves a relative or missing directory against that of bash commands. */
 static void hfsbi_program_work_dir(const hfsb_tools *tools,
                                    hfsbi_job_spec   *spec) {
     hfsb_buf given = spec->work_dir;
@@ -196,7 +197,7 @@ HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
         return true;
     }
     w = (hfsbi_job_waiter *)hfsbi_array(&job->tools->alloc, 1, sizeof *w);
-    if (!w) { /* nobody would know of its start */
+    if (!w) { /* nobody would learn of its start */
         (void)hfsbi_job_kill(job->tools, job);
         return false;
     }

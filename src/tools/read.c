@@ -790,7 +790,7 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
                              "\xEF\xBF\xBD)");
-    /* a page that is full is nothing special: next_offset is enough */
+    /* a full page needs no note: next_offset is enough */
     if (st == HFSB_OK && r->full && !call->tools->limits.page)
         st = hfsb_buf_printf(&call->notes,
                              "\n(the reply is full; go on with offset %llu)",

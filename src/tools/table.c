@@ -55,7 +55,7 @@ bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
 }
 
 /* Hosts ask before a call that may write, and some assume the worst of a tool
-   without hints, so each tool says whether it only reads. Hints that repeat
+   without hints, so each tool states whether it only reads. Hints that repeat
    the protocol's defaults are left out. */
 static const char *hfsbi_tool_hints(hfsbi_tool_kind kind) {
     switch (kind) {
@@ -125,7 +125,7 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
     if (strict) hfsb_buf_printf(out, ",\"strict\":true");
     if (mcp)
         hfsb_buf_printf(out, ",\"annotations\":%s", hfsbi_tool_hints(t->kind));
-    if (mcp && t->flags & HFSBI_TOOL_CORE) /* of Claude Code */
+    if (mcp && t->flags & HFSBI_TOOL_CORE) /* for Claude Code */
         hfsb_buf_printf(out, ",\"_meta\":{\"anthropic/alwaysLoad\":true}");
     hfsb_buf_append(out, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
 }

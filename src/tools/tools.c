@@ -105,8 +105,8 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
                          tools->env.count + 1, sizeof(char *));
 }
 
-/* Replaces environment, root and confinement by those of `like`, and counts
-   spill files with its own. */
+/* Replaces environment, root and confinement with those of `like`, and counts
+   the spill files of both together. */
 static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
@@ -125,7 +125,7 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
 /* ---- confinement ---- */
 
 /* Writes the roots and the working directory into *list, each ended by NUL.
-   Without a root, "/" is no place that anyone chose. */
+   Without a root, "/" is left out: nobody chose it. */
 static hfsb_status hfsbi_tools_dirs(const hfsb_tools *tools, hfsb_buf *list) {
     const hfsb_root *root = tools->place;
     hfsb_str         work = hfsb_root_work_dir(tools->place);
@@ -143,12 +143,12 @@ static hfsb_status hfsbi_tools_dirs(const hfsb_tools *tools, hfsb_buf *list) {
     return list->status;
 }
 
-/* Uses the confinement of another object of the group that was opened with
-   the same options: limits are for the commands of both together. */
+/* Uses the confinement of another object of the group that was opened with the
+   same options: limits apply to the commands of both together. */
 static bool hfsbi_tools_share_confine(hfsb_tools              *tools,
                                       const hfsb_confine_opts *opts) {
     const hfsb_tools *other;
-    if (!tools->loop) return false; /* it is alone */
+    if (!tools->loop) return false; /* its loop is its own */
     hfsbi_loop_lock(tools->loop);
     for (other = tools->group->first; other; other = other->group_next)
         if (hfsbi_confine_is_like(other->confine, opts)) break;
@@ -224,8 +224,8 @@ const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools) {
     return tools->confine;
 }
 
-/* Commands that are not confined may delete whatever the user may: it is in
-   the root that they are likely to. */
+/* Unconfined commands may delete whatever the user may, but are likely to do
+   so only in the root. */
 const char *hfsb_tools_exposed(const hfsb_tools *tools) {
     const hfsbi_history *h = tools->history;
     char                 real[PATH_MAX];
@@ -297,7 +297,7 @@ static void hfsbi_tools_join(hfsb_tools *tools) {
     hfsbi_loop_unlock(tools->loop);
 }
 
-/* The places of its commands are free for others. */
+/* Removes the object from its group, which may then start waiting commands. */
 static void hfsbi_tools_leave(hfsb_tools *tools) {
     hfsbi_tools_group *group = tools->group;
     hfsb_tools       **link = &group->first;
@@ -378,7 +378,7 @@ static void hfsbi_tools_look(hfsbi_task *task) {
         tools->on_idle(tools->idle_user);
 }
 
-/* Opens the loop of its own and the pipe of the host. */
+/* Opens a loop of its own and the pipe of the host. */
 static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
     hfsb_status st =
         hfsbi_loop_open(&tools->alloc, 0, true, &tools->loop, err);
@@ -488,7 +488,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     const hfsbi_checker     *checker = like->checker;
     hfsb_tools_opts          o = HFSB_INIT;
     o.session = like->session;
-    o.env = no_env; /* that of `like` takes its place, and so does its root */
+    o.env = no_env; /* replaced by that of `like`, as is the root */
     o.shell = like->shell.ptr;
     o.timeout = like->limits.timeout;
     o.max_timeout = like->limits.max_timeout;
@@ -527,8 +527,9 @@ HFSBI_FN void hfsbi_tools_set_uid(hfsb_tools *tools, unsigned uid) {
     tools->rights.uid = uid;
 }
 
-/* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a
-   server, which must not be turned by what it calls, nothing may run. */
+/* The grace period passes first; hfsbi_tools_free() kills the rest. In a
+   server's loop, which its own callbacks must not turn, nothing may be
+   running. */
 void hfsb_tools_close(hfsb_tools *tools) {
     long long until;
     if (!tools) return;

@@ -41,9 +41,9 @@
 
 /* ==== args.c: arguments ================================================== */
 
-/* Most JSON values and keys of the arguments of a call that comes from
-   elsewhere. Honest long arguments are one long string; values by the million
-   would take many times their bytes in memory. */
+/* Maximum of JSON values and keys in the arguments of a client's call. Honest
+   long arguments are one long string; millions of values would take many times
+   their bytes in memory. */
 enum { HFSBI_ARGUMENT_VALUES = 200000 };
 
 typedef enum hfsbi_arg_type {
@@ -68,12 +68,13 @@ enum {
     HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
     HFSBI_SENT = 256,    /* a client sends its default when it is not given */
     HFSBI_OR_NUMBER =
-        512,              /* a text that may come as a number; one in a list */
+        512,              /* a text that may come as a number; or one text, for
+                             a list */
     HFSBI_BY_TOOL = 1024, /* has several types: the tool reads it itself */
     HFSBI_FLAT_ONLY = 2048, /* listed for people and programs, not for hosts of
                               models */
     HFSBI_UNTOLD = 4096 /* a long text, or one that may be secret: the journal
-                           has only its size, or of an object its keys */
+                           gets only its size, or the keys of an object */
 };
 
 /* Kinds of schemas. */
@@ -218,9 +219,9 @@ typedef struct hfsbi_tool {
 } hfsbi_tool;
 
 /* The tools in the order of their definitions: X(name, prepare). Each has in
-   its own file a row, hfsbi_tool_NAME(), and a function, hfsbi_run_NAME(), which
-   runs it on the struct that its parameters describe. The function fills
-   call->result and call->fields, or sets call->wait. It returns HFSB_OK, also
+   its own file a row, hfsbi_tool_NAME(), and a function, hfsbi_run_NAME(),
+   which runs it on the struct that its parameters describe. The function fills
+   call->result and call->fields, or sets call->wait. It returns HFSB_OK even
    when the tool failed and the result contains the reason; else the status of
    the call with the message in *err. `prepare` copies what the function needs
    of long arguments, in any thread (NULL: nothing). */
@@ -284,7 +285,7 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
 
 /* ==== result.c: results ================================================== */
 
-/* The result becomes empty, with alloc for its memory. */
+/* Initialises an empty result, with alloc for its memory. */
 HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
                                 const hfsb_alloc *alloc);
 
@@ -363,7 +364,7 @@ HFSBI_FN void hfsbi_journal_hide_env(hfsb_journal      *journal,
 HFSBI_FN void hfsbi_journal_place(const hfsb_journal *journal,
                                   hfsb_buf           *places);
 
-/* Who hears of new events; part of its owner. fn is called in any thread,
+/* A listener for new events; part of its owner. fn is called in any thread,
    under the lock of the journal, once after each hfsbi_journal_listen(). */
 typedef struct hfsbi_journal_ear {
     struct hfsbi_journal_ear *next;   /* private */
@@ -395,7 +396,7 @@ HFSBI_FN void hfsbi_journal_visit(
 
 /* ==== job.c: commands ==================================================== */
 
-/*             a place is free           the command ends
+/*             a slot is free            the command ends
       WAITING ----------------> RUNNING ------------------> DONE
          |                                                    ^
          +---- killed, timed out, or could not be started ----+            */
@@ -418,9 +419,10 @@ typedef struct hfsbi_plan {
     unsigned      reminded; /* reminders in a row */
 } hfsbi_plan;
 
-/* Tools objects in one loop: those of a server, or one alone. The limits of
-   their commands count all of these that share a root. One of them may oversee the group: its
-   calls reach the jobs of all. Protected by the lock of the loop. */
+/* Tools objects in one loop: those of a server, or one alone. The limits on
+   commands count together all objects that share a root. One of them may
+   oversee the group: its calls reach the jobs of all. Protected by the lock of
+   the loop. */
 typedef struct hfsbi_tools_group {
     hfsbi_loop   *loop;
     hfsb_tools   *first;                    /* newest first */
@@ -465,15 +467,15 @@ typedef struct hfsbi_job_spec {
 
 typedef struct hfsbi_job_scan hfsbi_job_scan; /* see job.c */
 
-/* Who is called when a program runs, see hfsbi_program_on_start(). */
+/* A callback for the start of a program, see hfsbi_program_on_start(). */
 typedef struct hfsbi_job_waiter {
     struct hfsbi_job_waiter *next;
     void (*fn)(void *user, struct hfsbi_job *job);
     void *user;
 } hfsbi_job_waiter;
 
-/* Who waits until a program takes more input, see hfsbi_program_await_room();
-   part of its owner, who sets the first two. */
+/* Waits until a program takes more input, see hfsbi_program_await_room(); part
+   of its owner, which sets the first two members. */
 typedef struct hfsbi_job_writer {
     void (*on_room)(void *user);
     void                    *user;
@@ -484,7 +486,7 @@ typedef struct hfsbi_job_writer {
 typedef struct hfsbi_job {
     struct hfsbi_job  *next;
     hfsb_tools        *tools;
-    hfsbi_timer        timer;            /* ends a wait for a place */
+    hfsbi_timer        timer;            /* ends a wait for a slot */
     char               id[HFSBI_JOB_ID]; /* generated, or the caller's */
     char               marker[HFSBI_JOB_ID + 48]; /* value of HFSB_JOB in the
                                   environment: the id; a caller's id is
@@ -516,7 +518,8 @@ typedef struct hfsbi_job {
     hfsb_status        status;      /* of that result */
     bool               result_held; /* the result was not dropped */
     bool               killed;      /* someone asked to end it */
-    hfsbi_guard       *guard;       /* what it must not plant; NULL: none */
+    hfsbi_guard       *guard;       /* what the command must not plant; NULL:
+                                       none */
     hfsb_buf           notes;       /* of the guard and of confinement; each
                                        begins with a line feed */
     unsigned long long kills;       /* hfsbi_confine_kills() at the start */
@@ -529,7 +532,7 @@ typedef struct hfsbi_job {
     size_t             input; /* bytes that its group counts */
 } hfsbi_job;
 
-/* The spec becomes empty, with alloc for its texts. */
+/* Initialises an empty spec, with alloc for its texts. */
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
@@ -554,16 +557,15 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 /* Returns the job of this object with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
 
-/* The jobs that may be named in calls of this object, one after the other,
-   NULL at the end: its own, newest first, and if it oversees its group those
-   of all others. */
+/* Iterate over the jobs that calls of this object may name, NULL at the end:
+   its own, newest first, and if it oversees its group those of all others. */
 HFSBI_FN hfsbi_job *hfsbi_jobs_first(const hfsb_tools *tools);
 HFSBI_FN hfsbi_job *hfsbi_jobs_next(const hfsb_tools *tools,
                                     const hfsbi_job  *job);
 /* Returns the one with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
-/* Who asks for a job. */
+/* The call that asks for a job. */
 typedef struct hfsbi_job_asked {
     hfsb_str             key;     /* of its idempotency record, or empty */
     const unsigned char *digest;  /* of tool and arguments, for that record */
@@ -574,7 +576,7 @@ typedef struct hfsbi_job_asked {
     hfsbi_brief         *brief;   /* moved into the job */
 } hfsbi_job_asked;
 
-/* Adds a job and starts it when a place is free. Moves the texts out of *spec
+/* Adds a job and starts it when a slot is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one. A job that
    cannot be started is DONE, and its result contains the reason. NULL without
    memory, with *spec as it was. */
@@ -596,8 +598,7 @@ HFSBI_FN size_t hfsbi_job_kill_left(hfsbi_job *job, hfsbi_snapshot *snap,
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state);
 
-/* Starts waiting jobs of the group, the oldest first, while places are
-   free. */
+/* Starts waiting jobs of the group, the oldest first, while slots are free. */
 HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group);
 /* Frees finished jobs that are too old or too many, and drops the text of
    others when there is too much of it. The idempotency record of a job is kept
@@ -606,8 +607,7 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools);
 /* Kills and frees all jobs. */
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools);
 
-/* Takes exits and output of all commands that can be taken without waiting.
-   Takes the lock. */
+/* Takes exits and output of all commands, without waiting. Takes the lock. */
 HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
 
 /* Signals every process that this object ever started, for the end of a
@@ -618,7 +618,7 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
    process groups of running commands. Takes the lock. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
 /* Does this, with KILL, for all objects of the group, and drops finished jobs
-   with their output; of one that must not run twice the record stays. In the
+   with their output; the record of one that must not run twice is kept. In the
    thread of the loop. */
 HFSBI_FN size_t hfsbi_tools_end_all(hfsb_tools *tools);
 
@@ -642,13 +642,13 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 /* Starts a program, or joins the one with the same id that the object has
    started with the same arguments. Its texts are moved out of the spec; only
    those of hfsbi_raw_spec and id, work_dir, env, input, timeout are used, and
-   `command` without argv. A relative or empty work_dir begins at that of the
-   tools. It may wait for a place, and may have failed to start: see the next
-   functions. The caller holds it until the release.
+   `command` without argv. A relative or empty work_dir is relative to that of
+   the tools. The program may wait for a slot, and may have failed to start:
+   see the next functions. The caller holds it until hfsbi_program_release().
    HFSB_OK; HFSB_REFUSED: the id was used for another command, or its program
    is forgotten; HFSB_ARG: the id has a NUL or more than 159 bytes; HFSB_LIMIT:
-   too many wait; HFSB_NOMEM. Takes the lock, and so must the callers of all
-   below that are not in the thread of the loop. */
+   too many wait; HFSB_NOMEM. Takes the lock; callers of the functions below
+   that are not in the thread of the loop must take it too. */
 HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
                                          hfsbi_job_spec    *spec,
                                          unsigned long long owner,
@@ -656,13 +656,13 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
 /* Calls fn(user) once the program runs or has failed to start; several users
    may wait for one program. False when that is known already, and fn is not
    called; without memory the program ends before it has started. fn NULL: this
-   user (NULL: no user) is not called any more. */
+   user (NULL: no user) is no longer called. */
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
                                      void *user);
-/* Why it could not be started; NULL: it runs, has run or waits. The status is
-   job->result.code: of hfsb_proc_open(), or HFSB_CANCELLED, HFSB_TIMEOUT when
-   that came before a place was free. */
+/* Returns why it could not be started; NULL: it runs, has run or waits. The
+   status is job->result.code: of hfsb_proc_open(), or HFSB_CANCELLED,
+   HFSB_TIMEOUT when that came before a slot was free. */
 HFSBI_FN const char *hfsbi_program_failure(const hfsbi_job *job);
 /* Finds the newest program of the object with that id, pid or tag ("" or 0:
    not by this), which the caller then holds; NULL: none. */
@@ -678,7 +678,7 @@ HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
    the program, and forgets the writer before it goes. */
 HFSBI_FN void hfsbi_program_await_room(hfsbi_job        *job,
                                        hfsbi_job_writer *writer);
-/* Ends that; does nothing for a writer that does not wait. */
+/* Ends that wait; does nothing for a writer that does not wait. */
 HFSBI_FN void hfsbi_program_forget_room(hfsbi_job_writer *writer);
 HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
                                           hfsb_proc_target target,
@@ -704,13 +704,13 @@ typedef struct hfsbi_far_machine {
     hfsb_status (*kill)(void *user, hfsb_str id, const hfsb_cancel *cancel,
                         hfsb_tool_result *result, hfsb_err *err);
     void *user;      /* of both; that of files is its own */
-    bool  only_home; /* commands can write only to their home, where relative
-                        paths begin */
+    bool  only_home; /* commands can write only to their home, the base of
+                        relative paths */
 } hfsbi_far_machine;
 
-/* hfsb_tools_open() for another machine; far must outlive the tools. Of opts
-   only session, timeout, max_timeout, alloc and work_dir count: where relative
-   paths begin there. */
+/* hfsb_tools_open() for another machine; far must outlive the tools. Uses only
+   session, timeout, max_timeout, alloc and work_dir of opts; work_dir is the
+   base of relative paths there. */
 HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
                                           const hfsb_tools_opts   *opts,
                                           hfsb_tools **out, hfsb_err *err);
@@ -751,8 +751,8 @@ typedef struct hfsbi_once {
 } hfsbi_once;
 
 /* What is left of records that were dropped because there were too many: a
-   hash table that refuses a second run. It has parts of SHA-256 digests, since
-   callers choose the keys. */
+   hash table that refuses a second run. It stores parts of SHA-256 digests,
+   since callers choose the keys. */
 typedef struct hfsbi_spent_key {
     unsigned char key[16];   /* all zero: a free slot */
     unsigned char digest[8]; /* of tool and arguments */
@@ -783,7 +783,7 @@ typedef union hfsbi_args {
     char        bytes[256];
 } hfsbi_args;
 
-/* Who hears of the progress of a call, see hfsbi_call_listen(). */
+/* A listener for the progress of a call, see hfsbi_call_listen(). */
 typedef struct hfsbi_call_listener {
     void (*fn)(void *user); /* NULL: nobody */
     void *user;
@@ -917,7 +917,8 @@ typedef hfsb_status (*hfsbi_run_fn)(void *user, const void *args,
                                     hfsb_tool_result *result, hfsb_err *err);
 /* Calls a tool that is not in the list of tools, such as plan_tool: reads the
    arguments, runs fn and adds notes about unknown keys. strict as in
-   hfsb_call_opts. *result was initialised; it is complete in any case. */
+   hfsb_call_opts. *result must be initialised; it is always complete
+   afterwards. */
 HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
                                     const hfsb_json_value *arguments,
                                     bool strict, hfsbi_run_fn fn, void *user,
@@ -1001,7 +1002,7 @@ HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
 /* The same for a file that the session has written. */
 HFSBI_FN bool hfsbi_seen_wrote(hfsbi_seen *seen, hfsb_str key,
                                hfsbi_version *version);
-/* The file counts as not added until it is added again. */
+/* Makes the file count as not added until it is added again. */
 HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key);
 
 /* What a session has read or written. */
@@ -1009,11 +1010,11 @@ typedef struct hfsbi_sight {
     hfsbi_version      version;
     hfsb_str           content; /* of the whole file (ptr NULL: not known) */
     unsigned long long first, last; /* lines that were shown (last 0: none) */
-    size_t             longest; /* bytes of a line that was surely shown whole;
-                                   0: all were */
+    size_t             longest; /* lines of at most so many bytes were surely
+                                   shown whole; 0: all were */
     bool               wrote;   /* it is the session's own content */
     unsigned long      since;   /* hfsbi_tools_writes() before the file was
-                                       read; a later write counts, not this */
+                                       read; a later write takes precedence */
 } hfsbi_sight;
 
 /* Returns the number of writes of the session so far. */
@@ -1039,9 +1040,9 @@ HFSBI_FN void hfsbi_tools_showed(hfsb_tools *tools, hfsb_str path,
                                  hfsb_str content, size_t first, size_t last);
 
 /* The calls of a session change files one after the other: otherwise a call
-   could take the work of another one for a change by somebody else. Nothing is
-   locked without a session. Unlocked before the checks of a file run, and when
-   the tool returns. */
+   could mistake the work of another one for a change by somebody else. Nothing
+   is locked without a session. Unlocked before the checks of a file run, and
+   when the tool returns. */
 HFSBI_FN void hfsbi_change_lock(hfsb_call *call);
 HFSBI_FN void hfsbi_change_unlock(hfsb_call *call);
 
@@ -1133,7 +1134,7 @@ struct hfsb_tools {
     hfsbi_tools_limits limits;
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
-    char               who[80];    /* calls, for the journal */
+    char               who[80];    /* the caller, for the journal */
     const hfsbi_far_machine *far;  /* NULL: files and commands are here */
     hfsbi_loop              *loop;
     bool                     own_loop; /* else that of a server */
@@ -1174,12 +1175,12 @@ HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools);
    object must not be freed. Takes the lock. */
 HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
 /* Calls fn(user) in the loop whenever a command has ended or was released and
-   the object is not in use any more. fn must not free the object. (NULL:
-   nobody is called) */
+   the object is no longer in use. fn must not free the object. (NULL: nobody
+   is called) */
 HFSBI_FN void hfsbi_tools_on_idle(hfsb_tools *tools, void (*fn)(void *user),
                                   void       *user);
 
-/* Opens another object with the options of `like`, but for who (may be NULL),
+/* Opens another object with the options of `like`, except who (may be NULL),
    in the same group. `like` must outlive it: environment and root are shared.
    The options of its caller need not exist any more. Returns as
    hfsb_tools_open(). */
@@ -1196,9 +1197,9 @@ HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
 /* Gives an object of hfsbi_tools_open_like() a root of its own, beneath that
    of the other one, before its first call. The root must outlive it. */
 HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root);
-/* Lets the commands of an object, and the work on its files that is done by
-   tasks with its rights, be those of another user, before its first call. For
-   objects whose tools nobody calls. */
+/* Runs the commands of an object, and the tasks that work on its files with
+   its rights, as another user. Call it before the first call. For objects
+   whose tools nobody calls. */
 HFSBI_FN void hfsbi_tools_set_uid(hfsb_tools *tools, unsigned uid);
 
 /* Calls fn(user), in a thread that is not walled: for what is not bound to the
@@ -1288,7 +1289,7 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
 
 /* ==== patch.c: read before write ========================================= */
 
-/* Whether a file was not read. */
+/* True when a file was not read. */
 typedef bool hfsbi_unread_fn(void *user, hfsb_str path);
 
 /* Refuses a patch that changes files which were not read: *refused is true
@@ -1419,8 +1420,8 @@ HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
 /* Executes plan_tool: a hfsbi_run_fn for its parameters. */
 HFSBI_FN hfsb_status hfsbi_plan_set(void *plan, const void *args,
                                     hfsb_tool_result *result, hfsb_err *err);
-/* The whole call, for callers without a session. strict as in hfsb_call_opts.
-   Always fills *result, which must be freed. */
+/* Carries out the whole call, for callers without a session. strict as in
+   hfsb_call_opts. Always fills *result, which must be freed. */
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
                                      const hfsb_json_value *arguments,
                                      bool strict, hfsb_tool_result *result);

@@ -285,8 +285,8 @@ typedef struct hfsbi_undo {
     hfsb_call       *call;
     hfsbi_history   *h;
     hfsbi_checkpoint head;   /* of the goal */
-    hfsbi_checkpoint step;   /* what is taken back; number 0: `to` was given */
-    uint64_t         before; /* the checkpoint to take the undo back */
+    hfsbi_checkpoint step;   /* what is undone; number 0: `to` was given */
+    uint64_t         before; /* the checkpoint that takes the undo back */
     bool             again;  /* it completes one that was interrupted */
     size_t           differ; /* paths that the scan before it did not show */
     hfsb_buf         path;
@@ -431,9 +431,9 @@ static hfsb_status hfsbi_undo_count(void *user, const hfsbi_item *goal,
     return HFSB_OK;
 }
 
-/* The root is now equal to the goal, or a new state that follows it. What was
-   kept makes it the goal with changes of others, so that the next undo keeps
-   that too. */
+/* The root is now equal to the goal, or a new state that follows it. If files
+   were kept, it is the goal with changes of others, so that the next undo
+   keeps them too. */
 static hfsb_status hfsbi_undo_end(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_history   *h = u->h;
     bool             kept = !u->path.len && !u->plan.failed;
@@ -468,7 +468,7 @@ static hfsb_status hfsbi_undo_end(hfsbi_undo *u, hfsb_err *err) {
     return hfsbi_history_save(h, err);
 }
 
-/* Appends what was done, kept and how it is taken back. */
+/* Appends what was done, what was kept, and how to take it back. */
 static void hfsbi_undo_describe(const hfsbi_undo *u, hfsb_buf *out) {
     const hfsbi_restore *p = &u->plan;
     bool nothing = !p->done.changed && !p->done.created && !p->done.deleted;
@@ -543,8 +543,8 @@ static hfsb_status hfsbi_undo_restore(hfsbi_undo *u, hfsb_err *err) {
     return hfsbi_undo_end(u, err);
 }
 
-/* Restores what the first round has brought to light: the content of folders
-   that were ignored, or closed to us. It has become a checkpoint. */
+/* Restores what the first round revealed: the content of folders that were
+   ignored or unreadable. It is in a checkpoint by now. */
 static hfsb_status hfsbi_undo_repeat(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_diff_count done = u->plan.done;
     uint64_t         before = u->before;
