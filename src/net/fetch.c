@@ -193,8 +193,8 @@ static hfsb_status hfsbi_follow_method(hfsbi_follow *f) {
     return HFSB_OK;
 }
 
-/* Writes the URL that a Location leads to from `base` into *next, and whether
-   it is of the same origin. */
+/* Resolves the Location against `base` into *next; *same: the origin is the
+   same. */
 static hfsb_status hfsbi_follow_resolve(const hfsbi_follow *f, hfsb_str base,
                                         hfsb_buf *next, bool *same) {
     hfsb_url    from, to;

@@ -248,7 +248,7 @@ static bool hfsbi_mux_stream_left(const hfsbi_mux_stream *s, unsigned events) {
     return events & HFSBI_IO_GONE && !s->mux->o.accept;
 }
 
-/* Goes on with the test of a NEW stream. */
+/* Continues the test of a NEW stream. */
 static void hfsbi_mux_stream_prove(hfsbi_mux_stream *s) {
     hfsbi_mux  *m = s->mux;
     hfsb_status st = m->o.prove(m->o.user, s->io.fd, s->proof);
@@ -372,13 +372,13 @@ static bool hfsbi_mux_remote_end(hfsbi_mux_stream *s) {
     return true;
 }
 
-/* A frame of a stream that does not exist: of one that was refused, whose
-   client has not seen that yet. */
+/* True for a frame of a stream that was refused: its client may not know that
+   yet. */
 static bool hfsbi_mux_stray(const hfsbi_mux *m, const hfsbi_mux_frame *f) {
     return m->o.accept && f->stream <= m->last_id;
 }
 
-/* False when the frame makes no sense. */
+/* False when the frame is invalid. */
 static bool hfsbi_mux_take(hfsbi_mux *m, const hfsbi_mux_frame *f) {
     hfsbi_mux_stream *s = hfsbi_mux_find(m, f->stream);
     if (f->kind == HFSBI_MUX_BYE) {
@@ -417,7 +417,7 @@ static void hfsbi_mux_readable(hfsbi_io *io, unsigned events) {
     else hfsbi_mux_feed(m, hfsb_str_make(m->room, (size_t)n));
 }
 
-/* Lets the sockets be read again. */
+/* Resumes reading the sockets. */
 static void hfsbi_mux_resume(hfsbi_mux *m) {
     hfsbi_mux_stream *s = m->streams, *next;
     for (; s && m->end == HFSBI_MUX_RUNS; s = next) {
@@ -445,8 +445,8 @@ static void hfsbi_mux_writable(hfsbi_io *io, unsigned events) {
     if (full && hfsbi_mux_waiting(m) < HFSBI_MUX_OUT) hfsbi_mux_resume(m);
 }
 
-/* A sign of life after silence of this side; the end after that of the peer,
-   unless it is this process that was stopped, and bytes are there. */
+/* Sends a sign of life after silence on this side; ends the pipe after silence
+   of the peer, unless this process was stopped and bytes are waiting. */
 static void hfsbi_mux_tick(hfsbi_timer *timer) {
     hfsbi_mux *m =
         (hfsbi_mux *)(void *)((char *)timer - offsetof(hfsbi_mux, timer));

@@ -4,8 +4,8 @@
 #include "../os/os_private.h"
 #include "net.h"
 
-/* The inside of net: sockets and name lookup, proxies, and the retry policy
-   that every client of a network shares. Never part of the public header. */
+/* The internals of net: sockets and name lookup, proxies, and the retry policy
+   that every network client shares. Never part of the public header. */
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -20,7 +20,8 @@
 HFSBI_FN const char *hfsbi_net_text(int code);
 
 /* Connects until the deadline on hfsb_clock_ms(); ms is how long that is, for
-   the message. HFSB_OK, or as perform() has it, with nothing left open. */
+   the message. HFSB_OK, or a failure as for perform(), with nothing left open.
+   */
 HFSBI_FN hfsb_status hfsbi_socket_dial(const char *host, unsigned port,
                                        long long ms, long long deadline,
                                        const hfsb_cancel *cancel, int *fd,
@@ -44,8 +45,8 @@ HFSBI_FN hfsb_status hfsbi_socket_stream_open(int *fd, const hfsb_alloc *alloc,
 
 enum { HFSBI_STREAM_HEAD = 16384, HFSBI_STREAM_FIELDS = 100 };
 
-/* The request at the beginning of a stream; stream, until and cancel are set
-   before. Large: not for the stack of a thread. */
+/* The request at the beginning of a stream; the caller sets stream, until and
+   cancel. Large: not for the stack of a thread. */
 typedef struct hfsbi_stream_ask {
     const hfsb_stream *stream;
     long long          until; /* on hfsb_clock_ms() */
@@ -77,7 +78,7 @@ HFSBI_FN hfsb_status hfsbi_ws_client_open(const hfsb_transport *transport,
                                           size_t max, const hfsb_alloc *alloc,
                                           hfsbi_ws_client **out, int *status,
                                           hfsb_err *err);
-/* Closes the connection without a word. NULL is allowed. */
+/* Closes the connection without a close frame. NULL is allowed. */
 HFSBI_FN void hfsbi_ws_client_free(hfsbi_ws_client *ws);
 /* To be polled: for reading, and while hfsbi_ws_client_waits() for writing. */
 HFSBI_FN int  hfsbi_ws_client_fd(const hfsbi_ws_client *ws);
@@ -91,9 +92,9 @@ HFSBI_FN hfsb_status hfsbi_ws_client_next(hfsbi_ws_client *ws,
                                           hfsbi_ws_frame  *frame,
                                           hfsb_err        *err);
 
-/* Sends as much of a text message as fits, from its byte *at on, and moves
-   *at. True in *whole: all of it has left. Repeat it with the same message
-   until then, and close only after. HFSB_OK or HFSB_LOST. */
+/* Sends as much of a text message as fits, from byte *at on, and advances *at.
+   Sets *whole when all of it was sent. Repeat the call with the same message
+   until then, and close only afterwards. HFSB_OK or HFSB_LOST. */
 HFSBI_FN hfsb_status hfsbi_ws_client_send(hfsbi_ws_client *ws,
                                           hfsb_str message, size_t *at,
                                           bool *whole, hfsb_err *err);
@@ -101,10 +102,10 @@ HFSBI_FN hfsb_status hfsbi_ws_client_send(hfsbi_ws_client *ws,
 HFSBI_FN hfsb_status hfsbi_ws_client_send_as(hfsbi_ws_client *ws, bool text,
                                              hfsb_str message, size_t *at,
                                              bool *whole, hfsb_err *err);
-/* Sends what was begun, and answers to pings. HFSB_OK or HFSB_LOST. */
+/* Sends the rest of what was begun, and answers to pings. HFSB_OK or
+   HFSB_LOST. */
 HFSBI_FN hfsb_status hfsbi_ws_client_flush(hfsbi_ws_client *ws, hfsb_err *err);
-/* Sends a ping, or begins the end with a close (only once), at the next
-   flush. */
+/* Queue a ping, or a close (only once), for the next flush. */
 HFSBI_FN void hfsbi_ws_client_ping(hfsbi_ws_client *ws);
 HFSBI_FN void hfsbi_ws_client_close(hfsbi_ws_client *ws, unsigned code);
 
@@ -129,8 +130,8 @@ typedef struct hfsbi_mux hfsbi_mux;
 typedef enum hfsbi_mux_end {
     HFSBI_MUX_RUNS,
     HFSBI_MUX_BROKE,   /* the pipe ended, was silent for too long, or carried
-                          what is no frame */
-    HFSBI_MUX_SAID_BYE /* the client needs the server no more */
+                          an invalid frame */
+    HFSBI_MUX_SAID_BYE /* the client no longer needs the server */
 } hfsbi_mux_end;
 
 typedef struct hfsbi_mux_opts {
@@ -146,16 +147,16 @@ typedef struct hfsbi_mux_opts {
        closed. Must not close the mux. */
     void (*over)(void *user, hfsbi_mux_end end);
     void      *user;
-    long long  beat_ms; /* without a byte sent, then a sign of life
+    long long  beat_ms; /* a sign of life follows so long without a byte sent
                            (0: 15,000) */
-    long long  lost_ms; /* without a byte heard, then the pipe is over
+    long long  lost_ms; /* the pipe is over after so long without a byte heard
                            (0: 45,000; with accept 300,000) */
     hfsb_alloc alloc;
 } hfsbi_mux_opts;
 
 /* Pumps between the pipe and sockets; takes over *in and *out, which become
-   -1, also on failure. HFSB_OK; HFSB_NOMEM; HFSB_IO. This and all below under
-   the lock of the loop. */
+   -1, even on failure. HFSB_OK; HFSB_NOMEM; HFSB_IO. Call this and the
+   functions below under the lock of the loop. */
 HFSBI_FN hfsb_status hfsbi_mux_open(const hfsbi_mux_opts *opts, int *in,
                                     int *out, hfsbi_mux **mux, hfsb_err *err);
 /* Closes the pipe and all sockets. NULL is allowed. */
@@ -172,7 +173,7 @@ HFSBI_FN void hfsbi_mux_feed(hfsbi_mux *m, hfsb_str in);
 
 /* ---- calls, for every transport ---- */
 
-/* Parses the URL of the call and checks what no transport can send. HFSB_OK;
+/* Parses the URL of the call and rejects what no transport can send. HFSB_OK;
    HFSB_ARG. */
 HFSBI_FN hfsb_status hfsbi_net_check_call(const hfsb_http_call *call,
                                           hfsb_url *url, hfsb_err *err);
@@ -194,8 +195,8 @@ typedef struct hfsbi_proxy {
     hfsb_url    url;
 } hfsbi_proxy;
 
-/* Reads the environment into *proxy, which need not be initialised. HFSB_OK,
-   also when the proxy is not usable; HFSB_NOMEM. Free it in any case. */
+/* Reads the environment into *proxy, which need not be initialised. HFSB_OK
+   even when the proxy is not usable; HFSB_NOMEM. Free it in any case. */
 HFSBI_FN hfsb_status hfsbi_proxy_read(hfsbi_proxy *proxy, hfsb_alloc alloc,
                                       hfsb_err *err);
 HFSBI_FN void        hfsbi_proxy_free(hfsbi_proxy *proxy);
@@ -228,7 +229,7 @@ typedef struct hfsbi_retry {
     bool linear;        /* grow by delay_ms each time instead */
     long long deadline; /* on hfsb_clock_ms(): no wait reaches it (0: no
                                deadline) */
-    long long asked_ms; /* wait that the peer asked for, in place of the
+    long long asked_ms; /* wait that the peer asked for, instead of the
                                policy's (0: none); reset by each wait */
     const hfsb_cancel *cancel;
     void (*on_wait)(void *user, long long ms); /* before a wait (NULL: none) */
@@ -238,7 +239,7 @@ typedef struct hfsbi_retry {
 } hfsbi_retry;
 
 /* Call after a failed try: waits until the next one. HFSB_OK: try again;
-   HFSB_LIMIT: no try is left, or the deadline comes first, nothing was waited;
+   HFSB_LIMIT: no try is left, or the deadline comes first: it did not wait;
    HFSB_CANCELLED. */
 HFSBI_FN hfsb_status hfsbi_retry_again(hfsbi_retry *retry);
 

@@ -76,7 +76,7 @@ struct hfsb_pipe {
     bool            starting;  /* a thread starts the command */
     pid_t           pid;       /* used by that thread only; 0: none */
     int             exit_code; /* of the last command; -1: none */
-    long long       broke;     /* when the pipe did last; 0: never */
+    long long       broke;     /* when the pipe last broke; 0: never */
 };
 
 /* ---- the script ---- */
@@ -94,10 +94,9 @@ struct hfsb_pipe {
     "hfsb_own() { [ -n \"$1\" ] && [ -O \"$1\" ] && case $(ls -ld \"$1\") " \
     "in d????[!w]??[!w]*) ;; *) false;; esac; }; "
 
-/* It ends with the brace that the line begins with: a shell that gets only a
-   part of the line runs nothing. An upload has the name of its server, which
-   nobody else has, until it is complete; what lay about for an hour has no
-   owner any more. */
+/* One line within braces: a shell that gets only a part of it runs nothing.
+   Until an upload is complete it has the name of its server, which nobody else
+   has; one that is an hour old is an orphan. */
 static const char hfsbi_pipe_script[] =
     "echo; echo hfsb-pipe shell $(uname -s) $(uname -m); "
     "read -r hfsb_s hfsb_n || exit 1; " HFSBI_PIPE_DIR HFSBI_PIPE_OWN
@@ -196,7 +195,7 @@ static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
     p->pid = 0;
 }
 
-/* Ends what is left of the pipe before. */
+/* Ends what is left of the previous pipe. */
 static void hfsbi_pipe_drop(hfsb_pipe *p, long long ms) {
     int i;
     hfsbi_loop_lock(p->loop);
@@ -216,8 +215,8 @@ static void hfsbi_pipe_drop(hfsb_pipe *p, long long ms) {
 
 /* ---- the handshake ---- */
 
-/* What the other side has answered. Each answer is good for one step, so that
-   none can be repeated without end:
+/* What the peer has answered. Each answer is good for one step, so that none
+   can be repeated without end:
 
        ASKED --shell--> OFFERED --have-----------------+-> READY --mux--> UP
          |                 +------need--> SENT --have--+              ^
@@ -283,9 +282,9 @@ static hfsb_status hfsbi_pipe_say(hfsbi_pipe_start *x, hfsb_str text) {
     return st;
 }
 
-/* Drops the lines before the first that begins with "hfsb-pipe ". The length
-   of that one, with its "\n"; 0: it has not come yet. *echo: our own line came
-   back. */
+/* Drops the lines before the first that begins with "hfsb-pipe ". Returns the
+   length of that one, with its "\n"; 0: it has not come yet. *echo: our own
+   line came back. */
 static size_t hfsbi_pipe_skip(hfsbi_pipe_start *x, bool *echo) {
     size_t at = 0, len;
     for (;;) {
@@ -304,7 +303,7 @@ static size_t hfsbi_pipe_skip(hfsbi_pipe_start *x, bool *echo) {
     return len;
 }
 
-/* Waits for a line that begins with "hfsb-pipe ": it is at the start of
+/* Waits for a line that begins with "hfsb-pipe ". It then is at the start of
    x->line, and has *len bytes with its "\n". */
 static hfsb_status hfsbi_pipe_hear(hfsbi_pipe_start *x, size_t *len) {
     bool echo = false;
@@ -328,8 +327,9 @@ static hfsb_status hfsbi_pipe_hear(hfsbi_pipe_start *x, size_t *len) {
     }
 }
 
-/* Copies the first word of *text, and drops it from there. What no name of a
-   machine has becomes "?": it is shown to people, and part of file names. */
+/* Moves the first word of *text to out. Characters that no machine's name has
+   become "?": the word is shown to people, and becomes a part of file names.
+   */
 static void hfsbi_pipe_word(hfsb_str *text, char *out, size_t room) {
     size_t end = hfsb_str_find_byte(*text, ' '), i;
     if (end == HFSB_NPOS) end = text->len;
@@ -341,7 +341,7 @@ static void hfsbi_pipe_word(hfsb_str *text, char *out, size_t room) {
     *text = hfsb_str_slice(*text, end < text->len ? end + 1 : end, text->len);
 }
 
-/* A shell on this kind of machine: which server is it to have? */
+/* A shell has answered: offers it the server for its kind of machine. */
 static hfsb_status hfsbi_pipe_offer(hfsbi_pipe_start *x, hfsb_str rest) {
     hfsb_pipe  *p = x->p;
     char        system[32], machine[32], hex[HFSB_SHA256_HEX], text[96];
@@ -360,7 +360,8 @@ static hfsb_status hfsbi_pipe_offer(hfsbi_pipe_start *x, hfsb_str rest) {
     return hfsbi_pipe_say(x, hfsb_cstr(text));
 }
 
-/* The step that an answer leads to; the same one: it is not expected now. */
+/* Returns the step after an answer; the same step: the answer is not expected
+   now. */
 static hfsbi_pipe_step hfsbi_pipe_next(hfsbi_pipe_step step,
                                        const char     *answer) {
     static const struct {
@@ -399,7 +400,7 @@ static hfsb_status hfsbi_pipe_answer(hfsbi_pipe_start *x, hfsb_str line) {
     if (x->step == HFSBI_PIPE_OFFERED) return hfsbi_pipe_offer(x, rest);
     if (x->step == HFSBI_PIPE_SENT) {
         hfsb_status st = hfsbi_pipe_say(x, hfsb_buf_str(&x->server));
-        /* who stops reading may have written why */
+        /* a peer that stops reading may have written why */
         return st == HFSB_CONNECT ? HFSB_OK : st;
     }
     if (x->step == HFSBI_PIPE_UP && !hfsb_str_equal(rest, HFSB_LIT("1")))
@@ -496,8 +497,8 @@ static hfsb_status hfsbi_pipe_begin_frames(hfsbi_pipe_start *x) {
     return st;
 }
 
-/* True for the exit code of a command that would fail again at its first
-   start: it cannot be run, or ssh got no connection. */
+/* True for an exit code after which a first start is not repeated: the command
+   cannot be run, or ssh got no connection. */
 static bool hfsbi_pipe_is_futile(int code) {
     return code == 126 || code == 127 || code == 255;
 }
@@ -534,7 +535,8 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
     return st;
 }
 
-/* Until when the server over there waits for another pipe; 0: not now. */
+/* Returns until when the remote server waits for another pipe; 0: it does not.
+   */
 static long long hfsbi_pipe_lingers(hfsb_pipe *p) {
     long long until;
     (void)pthread_mutex_lock(&p->lock);
@@ -543,7 +545,7 @@ static long long hfsbi_pipe_lingers(hfsb_pipe *p) {
     return until > hfsb_clock_ms() ? until : 0;
 }
 
-/* Starts the command until it works, or cannot. */
+/* Starts the command until it works, or cannot work. */
 static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
                                   long long until, const hfsb_cancel *cancel,
                                   hfsb_err *err) {
@@ -559,7 +561,7 @@ static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
         if (lingers < until) retry.deadline = lingers;
     } else retry.tries = HFSBI_PIPE_TRIES;
     do {
-        /* one that hangs must not use up the time of the next ones */
+        /* a start that hangs must not use up the time of the next ones */
         long long soon = hfsb_clock_ms() + p->o.again_ms;
         st = hfsbi_pipe_try(p, script, lingers && soon < until ? soon : until,
                             cancel, &futile, err);
@@ -648,7 +650,7 @@ static hfsb_status hfsbi_pipe_copy_argv(hfsb_pipe *p, const hfsb_pipe_opts *o,
     return HFSB_OK;
 }
 
-/* Frees what has no thread. */
+/* Frees a pipe without its thread. */
 static void hfsbi_pipe_free(hfsb_pipe *p) {
     hfsb_alloc alloc = p->o.alloc;
     hfsbi_loop_close(p->loop);
@@ -661,7 +663,8 @@ static void hfsbi_pipe_free(hfsb_pipe *p) {
     hfsbi_array_free(&alloc, p, 1, sizeof *p);
 }
 
-/* For a start after a break: the server must still be there for the next. */
+/* Time for a start after a break: the server must still be there for the next
+   one. */
 static long long hfsbi_pipe_again(long long linger_ms) {
     long long ms = linger_ms / 3;
     if (ms < HFSBI_PIPE_LEAST_MS) ms = HFSBI_PIPE_LEAST_MS;
@@ -757,7 +760,7 @@ hfsb_status hfsb_pipe_forget(const hfsb_pipe_opts *opts, hfsb_err *err) {
     if (st != HFSB_OK) return st;
     st = hfsbi_pipe_run(p, hfsbi_pipe_forget, hfsb_clock_ms() + p->o.start_ms,
                         opts->cancel, err);
-    if (st == HFSB_OK && p->mux) /* it read no script */
+    if (st == HFSB_OK && p->mux) /* no shell read the script */
         st = hfsbi_fail(err, HFSB_REFUSED, 0,
                         "hfsb-server itself answers through %s, not a shell: "
                         "nothing was sent there, and nothing is removed.",
@@ -793,8 +796,8 @@ static void hfsbi_pipe_server_over(void *user, hfsbi_mux_end end) {
     ((hfsbi_pipe_server *)user)->end = end;
 }
 
-/* Without the server the pipe is useless: its end lets the client start the
-   command, and so a server, again. */
+/* Without the server the pipe is useless: when it ends, the client starts the
+   command again, and so a server. */
 static void hfsbi_pipe_server_ready(hfsbi_io *io, unsigned events) {
     hfsbi_pipe_server *s = (hfsbi_pipe_server *)(void *)io;
     char               room[256];

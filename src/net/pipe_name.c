@@ -28,7 +28,7 @@ typedef enum hfsbi_pipe_kind {
 static const char hfsbi_pipe_prefixes[HFSBI_PIPE_KINDS][9] = {
     "ssh:", "docker:", "podman:", "kubectl:", "slurm:", "exec:"};
 
-/* The kind of the name, and what follows it; HFSBI_PIPE_KINDS: none. */
+/* Returns the kind of the name, and *rest after it; HFSBI_PIPE_KINDS: none. */
 static hfsbi_pipe_kind hfsbi_pipe_kind_of(hfsb_str name, hfsb_str *rest) {
     int i = 0;
     for (; i < HFSBI_PIPE_KINDS; i++) {
@@ -60,7 +60,8 @@ static void hfsbi_pipe_add_all(hfsbi_pipe_words *w, const char *line) {
     }
 }
 
-/* Takes what comes before the first slash off *path; false: it has none. */
+/* Moves the part of *path before its first slash to *first; false: there is
+   none. */
 static bool hfsbi_pipe_split(hfsb_str *path, hfsb_str *first) {
     size_t slash = hfsb_str_find_byte(*path, '/');
     if (slash == HFSB_NPOS) return false;
@@ -93,7 +94,7 @@ static void hfsbi_pipe_add_shell(hfsbi_pipe_words *w, hfsb_str before,
     hfsbi_pipe_add(w, after);
 }
 
-/* A part between slashes that is empty or looks like an option. */
+/* True when a part between slashes is empty or looks like an option. */
 static bool hfsbi_pipe_is_wrong(hfsbi_pipe_kind kind, hfsb_str rest) {
     hfsb_str part;
     if (kind == HFSBI_PIPE_SLURM) return false;
@@ -117,7 +118,7 @@ HFSBI_FN hfsb_status hfsbi_pipe_name(hfsb_str name, hfsbi_pipe_words *w,
     }
     switch (kind) {
     case HFSBI_PIPE_SSH:
-        /* What is said here wins over ~/.ssh/config. ssh has no terminal to
+        /* Options given here override ~/.ssh/config. ssh has no terminal to
            ask on, and without BatchMode it sends empty passwords instead. */
         hfsbi_pipe_add_all(w, "ssh -T -o BatchMode=yes");
         hfsbi_pipe_add(w, rest);

@@ -188,7 +188,7 @@ HFSBI_FN hfsb_status hfsbi_ws_client_next(hfsbi_ws_client *ws,
 
 /* ---- sending ---- */
 
-/* Makes the frame that is to be sent; the one before has left. */
+/* Makes the frame that is to be sent; the previous one was sent. */
 static void hfsbi_wsc_put(hfsbi_ws_client *ws, hfsbi_ws_opcode opcode,
                           bool fin, hfsb_str data) {
     unsigned char mask[4];

@@ -9,9 +9,9 @@
 
    With HFSB_CURL_DLOPEN libcurl's header is not needed: the few types and
    numbers are declared here. They are part of libcurl's binary interface,
-   which has not changed since 2006 but for additions. Each build that has the
-   header compares them with it, so a mistake here does not compile there. A
-   file that needs <curl/curl.h> itself includes it first. */
+   which has not changed since 2006 except for additions. Each build that has
+   the header compares them with it, so a mistake here does not compile there.
+   A file that needs <curl/curl.h> itself includes it first. */
 
 #if !defined(HFSB_CURL_DLOPEN) && !defined(LIBCURL_VERSION_NUM)
 #include <curl/curl.h>
@@ -138,7 +138,7 @@ typedef struct curl_version_info_data { /* begins so */
     unsigned    version_num;
 } curl_version_info_data;
 
-#else /* the header is there: is it as above? */
+#else /* the header is there: compare it with the above */
 
 #define HFSBI_CURL_SAME(name, value) \
     char same_##name[(long)(name) == (long)(value) ? 1 : -1];

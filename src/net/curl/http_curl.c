@@ -235,8 +235,8 @@ static int hfsbi_curl_on_close(void *user, curl_socket_t fd) {
 
 /* Shuts down the connections on which the peer sent something since the last
    call; most of them were closed. libcurl checks for that too, but takes a TLS
-   close_notify for a sign of life and relies on sending the request again. No
-   call may be under way. */
+   close_notify as a sign of life and relies on sending the request again. No
+   call may be in progress. */
 static void hfsbi_curl_drop_stale(hfsbi_curl_slot *slot) {
     char          scrap[512];
     struct pollfd p;
@@ -743,7 +743,7 @@ static hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x) {
     if (x->curl->lib.multi_add_handle(x->slot->multi, x->slot->easy))
         return hfsbi_fail_status(x->err, HFSB_NOMEM, "request");
     code = hfsbi_curl_loop(x);
-    /* a connection left in mid-message must be closed */
+    /* a connection left in the middle of a message must be closed */
     if (code || x->ended)
         (void)x->curl->lib.easy_setopt(x->slot->easy, CURLOPT_FORBID_REUSE,
                                        1L);
