@@ -36,13 +36,13 @@ typedef struct hfsbi_rexec_run {
     bool                  reading; /* the descriptor has not ended */
     hfsb_buf              out;     /* the message that is being sent ... */
     bool                  text;
-    size_t                sent;  /* ... of which so much has left */
+    size_t                sent;  /* ... of which so much was sent */
     hfsb_buf              in;    /* a text message, as far as it has come */
     size_t                piece; /* bytes of the message that came so far */
     hfsb_proc_stream      stream;
     unsigned              cols, rows;
     long long             heard, pinged;
-    bool                  more; /* has come, and is to be taken */
+    bool                  more; /* has arrived, and must be taken */
     bool                  over;
 } hfsbi_rexec_run;
 
@@ -195,7 +195,7 @@ static hfsb_status hfsbi_rexec_piece(hfsbi_rexec_run      *x,
     return hfsbi_fail(x->err, HFSB_IO, 0, "The output cannot be written.");
 }
 
-/* Takes what has come, as much as one turn may. */
+/* Takes what has arrived, as much as one turn may. */
 static hfsb_status hfsbi_rexec_receive(hfsbi_rexec_run *x) {
     hfsbi_ws_event event;
     hfsbi_ws_frame frame;
@@ -272,7 +272,7 @@ static hfsb_status hfsbi_rexec_loop(hfsbi_rexec_run *x) {
     return st;
 }
 
-/* Why there is no WebSocket. */
+/* Reports why there is no WebSocket. */
 static hfsb_status hfsbi_rexec_refused(const hfsb_sandbox *s, int status,
                                        hfsb_status st, hfsb_err *err) {
     if (status == 404 || status == 405)

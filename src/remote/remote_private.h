@@ -19,13 +19,13 @@
 /* Where the machine of a sandbox comes from, if this program can ask: the Hub,
    for a Space or a job (room hub). A server at a URL has none. */
 typedef struct hfsbi_home {
-    /* The server does not answer: HFSB_OK when it is worth waiting for, else
-       the reason in *err. fresh: the machine was just started. */
+    /* Called when the server does not answer. HFSB_OK when waiting can help,
+       else the reason in *err. fresh: the machine was just started. */
     hfsb_status (*look)(hfsb_sandbox *sandbox, bool fresh, hfsb_err *err);
     /* Writes the state of the machine, one word. */
     void (*stage)(hfsb_sandbox *sandbox, const hfsb_cancel *cancel, char *out,
                   size_t size);
-    /* Gives an owned machine back. */
+    /* Removes an owned machine from its home. */
     hfsb_status (*remove)(hfsb_sandbox *sandbox, hfsb_err *err);
 } hfsbi_home;
 
@@ -33,8 +33,8 @@ struct hfsbi_probe;
 struct hfsbi_remote;
 struct hfsbi_v1;
 
-/* What differs by the protocol of the server. Only a program that names a
-   protocol links it: /v1 carries all local tools. */
+/* What depends on the protocol of the server. A program links only the
+   protocols that it names: /v1 needs all local tools. */
 struct hfsb_protocol {
     /* The header field of the server's token, and what precedes the token. */
     const char *token_name, *token_prefix;
@@ -51,7 +51,7 @@ struct hfsb_protocol {
     hfsb_status (*check)(hfsb_sandbox *sandbox, struct hfsbi_probe *p,
                          long long ms);
     /* Carries out the call in r->body. HFSB_OK with *result; else *result may
-       be begun, and *err is the text for it. */
+       be incomplete, and *err is the text for it. */
     hfsb_status (*run)(struct hfsbi_remote *r, hfsb_tool_result *result,
                        hfsb_err *err);
 };
@@ -72,9 +72,9 @@ struct hfsb_sandbox {
     const hfsbi_home    *home;    /* NULL for a URL */
     bool                 owned;   /* may be removed from its home */
     bool                 at_edge; /* gets hub_token too */
-    bool                 usual_dir; /* o.work_dir is the one that the Spaces of
-                                    the reference have: not for hfsb-server,
-                                    which has its own */
+    bool                 usual_dir; /* o.work_dir is that of the reference's
+                                    Spaces: not for hfsb-server, which has its
+                                    own */
     hfsbi_seen seen; /* files read or written, by their absolute path;
                                has a lock of its own */
 
@@ -105,7 +105,7 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
-/* The wire of /api, see sandbox_call.c. */
+/* The protocol of /api, see sandbox_call.c. */
 HFSBI_FN const hfsb_protocol *hfsbi_protocol_api(void);
 /* hfsb_protocol.open() of /api. */
 HFSBI_FN hfsb_status hfsbi_sandbox_place(hfsb_sandbox *sandbox, hfsb_str url,
@@ -125,7 +125,7 @@ typedef struct hfsbi_probe {
     long long   empty_ms; /* the longest wait while every connection fails (0:
                              as long as for an answer) */
     int         status;   /* HTTP status of the last reply, 0: none yet */
-    bool        outdated; /* the last reply came from the server before */
+    bool        outdated; /* the last reply came from the previous server */
     hfsb_err    last;     /* why the last check failed, or "" */
 } hfsbi_probe;
 
@@ -138,8 +138,8 @@ HFSBI_FN hfsb_status hfsbi_probe_check(hfsb_sandbox *sandbox, hfsbi_probe *p,
    returned. */
 HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *sandbox, hfsbi_probe *p,
                                      long long wait_ms, hfsb_err *err);
-/* Waits for the server of *handle as connect does; on failure frees it and
-   makes it NULL. */
+/* Waits for the server of *handle as connect does; on failure frees *handle
+   and sets it to NULL. */
 HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
                                            hfsb_sandbox           **handle,
                                            hfsb_err                *err);
@@ -154,9 +154,9 @@ hfsbi_sandbox_find_instance(hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
                                         const hfsb_http_call *call,
                                         hfsb_http_reply *reply, hfsb_err *err);
-/* Opens a WebSocket at `path` beside /api, with both tokens; cancel counts
-   instead of that of the handle, unless it is NULL. HFSB_ARG for a server of
-   /v1; else as hfsbi_ws_client_open(). */
+/* Opens a WebSocket at `path` beside /api, with both tokens; cancel replaces
+   that of the handle unless it is NULL. HFSB_ARG for a server of /v1; else as
+   hfsbi_ws_client_open(). */
 HFSBI_FN hfsb_status hfsbi_sandbox_websocket(hfsb_sandbox *sandbox,
                                              const char *path, size_t max,
                                              const hfsb_cancel *cancel,
@@ -237,7 +237,7 @@ HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
                                          hfsb_tool_result *result,
                                          hfsb_err         *err);
-/* Carries out the call in r->body, as the wire of its sandbox does. */
+/* Carries out the call in r->body with the protocol of its sandbox. */
 HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
                                       hfsb_tool_result *result, hfsb_err *err);
 /* The status for an HTTP status other than 200. */
@@ -254,8 +254,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err);
-/* Writes the argument if_sha256 of a call that changes files, from the
-   versions that are known, unless its caller gives it. */
+/* Writes the argument if_sha256 of a call that changes files, from the known
+   versions, unless its caller gives it. */
 HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
                                          const hfsb_json_value *arguments,
                                          hfsb_json_writer      *w);
@@ -303,7 +303,8 @@ HFSBI_FN hfsb_status hfsbi_v1_send(hfsbi_v1 *v1, const char *route,
                                    hfsb_str path, const char *more,
                                    hfsb_http_call  *call,
                                    hfsb_http_reply *reply, hfsb_err *err);
-/* Fails as a reply other than 200 says; "Cannot {verb} {path}: ...". */
+/* Fails with the reason in a reply other than 200; "Cannot {verb} {path}:
+   ...". */
 HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
                                      const hfsb_http_reply *reply,
                                      hfsb_str path, const char *verb,

@@ -295,9 +295,9 @@ HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply) {
     return id;
 }
 
-/* A server that the reply was redirected to received no key and is not the
-   one that answers next time. Without a redirect the URL still starts with
-   that of the API, "https://host/api/", and need not be parsed. */
+/* A server reached by a redirect received no key and is not the one that
+   answers next time. Without a redirect the URL still starts with that of the
+   API, "https://host/api/", and need not be parsed. */
 HFSBI_FN bool hfsbi_sandbox_is_origin(const hfsb_sandbox *sandbox,
                                       hfsb_str            url) {
     hfsb_url here, there;
@@ -606,7 +606,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
     hfsb_status st;
     p.before = "";
     p.look = true;
-    /* a Space wakes up; what listens at another URL does so already */
+    /* a Space wakes up; a server at another URL already listens */
     if (!(*handle)->home && !(*handle)->at_edge && !opts->times.api_wait_ms)
         p.empty_ms = HFSBI_EMPTY_MS;
     st = hfsbi_probe_run(

@@ -105,8 +105,8 @@ static void hfsbi_remote_put_default(hfsb_json_writer      *w,
 
 /* Writes a required parameter or one that is SENT. A missing required one is
    for the server to report; a background command has no timeout unless asked
-   for; a server at a URL, and hfsb-server anywhere, has a work directory of
-   its own, where relative paths begin as well. */
+   for; a server at a URL, and hfsb-server anywhere, has a working directory of
+   its own, and resolves relative paths against it. */
 static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
                              const hfsb_json_value *args,
                              const hfsbi_param     *p) {
@@ -126,14 +126,14 @@ static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
 }
 
 /* True for an argument that is not sent as the caller gave it: "stream",
-   because how the reply is sent is up to this file, and "id" when an option
+   because this file decides how the reply is sent, and "id" when an option
    replaces it. */
 static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
     if (strcmp(p->name, "id") == 0) return r->opts.id.ptr != NULL;
     return hfsbi_remote_is(r, "bash") && strcmp(p->name, "stream") == 0;
 }
 
-/* Writes the arguments that options of the call stand for. */
+/* Writes the arguments that come from options of the call. */
 static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
                                  const hfsb_json_value *args) {
     if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
@@ -203,7 +203,7 @@ static void hfsbi_remote_show_piece(hfsbi_remote *r, hfsb_proc_stream stream,
     unsigned long long offset = hfsb_json_uint(at, t->shown[stream]);
     t->shown[stream] = offset + text.len;
     /* its start is enough to find it in the log again; without memory, or
-       beyond the limit, what is there must do */
+       beyond the limit, what is there must suffice */
     if (stream == HFSB_PROC_STDERR && t->errors.len == offset &&
         hfsb_buf_append(&t->errors, text) != HFSB_OK)
         hfsb_buf_truncate(&t->errors, t->errors.len);
@@ -308,7 +308,7 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     r->tool = tool;
     r->cancel = cancel;
     r->timeout = sandbox->o.timeout;
-    /* it changes nothing, or may be asked twice, as kill */
+    /* it changes nothing, or may run twice, like kill */
     r->harmless =
         tool->kind == HFSBI_TOOL_READS ||
         (tool->kind == HFSBI_TOOL_REPEATS && !(tool->flags & HFSBI_TOOL_ONCE));
@@ -352,7 +352,7 @@ static bool hfsbi_remote_joins(const hfsbi_remote *r) {
     return r->may_have_run && !r->harmless && r->trusted;
 }
 
-/* No reply came, because of st; sent: the request was. */
+/* Handles the lack of a reply, because of st; sent: the request was sent. */
 static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
                                          bool sent, hfsb_err *err) {
     char     seconds[HFSBI_SECONDS];
@@ -770,7 +770,7 @@ static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
                       hfsb_str_slice(log, at + shown, log.len));
 }
 
-/* After the reply: shows the output that no event brought. */
+/* After the reply: shows the output that no event delivered. */
 static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     hfsb_str id =
         hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
@@ -853,7 +853,7 @@ static hfsb_status hfsbi_remote_finish(const hfsb_sandbox *sandbox,
     return st;
 }
 
-/* True when the call has to wait for others of its session that change files,
+/* True when the call must wait for others of its session that change files,
    see seen.c. */
 static bool hfsbi_remote_takes_turns(const hfsbi_remote *r) {
     return r->sandbox->o.session && r->tool->flags & HFSBI_TOOL_ON_DISK &&

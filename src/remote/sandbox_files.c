@@ -322,7 +322,7 @@ static unsigned long long hfsbi_copy_down_number(hfsb_str *s, unsigned base) {
     return n;
 }
 
-/* True when a 206 resumes where we are: "bytes 5-9/10". */
+/* True when a 206 resumes at our offset: "bytes 5-9/10". */
 static bool hfsbi_copy_down_resumes(hfsbi_copy_down *f, hfsb_str range) {
     if (!hfsb_str_starts(range, HFSB_LIT("bytes "))) return false;
     range = hfsb_str_slice(range, 6, range.len);

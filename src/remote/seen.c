@@ -69,9 +69,9 @@ static bool hfsbi_remote_is_unread(void *user, hfsb_str path) {
     return !hfsbi_sandbox_has_seen((hfsb_sandbox *)user, path);
 }
 
-/* The version that a reply, or an item of its `files`, says a file has now. ""
-   when it is not known. False when the file had changed before, unseen: the
-   version known remains the one that was read. */
+/* Reads the present version of a file from a reply, or an item of its `files`;
+   "" when it is not known. False when the file had changed before, unseen: the
+   known version remains the one that was read. */
 static bool hfsbi_remote_new_version(const hfsb_json_value *fields,
                                      hfsbi_version         *version) {
     const hfsb_json_value *sha256 = hfsb_json_get(fields, "sha256");
@@ -111,7 +111,7 @@ static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
     hfsbi_patch_free(&p);
 }
 
-/* True when a section before section i is about the same file. */
+/* True when a section before section i changes the same file. */
 static bool hfsbi_remote_patch_repeats(const hfsbi_patch *p, size_t i) {
     size_t k;
     for (k = 0; k < i; k++)
@@ -120,7 +120,7 @@ static bool hfsbi_remote_patch_repeats(const hfsbi_patch *p, size_t i) {
     return false;
 }
 
-/* Writes the versions known of the files that a patch changes. */
+/* Writes the known versions of the files that a patch changes. */
 static void hfsbi_remote_put_versions(const hfsbi_remote    *r,
                                       const hfsb_json_value *arguments,
                                       hfsb_json_writer      *w) {
@@ -153,7 +153,7 @@ static bool hfsbi_remote_called(const hfsbi_remote *r, const char *tool) {
     return strcmp(r->tool->name, tool) == 0;
 }
 
-/* Replacing a text by itself is a mistake; inserting it next to itself is
+/* Replacing a text with itself is a mistake; inserting it next to itself is
    not. */
 static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
     const hfsb_str none = HFSB_INIT;
@@ -246,8 +246,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
 
 /* ---- versions ---- */
 
-/* True when a call is sent with the versions that are known. Its caller may
-   give others. */
+/* True when a call is sent with the known versions. Its caller may give
+   others. */
 static bool hfsbi_remote_is_guarded(const hfsbi_remote    *r,
                                     const hfsb_json_value *arguments) {
     return r->sandbox->o.session && r->trusted &&

@@ -211,8 +211,8 @@ static bool hfsbi_v1_on_body(void *user, hfsb_str piece) {
     " The command may still run: look before you repeat it, or end it with " \
     "kill."
 
-/* The server has refused to start a command, as a rule because its folder does
-   not exist: /bin/sh is always there. */
+/* The server refused to start a command, usually because its folder does not
+   exist: /bin/sh is always there. */
 static hfsb_status hfsbi_v1_not_started(const hfsbi_v1        *v1,
                                         const hfsb_http_reply *reply,
                                         hfsb_str work_dir, bool *refused,
@@ -226,7 +226,7 @@ static hfsb_status hfsbi_v1_not_started(const hfsbi_v1        *v1,
     return st;
 }
 
-/* No event said how the command ended, because of st. */
+/* No event reported how the command ended, because of st. */
 static hfsb_status hfsbi_v1_lost(const hfsbi_v1 *v1, const hfsbi_v1_stream *t,
                                  hfsb_status st, bool sent, double seconds,
                                  hfsb_err *err) {
@@ -266,7 +266,7 @@ static hfsb_status hfsbi_v1_lost(const hfsbi_v1 *v1, const hfsbi_v1_stream *t,
 }
 
 /* Runs a command in the foreground. HFSB_OK with t->end; *refused: the server
-   has refused it, as *err says. */
+   refused it, with the reason in *err. */
 static hfsb_status hfsbi_v1_exec(hfsbi_v1 *v1, hfsb_str body, double seconds,
                                  hfsb_str work_dir, hfsbi_v1_stream *t,
                                  bool *refused, hfsb_err *err) {

@@ -128,7 +128,7 @@ static int hfsbi_v1_errno(hfsb_str text) {
     return (int)n;
 }
 
-/* Fails as the reply other than 200 says. */
+/* Fails with the reason in a reply other than 200. */
 HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
                                      const hfsb_http_reply *reply,
                                      hfsb_str path, const char *verb,
@@ -215,7 +215,7 @@ static bool hfsbi_v1_read_entry(const hfsb_json_value *entry,
     return hfsb_str_equal(type, HFSB_LIT("symlink"));
 }
 
-/* Where a symlink leads: a read of no bytes shows it. */
+/* Finds the target of a symlink: a read of no bytes shows it. */
 static hfsb_status hfsbi_v1_follow(hfsbi_v1 *v1, hfsb_str path,
                                    const char *verb, hfsb_file_info *info,
                                    hfsb_err *err) {
@@ -229,7 +229,7 @@ static hfsb_status hfsbi_v1_follow(hfsbi_v1 *v1, hfsb_str path,
     if (st == HFSB_OK && reply.status != 200)
         st = hfsbi_v1_refuse(v1, &reply, path, verb, err);
     info->type = HFSB_FILE_REGULAR;
-    info->size = 0; /* those of the link say nothing */
+    info->size = 0; /* those of the link mean nothing */
     info->mode = 0;
     if (st == HFSB_IS_DIR) {
         info->type = HFSB_FILE_DIRECTORY;
@@ -380,7 +380,7 @@ static hfsb_status hfsbi_v1_check_write(hfsbi_v1 *v1, hfsb_str path,
     return HFSB_OK;
 }
 
-/* A part of a file on its way. */
+/* A part of a file that is being sent. */
 typedef struct hfsbi_v1_part {
     int                fd;
     unsigned long long left;
@@ -414,7 +414,7 @@ static bool hfsbi_v1_confirms(const hfsbi_v1 *v1, const hfsb_http_reply *reply,
 }
 
 /* Sends bytes of the file at fd, from offset on. The first part truncates the
-   file. *sent: something of it may have been written. */
+   file. *sent: some of it may have been written. */
 static hfsb_status hfsbi_v1_put(hfsbi_v1 *v1, hfsb_str path,
                                 hfsbi_v1_part *part, unsigned long long offset,
                                 const hfsb_file_write_opts *opts, bool *sent,
