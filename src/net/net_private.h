@@ -109,7 +109,7 @@ HFSBI_FN hfsb_status hfsbi_ws_client_flush(hfsbi_ws_client *ws, hfsb_err *err);
 HFSBI_FN void hfsbi_ws_client_ping(hfsbi_ws_client *ws);
 HFSBI_FN void hfsbi_ws_client_close(hfsbi_ws_client *ws, unsigned code);
 
-/* ---- pipe_name.c: commands that lead to another machine ---- */
+/* ---- pipe_name.c: commands that connect to another machine ---- */
 
 typedef struct hfsbi_pipe_words {
     hfsb_buf text; /* the words, each with its NUL */

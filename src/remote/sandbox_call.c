@@ -724,7 +724,7 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
     return st;
 }
 
-/* ---- text that a broken stream did not bring ---- */
+/* ---- text that a broken stream did not deliver ---- */
 
 /* Appends what the command printed from offset on; *next is where that ends.
    */

@@ -23,7 +23,7 @@ enum {
     HFSBI_V1_REPLY = 1 << 20   /* of a reply that is not a file */
 };
 
-/* ---- which cancel counts in a thread ---- */
+/* ---- which cancel applies in a thread ---- */
 
 HFSBI_FN const hfsb_root *hfsbi_v1_begin(struct hfsbi_v1   *v1,
                                          hfsbi_v1_use      *use,
