@@ -534,8 +534,8 @@ static hfsb_status hfsbi_create_commit(hfsbi_create     *c,
     return st;
 }
 
-/* Commits the server's files. If nothing changed, a restart brings the secrets
-   into the server that runs. */
+/* Commits the server's files. If nothing changed, a restart passes the secrets
+   to the running server. */
 static hfsb_status hfsbi_create_server(hfsbi_create *c) {
     hfsb_commit_done done = HFSB_INIT;
     hfsbi_retry      retry = hfsbi_create_retry(c->box);
@@ -616,7 +616,7 @@ HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
     return true;
 }
 
-/* Deletes the Space, and adds to c->err what became of it. Needs no memory but
+/* Deletes the Space, and adds the outcome to c->err. Needs no memory except
    for the request. */
 static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
     bool        made = c->state >= HFSBI_MADE_SURELY;
@@ -663,8 +663,8 @@ static hfsb_status hfsbi_create_start(hfsbi_create *c) {
     return st;
 }
 
-/* Waits for the server. Only its silence is no failure. A server that refuses
-   the token is the template's, which is about to end. */
+/* Waits for the server. Its silence alone is not a failure. A server that
+   refuses the token is the template's, which is about to end. */
 static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
     hfsbi_probe p = HFSB_INIT;
     hfsb_status st = hfsbi_space_locate(c->box, &c->err);

@@ -24,7 +24,7 @@ enum {
 
 /* ---- a job as the Hub describes it ---- */
 
-/* A text member of a job, cut to a sane length; "" if there is none. */
+/* A text member of a job, cut to a reasonable length; "" if there is none. */
 static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                    const char            *key) {
     hfsb_str text = hfsbi_json_get_str(job, key);
@@ -399,7 +399,7 @@ static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
     return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
 }
 
-/* Adds the log as it is now. */
+/* Adds the log so far. */
 static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c,
                                           hfsb_err           *err) {
     hfsb_text_limit   limit = HFSB_INIT;
@@ -493,7 +493,7 @@ static const hfsbi_param hfsbi_hf_jobs_params[] = {
                       "you/ml-intern-1a2b3c4d, which trackio makes; set as "
                       "TRACKIO_SPACE_ID"),
     HFSBI_HF_JOBS_STR("trackio_project", project, "Set as TRACKIO_PROJECT"),
-    /* for programs: each one more is read by the model in every call */
+    /* for programs: the model would read each additional one in every call */
     HFSBI_PARAM("name", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
                 name, NULL),
     HFSBI_PARAM("labels", HFSBI_ARG_OBJECT, HFSBI_UNLISTED, hfsbi_hf_jobs_args,

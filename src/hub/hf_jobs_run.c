@@ -254,7 +254,7 @@ static bool hfsbi_wanted_sets(const hfsbi_words *env, hfsb_str name) {
     return false;
 }
 
-/* What is given for trackio replaces variables of these names. */
+/* Arguments for trackio replace variables of these names. */
 static void hfsbi_wanted_fill_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
     const hfsbi_hf_jobs_args *a = wanted->call->args;
     const hfsbi_words        *env = &wanted->words[HFSBI_WANTED_ENV];
@@ -333,7 +333,7 @@ static void hfsbi_wanted_fill_labels(hfsbi_wanted  *wanted,
 }
 
 /* Fills all lists of pairs. By default the job gets the token, because its
-   results must get to the Hub. */
+   results must reach the Hub. */
 static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
         hfsb_json_get(wanted->call->arguments, "secrets");
@@ -452,7 +452,8 @@ static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
 
 /* ---- sending it ---- */
 
-/* Hardware that the Hub had; it adds more, so any name is sent. */
+/* Hardware that the Hub had when this was written; it adds more, so any name
+   is sent. */
 static const char hfsbi_flavors[] =
     "cpu-basic cpu-upgrade cpu-performance cpu-xl t4-small t4-medium l4x1 "
     "l4x4 l40sx1 l40sx4 l40sx8 a10g-small a10g-large a10g-largex2 "

@@ -147,8 +147,8 @@ typedef struct hfsbi_hub_request {
     size_t               secret_count;
     hfsb_json_doc       *out; /* receives the reply, which must be JSON (NULL:
                                  any reply will do) */
-    /* receives the reply piece by piece instead; no timeout applies then but
-       idle_ms and the retry's deadline */
+    /* receives the reply piece by piece instead; only idle_ms and the retry's
+       deadline apply then */
     bool (*on_body)(void *user, hfsb_str piece);
     void     *user;
     long long idle_ms;
@@ -198,7 +198,7 @@ HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub      *hub,
 
 /* ---- space.c ---- */
 
-/* What the status of a duplication does not say. */
+/* What the status of a duplication leaves open. */
 typedef struct hfsbi_hub_fate {
     bool later;   /* HFSB_CONFLICT because another operation is in progress,
                      not because the name is taken */
@@ -240,7 +240,7 @@ HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
 
 /* The stages of a Space, by what a client can do about them. */
 typedef enum hfsbi_space_state {
-    HFSBI_SPACE_UNKNOWN,  /* the Hub did not say, or a stage of the future */
+    HFSBI_SPACE_UNKNOWN,  /* the Hub did not say, or a stage unknown to us */
     HFSBI_SPACE_RUNNING,  /* it answers, perhaps with an older build */
     HFSBI_SPACE_STARTING, /* BUILDING, APP_STARTING: wait */
     HFSBI_SPACE_ASLEEP,   /* SLEEPING, STOPPED: the first request wakes it */
@@ -326,7 +326,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
                                          const char *sha, bool *seen,
                                          hfsb_err *err);
 
-/* What it shares with job_home.c and job_create.c: */
+/* Shared with job_home.c and job_create.c: */
 
 /* Removes the tokens and the secrets of spec from a text. */
 HFSBI_FN void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
@@ -343,8 +343,7 @@ HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
 HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st);
 /* Appends `end` completely, if need be by cutting the message before it. */
 HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end);
-/* Calls on_failure; true when the sandbox is to be kept, which *err says
-   then. */
+/* Calls on_failure; true when the sandbox is to be kept: *err then says so. */
 HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
                                 const hfsb_sandbox *s, hfsb_status st,
                                 hfsb_err *err);
@@ -356,7 +355,7 @@ HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
 
 enum { HFSBI_HUBJOB_PORT = 49983 };
 
-/* True for "jobs/OWNER/ID", which *owner and *job show then. */
+/* True for "jobs/OWNER/ID"; *owner and *job then are views of its parts. */
 HFSBI_FN bool hfsbi_hubjob_split(hfsb_str id, hfsb_str *owner, hfsb_str *job);
 /* A handle of the job `id`; sends nothing. */
 HFSBI_FN hfsb_status hfsbi_hubjob_new(const hfsb_sandbox_opts *opts,
@@ -368,8 +367,8 @@ HFSBI_FN hfsb_status hfsbi_hubjob_locate(hfsb_sandbox *sandbox, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_hubjob_status(hfsb_sandbox       *sandbox,
                                          hfsb_space_runtime *out,
                                          hfsb_err           *err);
-/* Cancels the job `id`. HFSB_OK also when it has ended; HFSB_NOT_FOUND.
-   tried NULL: with the hub's repeats; else as hfsbi_hub_delete_once(). */
+/* Cancels the job `id`. HFSB_OK even when it has ended; HFSB_NOT_FOUND. tried
+   NULL: with the hub's repeats; else as hfsbi_hub_delete_once(). */
 HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
                                       long long          until,
                                       const hfsb_cancel *cancel,
@@ -381,7 +380,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
 HFSBI_FN hfsb_status hfsbi_hubjob_take_url(hfsb_sandbox          *sandbox,
                                            const hfsb_json_value *job,
                                            hfsb_err              *err);
-/* Waits until the Hub gives the address, which it does at once as a rule. */
+/* Waits until the Hub gives the address, which it usually does at once. */
 HFSBI_FN hfsb_status hfsbi_hubjob_await_url(hfsb_sandbox            *sandbox,
                                             const hfsb_sandbox_spec *spec,
                                             long long deadline, hfsb_err *err);

@@ -27,11 +27,11 @@ enum {
 
 /* ---- the boot script ---- */
 
-/* POSIX sh, for any image. Its variables are HFSB_SERVER_FILE, _SHA256,
-   _MOUNT and _URL, HFSB_DOWNLOAD_TOKEN, HFSB_API, SBX_IDLE_TIMEOUT; HFSB_HOST,
-   SBX_PORT and HFSB_WORK_DIR are for tests and for images with other habits.
-   Without base64, openssl, python3 and perl the shell decodes by itself, which
-   takes some seconds. */
+/* POSIX sh, for any image. Its variables are HFSB_SERVER_FILE, _SHA256, _MOUNT
+   and _URL, HFSB_DOWNLOAD_TOKEN, HFSB_API, SBX_IDLE_TIMEOUT; HFSB_HOST,
+   SBX_PORT and HFSB_WORK_DIR are for tests and for images with other
+   conventions. Without base64, openssl, python3 and perl the shell decodes by
+   itself, which takes some seconds. */
 static const char hfsbi_hubjob_boot[] =
     "set -u\n"
     "die() { echo \"hfsb boot: $*\" >&2; exit 1; }\n"

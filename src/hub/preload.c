@@ -322,7 +322,7 @@ HFSBI_FN void hfsbi_session_forget_job(hfsb_session *session, const char *id) {
     pthread_mutex_unlock(&session->lock);
 }
 
-/* Kills one job. HFSB_OK also when it has ended before. */
+/* Kills one job. HFSB_OK even when it has ended before. */
 static hfsb_status hfsbi_session_kill(hfsb_session *session, const char *id,
                                       hfsb_err *err) {
     hfsb_call_opts   opts = HFSB_INIT;

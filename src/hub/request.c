@@ -347,7 +347,7 @@ static void hfsbi_hub_fill_row(const char *text, bool is_path,
     }
 }
 
-/* Owners and job ids are part of a path as they are. */
+/* Owners and job ids go into a path unescaped. */
 static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
                                         hfsb_err *err) {
     size_t i;
@@ -438,8 +438,8 @@ HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request) {
 
 /* ---- one try ---- */
 
-/* The Hub sends no HTML: a page comes from someone in between ("log in
-   first"). */
+/* The Hub sends no HTML: a page comes from an intermediary ("log in first").
+   */
 static bool hfsbi_hub_is_page(hfsb_str content_type) {
     return hfsb_http_same(hfsb_str_slice(content_type, 0, 9),
                           HFSB_LIT("text/html"));
@@ -604,7 +604,7 @@ static hfsb_status hfsbi_hub_accepted(hfsbi_hub_request *request,
     return hfsbi_hub_bad_reply(request, problem, err);
 }
 
-/* True for a refusal after which nothing has happened. */
+/* True for a refusal that proves that nothing has happened. */
 static bool hfsbi_hub_had_no_effect(const hfsb_http_reply *reply) {
     const hfsb_str busy = HFSB_LIT("conflicting operation is in progress");
     return reply->status == 429 ||
@@ -769,7 +769,7 @@ static hfsb_status hfsbi_hub_page(hfsbi_hub_request *request, size_t *left,
 enum { HFSBI_HUB_PAGES = 1000 }; /* the Hub allows no more in 5 minutes */
 
 /* Refuses pages without end. *mark is the address of an earlier page, moved
-   forward at page 1, 2, 4, 8 ..., because a circle need not include the first
+   forward at page 1, 2, 4, 8 ..., because a loop need not include the first
    page. */
 static hfsb_status hfsbi_hub_check_page(const hfsbi_hub_request *request,
                                         size_t page, hfsb_buf *mark,

@@ -200,7 +200,7 @@ hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
     if (st != HFSB_OK) return st;
     st = hfsbi_space_is_job(id) ? hfsbi_hubjob_locate(*out, err)
                                 : hfsbi_space_locate(*out, err);
-    /* if the Hub does not answer, the address by the rule must do */
+    /* if the Hub does not answer, the address by the rule must suffice */
     if (st == HFSB_OK || ((*out)->api.len && st != HFSB_NOT_FOUND &&
                           st != HFSB_CANCELLED && st != HFSB_NOMEM))
         return hfsbi_sandbox_connect(opts, out, err);

@@ -113,9 +113,9 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     return st;
 }
 
-/* True when the sandbox in use is a job that has ended, for want of use or by
-   its timeout: unlike a Space it does not come back. Under the lock, which is
-   released meanwhile; the claim keeps the sandbox in its place. */
+/* True when the sandbox in use is a job that has ended because it was idle or
+   timed out: unlike a Space it does not come back. Under the lock, which is
+   released meanwhile; the claim keeps the sandbox from being replaced. */
 static bool hfsbi_session_has_ended(hfsb_session *session) {
     hfsbi_box         *box = session->box;
     hfsb_space_runtime runtime;
