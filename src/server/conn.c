@@ -40,7 +40,7 @@
 
 /* ---- states ---- */
 
-/* BROKEN and CLOSED are final: nothing leads back. */
+/* BROKEN and CLOSED are final. */
 static void hfsbi_conn_enter(hfsbi_conn *conn, hfsbi_conn_state state) {
     if (conn->state >= HFSBI_CONN_BROKEN && state < HFSBI_CONN_CLOSED) return;
     conn->state = state;
@@ -554,7 +554,7 @@ static long long hfsbi_conn_deadline(const hfsbi_conn *conn) {
     case HFSBI_CONN_HEAD: return conn->since + limits->head_ms;
     case HFSBI_CONN_BODY:
     case HFSBI_CONN_DISCARD: return hfsbi_conn_body_deadline(conn);
-    case HFSBI_CONN_LINGER: /* while bytes come, but not for ever */
+    case HFSBI_CONN_LINGER: /* while bytes come, but not forever */
         return hfsbi_earlier(conn->moved + HFSBI_LINGER_MS,
                              conn->since + limits->head_ms);
     default: break;
@@ -629,7 +629,7 @@ HFSBI_FN void hfsbi_conns_settle(hfsb_server *server) {
 
 /* ---- the beginning ---- */
 
-/* An IPv4 address that came over an IPv6 socket is one of IPv4. */
+/* An IPv4 address received over an IPv6 socket counts as IPv4. */
 HFSBI_FN hfsbi_peer hfsbi_peer_of(const struct sockaddr *address) {
     const struct sockaddr_in *four =
         (const struct sockaddr_in *)(const void *)address;

@@ -17,9 +17,9 @@
 
 enum { HFSBI_IDLE_LOOK_MS = 5000 };
 
-/* True for what the page at "/" asks for to show it: a tab that somebody has
-   forgotten asks for ever. It does not ask for a file by itself. Its terminal
-   is a WebSocket, without the field. */
+/* True for what the page at "/" requests to show it: a forgotten tab requests
+   it forever. The page requests no file by itself. Its terminal is a
+   WebSocket, without the field. */
 static bool hfsbi_idle_is_watching(const hfsb_request *r) {
     return r->reply.state != HFSBI_REPLY_FILE &&
            hfsb_str_equal(r->head.method, HFSB_LIT("GET")) &&

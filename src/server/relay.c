@@ -172,8 +172,8 @@ static int hfsbi_relay_connect(int family, unsigned port) {
     return -1;
 }
 
-/* An attempt to connect has failed. True if nobody listens on the port of IPv4
-   and that of IPv6 is to be tried. */
+/* An attempt to connect has failed. True if nobody listens on the IPv4 port
+   and the IPv6 port is to be tried. */
 static bool hfsbi_relay_goes_on(hfsbi_relay *r, int code) {
     if (code != ECONNREFUSED || r->opts.dial || r->family == AF_INET6)
         return false;
@@ -223,7 +223,8 @@ static size_t hfsbi_relay_unsent(const hfsbi_relay *r) {
     return r->out.len - r->out_at;
 }
 
-/* Asks for what it waits for. False after a failure, which has freed it. */
+/* Registers what the relay waits for. False after a failure, which has freed
+   it. */
 static bool hfsbi_relay_wait(hfsbi_relay *r) {
     unsigned want = 0;
     bool     full = r->complete
@@ -240,7 +241,7 @@ static bool hfsbi_relay_wait(hfsbi_relay *r) {
     return false;
 }
 
-/* Sends what there is; lets the client go on when little is left. */
+/* Sends what there is; resumes the client when little is left. */
 static void hfsbi_relay_flush(hfsbi_relay *r) {
     while (r->state >= HFSBI_RELAY_HEAD && hfsbi_relay_unsent(r) && !r->deaf) {
         ssize_t n = send(r->io.fd, r->out.ptr + r->out_at,
@@ -309,7 +310,7 @@ static void hfsbi_relay_eof(void *user, hfsb_request *request) {
     (void)hfsbi_relay_wait(r);
 }
 
-/* From here on bytes pass as they are. False: it was refused, and freed. */
+/* From here on bytes pass unchanged. False: it was refused, and freed. */
 static bool hfsbi_relay_switch(hfsbi_relay *r, hfsb_str upgrade) {
     char protocol[64];
     if (!r->upgrade || !upgrade.len || upgrade.len >= sizeof protocol) {
@@ -325,7 +326,7 @@ static bool hfsbi_relay_switch(hfsbi_relay *r, hfsb_str upgrade) {
     return true;
 }
 
-/* True if the length of the body is known: also of one that is not sent, in a
+/* True if the length of the body is known, even of one that is not sent, in a
    reply to HEAD. */
 static bool hfsbi_relay_length(const hfsbi_relay    *r,
                                const hfsb_http_head *head,
@@ -450,7 +451,7 @@ static bool hfsbi_relay_read(hfsbi_relay *r) {
 }
 
 /* Reads what is left of a connection that is broken. A client that was held
-   goes on with its body, which is dropped: the reply follows it. */
+   continues with its body, which is dropped: the reply follows it. */
 static void hfsbi_relay_drain(hfsbi_relay *r) {
     if (!r->complete || hfsbi_relay_unsent(r)) r->deaf = true;
     hfsbi_relay_flush(r);

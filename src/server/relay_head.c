@@ -102,7 +102,7 @@ static void hfsbi_relay_put_cookies(hfsb_str value, hfsb_buf *out) {
     }
 }
 
-/* A line is written without tabs, and without the folds of old servers. */
+/* Removes tabs, and the line folds of old servers. */
 static void hfsbi_relay_unfold(hfsb_buf *value) {
     size_t i;
     for (i = 0; i < value->len; i++)
@@ -111,7 +111,7 @@ static void hfsbi_relay_unfold(hfsb_buf *value) {
             value->ptr[i] = ' ';
 }
 
-/* Appends a field; `value` is for the work. */
+/* Appends a field; `value` is a scratch buffer. */
 static hfsb_status hfsbi_relay_put_field(const hfsb_http_field  *f,
                                          const hfsbi_relay_opts *opts,
                                          hfsb_buf *value, hfsb_buf *out) {
@@ -188,7 +188,7 @@ static void hfsbi_relay_put_cookie(hfsb_str value, hfsb_str base,
     hfsb_buf_append_byte(out, '/');
 }
 
-/* The path of a redirect to the host that the client asked; empty: it leads
+/* The path of a redirect to the host that the client asked; empty: it points
    elsewhere, or is relative. */
 static hfsb_str hfsbi_relay_local(hfsb_str url, hfsb_str host) {
     size_t   scheme = hfsb_str_find(url, HFSB_LIT("://"));

@@ -59,7 +59,7 @@ static bool hfsbi_reply_is_bodiless(const hfsb_request *r) {
                              hfsb_str_equal(r->head.method, HFSB_LIT("HEAD")));
 }
 
-/* HTTP/1.0 knows no chunks. */
+/* HTTP/1.0 has no chunks. */
 static bool hfsbi_reply_is_chunked(const hfsb_request *r) {
     return r->head.minor > 0 && !r->tunnel.fn && !r->reply.sized;
 }
@@ -207,7 +207,7 @@ static ssize_t hfsbi_reply_send(hfsb_request *r) {
     return n;
 }
 
-/* Everything is sent: gives the memory back unless it is little. */
+/* Everything is sent: frees the memory unless it is small. */
 static void hfsbi_reply_clear(hfsb_request *r) {
     r->reply.out_at = 0;
     hfsb_buf_free(&r->reply.out_body);

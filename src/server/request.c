@@ -23,7 +23,7 @@ HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *r) {
 /* ---- web pages: Host and Origin ----
 
    A browser sends requests to this machine for any page that is open in it,
-   and DNS rebinding lets a name of that page's own lead here. One of three
+   and with DNS rebinding the page's own host name points here. One of three
    things keeps pages out:
 
      a secret   that the request must carry: no page knows it. Names matter
@@ -540,7 +540,7 @@ static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
     return false;
 }
 
-/* Whether the sender may use the route, in the way of its face. */
+/* True if the sender may use the route, by the rules of its face. */
 static bool hfsbi_check_face(hfsb_request *r, hfsbi_face *face, bool trusted) {
     r->trusted = trusted;
     if (r->route->set.no_token || r->trusted) return true;
@@ -548,7 +548,7 @@ static bool hfsbi_check_face(hfsb_request *r, hfsbi_face *face, bool trusted) {
     return false;
 }
 
-/* Whether the host lets a request in that does not have the token. */
+/* True if the host admits a request without the token. */
 static bool hfsbi_ask_host(const hfsb_request *r) {
     const hfsb_server *server = r->conn->server;
     return server->access.authorize &&
@@ -583,8 +583,8 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #undef HFSBI_USE_TOKEN
 }
 
-/* Decodes the parts of the path, so that who judges a request and who answers
-   it see the same; on failure they are empty. */
+/* Decodes the parts of the path, so that the checks of a request and its
+   handler see the same; on failure they are empty. */
 static hfsb_status hfsbi_request_decode_parts(hfsb_request *r, hfsb_err *err) {
     size_t      i, at[HFSBI_PARTS + 1] = {0};
     hfsb_status st = HFSB_OK;
@@ -691,9 +691,9 @@ static size_t hfsbi_bodies_room(const hfsb_server *server) {
     return used < max ? max - used : 0;
 }
 
-/* A body without a token may bring one (/init). It must not leave copies when
-   its buffer grows, so that has its final size at once. A route that takes
-   larger bodies is not such a one, and a stranger reserves no more of them
+/* The body of a request without a token may contain one (/init). Its buffer
+   has its final size at once, since growing would leave copies. A route that
+   takes larger bodies is not such a route: there a stranger reserves no more
    than it sends. */
 static bool hfsbi_request_make_room(hfsb_request *r) {
     size_t max = hfsbi_request_max_body(r);

@@ -242,7 +242,7 @@ static void hfsbi_listener_free(hfsbi_listener *l) {
     hfsbi_array_free(&server->alloc, l, 1, sizeof *l);
 }
 
-/* Adds a listening socket to the server; takes over fd, also on failure. */
+/* Adds a listening socket to the server; takes over fd, even on failure. */
 static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
                                       const char *name, bool made,
                                       unsigned *bound, hfsb_err *err) {

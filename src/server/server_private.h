@@ -4,7 +4,7 @@
 #include "../tools/tools_private.h"
 #include "server.h"
 
-/* server_private.h - the inside of the HTTP server.
+/* server_private.h - the internals of the HTTP server.
 
      server --- listener --accept--> conn --- request --- route's handler
         |                             |          |             |
@@ -45,7 +45,7 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
    loop ends once no request is left and no part is busy, or when stop_ms are
    over.
    hfsb_server_close(): end() of every part, wait for the pool threads, free()
-   of every part, newest first; no connection is left then, the loop is.
+   of every part, newest first; no connection is left then, but the loop is.
    needs() is true while the part keeps the server from stopping for want of
    requests and commands. */
 typedef struct hfsbi_server_part {
@@ -61,14 +61,14 @@ typedef struct hfsbi_server_part {
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
-/* True after the first hfsb_server_stop(): it is not ready any more. */
+/* True after the first hfsb_server_stop(): it is no longer ready. */
 HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server);
 /* True when it takes no more requests: drain_ms later. */
 HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server);
 /* True after the second one. */
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
-/* Stops the server once it was not in use for so long (0: never), see idle.c.
+/* Stops the server once it was not in use for max_ms (0: never), see idle.c.
    Does nothing if the options of the server, or an earlier call, set that. */
 HFSBI_FN void hfsbi_server_set_idle(hfsb_server *server, long long max_ms);
 
@@ -78,9 +78,9 @@ typedef enum hfsbi_face_guard {
                           where it needs none */
     HFSBI_FACE_TOKEN,  /* a secret that every client sends */
     HFSBI_FACE_PATH,   /* a secret in the path: whoever knows it may use it,
-                          also a page in a sandbox of the browser, whose Origin
+                          even a page in a sandbox of the browser, whose Origin
                           is "null". Logs show the route instead */
-    HFSBI_FACE_NAMES   /* its clients prove nothing: who reaches it may use
+    HFSBI_FACE_NAMES   /* its clients prove nothing: whoever reaches it may use
                           it */
 } hfsbi_face_guard;
 
@@ -90,8 +90,7 @@ typedef enum hfsbi_face_guard {
 typedef struct hfsbi_face {
     bool alone;    /* has a port of its own, see hfsbi_face_listen(), and is
                       not shown elsewhere */
-    bool trims;    /* slashes at the begin and the end of a path do not
-                      count */
+    bool trims;    /* leading and trailing slashes of a path do not count */
     hfsbi_face_guard guard;
     int  denied;   /* status of a reply to those that are not trusted */
     /* True if the request proves that its sender may use the route, which is
@@ -116,8 +115,8 @@ HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
                                        unsigned *bound, hfsb_err *err);
 /* True if the request has the field once, with a value of one of these SHA-256
    (NULL-terminated), which follows a scheme such as "Bearer" (NULL: none).
-   Wipes the values of all fields of that name: several secrets that would do
-   must be tried in one call. */
+   Wipes the values of all fields of that name: several acceptable secrets must
+   be tried in one call. */
 HFSBI_FN bool hfsbi_request_proves_any(hfsb_request *request, const char *name,
                                        const char                 *scheme,
                                        const unsigned char *const *digests);
@@ -162,16 +161,16 @@ HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out);
 HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
                                    void *user);
 
-/* Work that may block: calls run(user) in a pool thread, then
-   done(user, request) in the loop. done is called exactly once, also if the
-   client goes away or the server stops meanwhile; the request stays valid
-   until done returns. The function given to hfsb_request_on_gone() is still
-   called in the loop, at once, when the client goes: there the caller cancels
-   its work. In done, hfsbi_request_is_gone() reports whether a reply can still
-   be sent; replying to a gone or answered request does nothing. Both functions
-   may start the next work, even for a gone request. A request has one piece of
-   work at a time; run must not touch the request. rights: of the task (NULL: those
-   of this process, outside of walls); copied. */
+/* Work that may block: calls run(user) in a pool thread, then done(user,
+   request) in the loop. done is called exactly once, even if the client goes
+   away or the server stops meanwhile; the request stays valid until done
+   returns. The function given to hfsb_request_on_gone() is still called in the
+   loop, at once, when the client goes: there the caller cancels its work. In
+   done, hfsbi_request_is_gone() reports whether a reply can still be sent;
+   replying to a gone or answered request does nothing. Both functions may
+   start the next work, even for a gone request. A request has one piece of
+   work at a time; run must not touch the request. rights: of the task (NULL:
+   those of this process, outside of walls); copied. */
 HFSBI_FN void hfsbi_request_work(
     hfsb_request *request, const hfsbi_rights *rights, void (*run)(void *user),
     void (*done)(void *user, hfsb_request *request), void *user);
@@ -179,7 +178,8 @@ HFSBI_FN void hfsbi_request_work(
 /* True once the connection is closed; only work keeps such a request alive. */
 HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request);
 
-/* hfsb_reply() that takes over the memory of *body, which is empty after. */
+/* hfsb_reply() that takes over the memory of *body, which is empty afterwards.
+   */
 HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
                                const char *type, hfsb_buf *body);
 
@@ -204,8 +204,8 @@ typedef void (*hfsbi_tunnel_fn)(void *user, hfsb_request *request, char *bytes,
    hfsb_reply_end() closes the connection once they are sent.
    hfsb_request_pause() and _resume() hold the peer back. The end of what the
    peer sends is reported by hfsbi_request_on_eof(); without that it ends the
-   tunnel. The server has no deadline for a tunnel but for bytes that the peer
-   does not take. For a request whose body is complete. */
+   tunnel. A tunnel has no deadline, except for bytes that the peer does not
+   take. For a request whose body is complete. */
 HFSBI_FN void hfsbi_reply_tunnel(hfsb_request *request, const char *protocol,
                                  hfsbi_tunnel_fn fn, void *user);
 
@@ -219,13 +219,13 @@ typedef struct hfsbi_websocket_fn {
        a character, the message does not. The owner may close it here. */
     void (*message)(void *user, hfsbi_websocket *socket, hfsb_str piece,
                     bool text, bool last);
-    /* It is over, whoever ended it; called once, in any case. */
+    /* It is over, whoever ended it; always called exactly once. */
     void (*closed)(void *user, hfsbi_websocket *socket);
     /* All bytes were sent (NULL: nothing). */
     void (*drained)(void *user, hfsbi_websocket *socket);
     size_t    max_message; /* bytes (0: 16 MiB) */
-    long long silence_ms;  /* after which the peer is sent a ping; after twice
-                              as long it counts as lost */
+    long long silence_ms;  /* after which a ping is sent; after twice as long
+                              the peer counts as lost */
 } hfsbi_websocket_fn;
 
 /* Answers a request for a WebSocket. NULL after a refusal, which was sent;
@@ -273,19 +273,19 @@ HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
                                      size_t max, const hfsbi_wire_fn *fn,
                                      void *user, hfsbi_wire **made,
                                      hfsb_err *err);
-/* Quiet for NULL. Not from its functions. */
+/* NULL is allowed. Not from its functions. */
 HFSBI_FN void hfsbi_wire_free(hfsbi_wire *wire);
 /* Queues a message, whose memory may be taken over, and sends what fits. An
-   empty one is an answer that had no memory: the peer would wait for ever, so
-   it is lost. */
+   empty one is an answer that had no memory: the peer would wait forever, so
+   it counts as lost. */
 HFSBI_FN void hfsbi_wire_send(hfsbi_wire *wire, hfsb_buf *message);
 /* Bytes that the peer has not taken yet. Above 4 MiB nothing is read. */
 HFSBI_FN size_t hfsbi_wire_waiting(const hfsbi_wire *wire);
 /* Stops or continues reading. */
 HFSBI_FN void hfsbi_wire_pause(hfsbi_wire *wire, bool paused);
-/* Ends the reading for good; what was queued is still sent. */
+/* Ends reading for good; what was queued is still sent. */
 HFSBI_FN void hfsbi_wire_shut(hfsbi_wire *wire);
-/* Ends the sending, too. */
+/* Ends sending, too. */
 HFSBI_FN void hfsbi_wire_end(hfsbi_wire *wire);
 /* True when nobody reads what is sent. */
 HFSBI_FN bool hfsbi_wire_is_lost(const hfsbi_wire *wire);
@@ -297,7 +297,7 @@ typedef struct hfsbi_relay_opts {
     unsigned port; /* of 127.0.0.1 */
     /* Returns a connected or connecting socket for the port that does not
        block, or -1 with errno; called again for a while after EAGAIN: the
-       server's queue of connections is full. (NULL: a socket of TCP) */
+       server's queue of connections is full. (NULL: a TCP socket) */
     int (*dial)(void *user, unsigned port);
     size_t prefix; /* bytes of the path that are not passed on */
     const char *const *hide; /* fields that are not passed on, in addition to
@@ -306,7 +306,7 @@ typedef struct hfsbi_relay_opts {
     const char *const *drop; /* the same for fields of the reply */
     bool rebase; /* the inner server does not know the prefix: it is added to
                     redirects, and its cookies are kept apart */
-    /* Called once at the end, however that comes (NULL: nothing). */
+    /* Called once at the end, whatever the reason (NULL: nothing). */
     void (*done)(void *user);
     void *user;
 } hfsbi_relay_opts;
@@ -319,10 +319,10 @@ HFSBI_FN hfsb_status hfsbi_relay_add(hfsb_server *server, hfsbi_face *face,
                                      void *user, hfsb_err *err);
 /* Passes a request on, and the reply back. 502 when nobody listens or the
    reply is invalid, 503 when the inner server accepts no connection for
-   head_ms. hfsb_request_set(), _on_gone(), on_eof and on_drained are used by
-   it. Each request has a connection of its own to the inner server, so that
-   the next one of the client is checked like the first. A request to change
-   the protocol, such as one for a WebSocket, becomes a tunnel when the inner
+   head_ms. It uses hfsb_request_set(), _on_gone(), on_eof and on_drained. Each
+   request has a connection of its own to the inner server, so that the next
+   one of the client is checked like the first. A request to change the
+   protocol, such as one for a WebSocket, becomes a tunnel when the inner
    server agrees. Memory is bounded: each side waits for the other. */
 HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
                                 const hfsbi_relay_opts *opts);
@@ -472,7 +472,7 @@ typedef struct hfsbi_callback {
     void         *user;
 } hfsbi_callback;
 
-/* Who receives the bytes of a connection that has changed its protocol. */
+/* Receives the bytes of a connection that has changed its protocol. */
 typedef struct hfsbi_tunnel {
     hfsbi_tunnel_fn fn; /* NULL: it has not */
     void           *user;
@@ -504,7 +504,7 @@ typedef struct hfsbi_limits {
     hfsb_http_limits http;
     size_t           max_body, max_bodies, max_connections, min_rate;
     size_t           max_per_peer;
-    bool             local_is_free; /* max_per_peer is not for loopback */
+    bool             local_is_free; /* max_per_peer ignores loopback */
     long long        head_ms, body_ms, idle_ms, stop_ms, drain_ms;
 } hfsbi_limits;
 
@@ -525,7 +525,7 @@ typedef struct hfsbi_accept {
 
 typedef enum hfsbi_stop_phase {
     HFSBI_STOP_NO,
-    HFSBI_STOP_DRAIN,  /* all goes on, but the server is not ready */
+    HFSBI_STOP_DRAIN,  /* work continues, but the server is not ready */
     HFSBI_STOP_FINISH, /* requests may finish, nothing new begins */
     HFSBI_STOP_END,    /* the parts end their work; its replies go out */
     HFSBI_STOP_DONE
@@ -609,7 +609,7 @@ HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn);
    the connection was paused. */
 HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn);
 HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn);
-/* Lets the kernel notice that a silent peer is gone, after two minutes. */
+/* Makes the kernel notice after two minutes that a silent peer is gone. */
 HFSBI_FN void hfsbi_keepalive(int fd);
 /* The request is complete: from WORK to TUNNEL. */
 HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn);

@@ -99,8 +99,8 @@ HFSBI_FN void hfsbi_websocket_close(hfsbi_websocket *w, unsigned code,
 
 /* ---- receiving ---- */
 
-/* The peer closes, or breaks the rules: our close, if none was sent, is the
-   last frame. */
+/* The peer closes, or violates the protocol: our close, if none was sent, is
+   the last frame. */
 static void hfsbi_websocket_answer(hfsbi_websocket *w, unsigned code) {
     hfsb_str none = HFSB_LIT("");
     if (w->state == HFSBI_WEBSOCKET_OPEN) hfsbi_websocket_close(w, code, none);

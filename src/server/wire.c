@@ -132,7 +132,7 @@ static void hfsbi_wire_choke(hfsbi_wire *l) {
     }
 }
 
-/* Polls for what is of use now. */
+/* Polls for what is needed now. */
 static void hfsbi_wire_watch(hfsbi_wire *l) {
     unsigned out = hfsbi_wire_waiting(l) ? HFSBI_IO_WRITE : 0;
     bool     reads;
@@ -202,7 +202,7 @@ static ssize_t hfsbi_wire_write(hfsbi_wire *l, hfsb_str bytes) {
         errno = EAGAIN;
         return -1;
     }
-    if (!plain) /* a pipe that is ready has room for so much */
+    if (!plain) /* a pipe that is ready has room for this much */
         bytes = hfsb_str_slice(bytes, 0,
                                bytes.len < PIPE_BUF ? bytes.len : PIPE_BUF);
     hfsbi_signal_guard_begin(&guard);
@@ -295,7 +295,7 @@ static void hfsbi_wire_add(hfsbi_wire *l, hfsb_str piece) {
     l->fn->refused(l->user, &err);
 }
 
-/* Hands over the lines in a block. Goes on when they choke the output: the
+/* Hands over the lines in a block. Continues when they choke the output: the
    bytes are read already. */
 static void hfsbi_wire_bytes(hfsbi_wire *l, hfsb_str bytes) {
     while (bytes.len && l->state < HFSBI_WIRE_SHUT) {
