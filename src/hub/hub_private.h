@@ -367,8 +367,8 @@ HFSBI_FN hfsb_status hfsbi_hubjob_locate(hfsb_sandbox *sandbox, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_hubjob_status(hfsb_sandbox       *sandbox,
                                          hfsb_space_runtime *out,
                                          hfsb_err           *err);
-/* Cancels the job `id`. HFSB_OK even when it has ended; HFSB_NOT_FOUND. tried
-   NULL: with the hub's repeats; else as hfsbi_hub_delete_once(). */
+/* Cancels the job `id`. HFSB_OK even when it has ended; HFSB_NOT_FOUND.
+   tried NULL: with the hub's repeats; else as hfsbi_hub_delete_once(). */
 HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
                                       long long          until,
                                       const hfsb_cancel *cancel,
