@@ -91,7 +91,7 @@ struct hfsbi_api {
     long long              beat_ms; /* 0: HFSBI_API_BEAT_MS */
     long long              began;   /* hfsb_clock_ms() */
     struct hfsbi_api_call *calls;   /* newest first */
-    hfsbi_reset           *resets;  /* that go on */
+    hfsbi_reset           *resets;  /* in progress */
     bool                   ended;   /* no more commands are started */
     hfsbi_open             open;
     hfsbi_endpoint         endpoints[HFSBI_TOOLS];
@@ -228,7 +228,7 @@ HFSBI_FN void hfsbi_api_report_request(const hfsb_request *request,
                                        const char *job, hfsb_str error,
                                        long long          began,
                                        unsigned long long bytes);
-/* Who makes a request: "page", or NULL for those that do not say so. */
+/* Returns who makes a request: "page", or NULL if it does not say. */
 HFSBI_FN const char *hfsbi_request_who(const hfsb_request *request);
 /* Handles GET /api/events; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
@@ -237,9 +237,9 @@ HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
 
 /* Adds the routes of /proxy and /open. */
 HFSBI_FN hfsb_status hfsbi_open_add(hfsbi_api *api, hfsb_err *err);
-/* Makes all keys invalid; what is open stays so. */
+/* Makes all keys invalid; open connections stay open. */
 HFSBI_FN void hfsbi_open_forget(hfsbi_api *api);
-/* The parameters of its query. */
+/* The parameters of the query of GET /api/events. */
 HFSBI_FN const hfsbi_param *hfsbi_events_query_params(void);
 
 /* ---- openapi.c ---- */
@@ -265,8 +265,8 @@ typedef struct hfsbi_figures {
     unsigned long long disk_total, disk_used;
 } hfsbi_figures;
 
-/* Reads them; dir: whose disk is meant (NULL: none). In a thread that is not
-   walled. */
+/* Reads them; dir: a folder of the disk that is meant (NULL: none). In a
+   thread that is not walled. */
 HFSBI_FN void hfsbi_figures_read(hfsbi_figures *f, const char *dir,
                                  const hfsb_alloc *alloc);
 
@@ -338,10 +338,10 @@ typedef struct hfsbi_fetch_opts {
     hfsb_str          path;  /* copied */
     const char       *type;  /* Content-Type; constant (NULL:
                                 application/octet-stream) */
-    bool part; /* send `length` bytes from `offset` on, or as many as
-                         there are, with 200; the head of the request is not
-                         looked at. Else its Range and its conditions count,
-                         and the reply has ETag and Last-Modified */
+    bool part; /* send `length` bytes from `offset` on, or as many as there
+                         are, with 200; the head of the request is ignored.
+                         Else its Range and its conditions apply, and the reply
+                         has ETag and Last-Modified */
     unsigned long long offset, length; /* ~0ull: up to the end */
     /* Adds fields to the reply to an open file, whose status is 200, 206, 304
        or 416; info has the true size of a file of /proc. False: without
@@ -354,7 +354,7 @@ typedef struct hfsbi_fetch_opts {
        hfsb_reply_error()) */
     void (*refuse)(void *user, hfsb_request *request, int status,
                    const hfsb_err *err);
-    /* Called once, last, also if the client is gone. (NULL: nothing) */
+    /* Called once, last, even if the client is gone. (NULL: nothing) */
     void (*release)(void *user);
     void *user;
 } hfsbi_fetch_opts;
@@ -382,8 +382,8 @@ typedef struct hfsbi_upload_end {
                    answer already */
     const hfsb_err          *err;   /* for a status from 400 on: the reason */
     hfsb_str                 path;  /* of the file that failed, or "" */
-    const hfsbi_upload_file *files; /* written completely, also if another
-                                       part failed after them */
+    const hfsbi_upload_file *files; /* written completely, even if another part
+                                       failed after them */
     size_t                   file_count;
 } hfsbi_upload_end;
 
@@ -394,7 +394,7 @@ typedef struct hfsbi_upload_opts {
                                 the request */
     const hfsb_root  *root;  /* another root (NULL: that of the tools) */
     hfsb_str          path;  /* copied; not used with `part` */
-    hfsb_file_write_opts write; /* what its pointers lead to must exist until
+    hfsb_file_write_opts write; /* what its pointers refer to must exist until
                                    `done` */
     /* Write into the file from range->offset on, in place, instead of
        replacing it; made if it does not exist. `write` is not used then.
@@ -402,15 +402,16 @@ typedef struct hfsbi_upload_opts {
     const hfsbi_range_opts *range;
     bool                    no_sha256; /* nobody wants it */
     /* Before a file is opened: may check conditions, change the path and the
-       options. Else HFSB_OK: the file is refused with *err, and with *status
-       if that is set. (NULL: nothing) */
+       options. Any status but HFSB_OK: the file is refused with *err, and with
+       *status if that is set. (NULL: nothing) */
     hfsb_status (*prepare)(void *user, hfsb_buf *path,
                            hfsb_file_write_opts *write, int *status,
                            hfsb_err *err);
     /* The body is multipart/form-data. Called when a part begins, with its
        name, filename and type: appends the path of the file that the part
-       becomes to *path; without one the part is skipped. Else HFSB_OK: the
-       upload ends, as for `prepare`. (NULL: the body is one file) */
+       becomes to *path; without one the part is skipped. Any status but
+       HFSB_OK: the upload ends, as for `prepare`. (NULL: the body is one file)
+       */
     hfsb_status (*part)(void *user, const hfsbi_multipart *part,
                         hfsb_buf *path, int *status, hfsb_err *err);
     size_t max_parts; /* (0: 1000) */
@@ -425,14 +426,14 @@ typedef struct hfsbi_upload hfsbi_upload;
 
 /* Sends the body of the request to a file, or with `part` to one for each part
    as it ends. Called from `begin` of a route whose `body` and `fn` are the two
-   functions below; hfsb_request_set() and _on_gone() are used by the upload.
-   The files are opened before the body arrives: a client that sent "Expect:
+   functions below; the upload uses hfsb_request_set() and _on_gone(). The
+   files are opened before the body arrives: a client that sent "Expect:
    100-continue" receives a refusal instead of 100. Memory is bounded: two
    blocks of 192 KiB and the paths. Each file is reported as "upload". If the
-   client goes, files that are complete stay, the one that is not is as it
-   was (of a range, bytes that came are written). Statuses of failures:
-   hfsbi_file_http_status(); 415, 400 or 413 for a body in parts that is
-   not multipart/form-data, malformed or beyond a limit. */
+   client goes, complete files stay, an incomplete one is left unchanged (of a
+   range, bytes that came are written). Statuses of failures:
+   hfsbi_file_http_status(); 415, 400 or 413 for a body in parts that is not
+   multipart/form-data, malformed or beyond a limit. */
 HFSBI_FN void hfsbi_upload_start(hfsb_request            *request,
                                  const hfsbi_upload_opts *opts);
 HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
@@ -448,7 +449,8 @@ HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request);
 
 /* Handles POST /reset; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_reset_post(void *user, hfsb_request *request);
-/* Gives up what nobody waits for and has not come to the files yet. */
+/* Gives up resets that nobody waits for and that have not reached the files
+   yet. */
 HFSBI_FN void hfsbi_resets_end(hfsbi_api *api);
 
 /* ---- files.c ---- */

@@ -96,8 +96,8 @@ static bool hfsbi_api_call_release(hfsbi_api_call *x) {
     event is the offset of the next one, and the value with which
     /api/jobs/ID/output?offset= continues. A gap is text that was dropped
     because the reader was too slow or memory ran out. A line, for a client
-    that asks with X-Hfsb-Lines, is an unfinished one as it looks now: it has
-    no offset, and is dropped when there is more to send. */
+    that asks with X-Hfsb-Lines, is the present text of an unfinished line: it
+    has no offset, and is dropped when there is more to send. */
 
 static const char *const hfsbi_stream_names[] = {"stdout", "stderr"};
 
@@ -389,7 +389,7 @@ static void hfsbi_api_call_start_beats(hfsbi_api_call *x) {
 /* ---- running the call ---- */
 
 /* Takes the options of bash that concern its reply. Its other arguments are
-   copied: those of the request need not exist any more. */
+   copied: those of the request need no longer exist. */
 static void hfsbi_api_call_prepare_bash(hfsbi_api_call *x) {
     hfsbi_delivery d = hfsbi_call_delivery(x->call);
     double         most = x->api->tools->limits.max_timeout;

@@ -280,9 +280,9 @@ HFSBI_FN const hfsbi_param *hfsbi_events_query_params(void) {
     return hfsbi_events_params;
 }
 
-/* Builds the arguments from the query, as texts: numbers are accepted so.
-   Last-Event-ID, which a stream sends when it connects again, counts more than
-   `since`. HFSB_OK; HFSB_SYNTAX, HFSB_NOMEM. */
+/* Builds the arguments from the query, as texts: numbers are accepted as such.
+   Last-Event-ID, which a stream sends when it reconnects, overrides `since`.
+   HFSB_OK; HFSB_SYNTAX, HFSB_NOMEM. */
 static hfsb_status hfsbi_events_query(hfsb_request  *request,
                                       hfsb_json_doc *doc, hfsb_err *err) {
     hfsb_str last =

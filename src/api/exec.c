@@ -201,7 +201,7 @@ static bool hfsbi_exec_has_nul(hfsb_str text) {
     return hfsb_str_find_byte(text, '\0') != HFSB_NPOS;
 }
 
-/* False for an argument that is no string, or has a NUL. */
+/* False for an argument that is not a string, or has a NUL. */
 static bool hfsbi_exec_fill_argv(const hfsb_json_value *argv, hfsb_buf *out) {
     hfsb_json_iter it = hfsb_json_begin(argv);
     while (hfsb_json_next(&it)) {

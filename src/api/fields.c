@@ -334,7 +334,7 @@ static void hfsbi_api_call_refuse(hfsbi_api_call *x, hfsb_str key,
 
 /* ---- reading the body ---- */
 
-/* True if the body is valid JSON but for a repeated key; sets a 422 (503
+/* True if the body is valid JSON except for a repeated key; sets a 422 (503
    without memory). */
 static bool hfsbi_api_call_has_repeated_key(hfsbi_api_call *x,
                                             const hfsb_err *err) {

@@ -73,8 +73,8 @@ static hfsb_status hfsbi_init_read(hfsbi_init *x, hfsb_buf *body,
     return st;
 }
 
-/* Sets all of it. The token is last but for what cannot fail: until then the
-   server is closed. */
+/* Sets all of it. The token comes last, except for what cannot fail: until
+   then the server is closed. */
 static hfsb_status hfsbi_init_set(hfsbi_api *api, hfsbi_init *x,
                                   hfsb_err *err) {
     hfsbi_tools_group *group = hfsbi_server_group(api->server);

@@ -54,8 +54,8 @@ static hfsbi_open_key *hfsbi_open_find(hfsbi_api *api, hfsb_str key) {
     return NULL;
 }
 
-/* The place for another key: a free one, or that of the key that was unused
-   for longest. NULL: all are in use. */
+/* The slot for another key: a free one, or that of the key that was unused for
+   longest. NULL: all are in use. */
 static hfsbi_open_key *hfsbi_open_room(hfsbi_api *api) {
     hfsbi_open_key *best = NULL;
     size_t          i;
@@ -102,8 +102,8 @@ static hfsb_status hfsbi_open_guard(hfsb_request *request, bool foreign) {
 }
 
 /* Fields of replies that concern the whole origin, or were decided above. A
-   browser keeps them for our own pages: where it connects to, what it reports
-   to whom, what it sends, which session or dictionary it has. */
+   browser would apply them to our own pages: where it connects to, what it
+   reports to whom, what it sends, which session or dictionary it has. */
 static const char *const hfsbi_open_drop[] = {
     "Service-Worker-Allowed",
     "Referrer-Policy",
@@ -136,7 +136,7 @@ static const char *const hfsbi_open_drop[] = {
 /* Passes a request on to a port. */
 static void hfsbi_open_relay(hfsbi_api *api, hfsb_request *request,
                              hfsbi_relay_opts *opts, bool foreign) {
-    /* a browser's words about an origin that the inner server does not know */
+    /* they concern an origin that the inner server does not know */
     static const char *const hide[] = {"Origin", "Sec-Fetch-Site", NULL};
     const hfsb_http_head    *head = hfsb_request_head(request);
     opts->prefix = hfsbi_relay_prefix(head->path, 2);
@@ -199,8 +199,8 @@ static void hfsbi_open_refuse(hfsbi_face *face, hfsb_request *request,
     hfsb_buf_free(&detail);
 }
 
-/* Answers the question of a browser whether a page of another origin may send
-   such a request; true if it is one. */
+/* Answers a CORS preflight, which asks whether a page of another origin may
+   send such a request; true if it is one. */
 static bool hfsbi_open_preflight(hfsb_request *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_str              method, fields;

@@ -31,8 +31,8 @@ static const hfsbi_param hfsbi_openapi_write[] = {
                 "Octal, such as 755; default: that of the old file, or 644"),
     HFSBI_PARAM_END};
 
-/* A body or a reply that is not JSON is named by its media type; one that is
-   by its schema. */
+/* A body or a reply is named by its schema if it is JSON, else by its media
+   type. */
 typedef struct hfsbi_operation {
     const char        *method, *path; /* as in the route */
     const char        *id, *summary;

@@ -66,8 +66,8 @@ HFSBI_FN void hfsbi_webpage_close(hfsbi_webpage *page) {
     hfsb_buf_free(&page->policy);
 }
 
-/* Joins the lines when somebody asks for them first: most servers have nobody
-   who watches. False without memory. */
+/* Joins the lines at the first request: most servers have nobody who watches.
+   False without memory. */
 static bool hfsbi_webpage_make(hfsbi_webpage *page, const hfsb_alloc *alloc) {
     const char *const *line = hfsbi_webpage_lines();
     char               hex[HFSB_SHA256_HEX];

@@ -93,8 +93,8 @@ static void hfsbi_reset_run(hfsbi_task *task) {
     hfsb_tool_result_free(&result);
 }
 
-/* Forgets what the last user has left here. Called at both ends: an agent
-   may send more of it while its commands are being ended. */
+/* Forgets what the last user has left here. Called at the start and at the
+   end: an agent may send more of it while its commands are being ended. */
 static void hfsbi_reset_forget(hfsbi_api *api) {
     hfsbi_open_forget(api);
     hfsbi_plan_free(&hfsbi_server_group(api->server)->plan);

@@ -25,7 +25,7 @@ enum {
 
 /* ---- figures of the machine ---- */
 
-/* Replaces the text by the content of a file; "" if it cannot be read. */
+/* Replaces the text with the content of a file; "" if it cannot be read. */
 static hfsb_str hfsbi_stats_read(hfsb_buf *text, const char *path) {
     hfsb_buf_truncate(text, 0);
     (void)hfsb_file_read(NULL, hfsb_cstr(path), HFSBI_STATS_TEXT, text, NULL,
@@ -104,7 +104,8 @@ typedef struct hfsbi_port {
 } hfsbi_port;
 
 typedef struct hfsbi_stats {
-    hfsb_buf           dir;  /* whose disk is meant; its allocator is ours */
+    hfsb_buf           dir;  /* of the disk that is meant; its allocator is
+                                ours */
     hfsb_buf           text; /* of a file */
     hfsbi_figures      figures;
     unsigned long long cpu_ms, memory, memory_max;
@@ -117,7 +118,7 @@ typedef struct hfsbi_stats {
 } hfsbi_stats;
 
 /* The processors that a cgroup may use, from its cpu.max, "200000 100000" for
-   two of them or "max 100000" for all: a part of one counts as one. */
+   two of them or "max 100000" for all: a fraction of one counts as one. */
 HFSBI_FN long hfsbi_stats_cpus(hfsb_str max, long cpus) {
     unsigned long long quota, period, n;
     size_t             digits = hfsbi_read_decimal(max, ~0ull >> 1, &quota);
@@ -198,7 +199,7 @@ static long hfsbi_stats_owner(const hfsbi_stats *s, unsigned long long inode) {
     return 0;
 }
 
-/* True for a port that is listed already: it has IPv4 and IPv6. */
+/* True for a port that is listed already: it may have both IPv4 and IPv6. */
 static bool hfsbi_stats_has_port(const hfsbi_stats *s, unsigned number) {
     size_t i;
     for (i = 0; i < s->port_count; i++)

@@ -42,7 +42,7 @@ typedef enum hfsbi_upload_input {
 } hfsbi_upload_input;
 
 struct hfsbi_upload {
-    hfsbi_upload_opts opts; /* its path is not valid any more */
+    hfsbi_upload_opts opts; /* its path is no longer valid */
     hfsbi_range_opts  range;
     bool              ranged; /* opts.range was given */
     hfsb_alloc        alloc;
@@ -72,7 +72,7 @@ static bool hfsbi_upload_is_open(const hfsbi_upload *u) {
     return u->writer || u->patch;
 }
 
-/* Without a commit before it, the file is as it was. */
+/* Without a commit before it, the file is unchanged. */
 static void hfsbi_upload_close(hfsbi_upload *u) {
     hfsb_file_writer_close(u->writer);
     hfsbi_range_writer_close(u->patch);
@@ -103,8 +103,8 @@ static hfsb_status hfsbi_upload_append(hfsbi_upload *u, hfsb_str bytes) {
                     : hfsb_file_writer_append(u->writer, bytes, &u->err);
 }
 
-/* Makes room in the list of files before a commit, which must not fail for
-   want of memory after it has changed the file. */
+/* Makes room in the list of files before a commit, which must not run out of
+   memory after it has changed the file. */
 static bool hfsbi_upload_make_room(hfsbi_upload *u) {
     size_t             room = u->file_room ? u->file_room * 2 : 1;
     hfsbi_upload_file *files;
