@@ -37,7 +37,7 @@ static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
 }
 
-/* True when a command of the session runs or waits, or is being asked for. */
+/* True when a command of the session runs or waits, or is being requested. */
 static bool hfsbi_mcp_session_works(const hfsbi_mcp_session *session) {
     return session->tools && hfsbi_tools_in_use(session->tools);
 }
@@ -57,7 +57,8 @@ static bool hfsbi_mcp_session_before(const hfsbi_mcp_session *a,
     return a_worth != b_worth ? a_worth < b_worth : a->used <= b->used;
 }
 
-/* Ends a session: no id finds it any more, its commands are asked to end. */
+/* Ends a session: it is no longer found by an id, and its commands are asked
+   to end. */
 static void hfsbi_mcp_session_close(hfsbi_mcp_session *session) {
     session->ended = true;
     if (session->tools) hfsbi_jobs_end(session->tools, HFSB_LIT(""));
@@ -420,7 +421,7 @@ static void hfsbi_mcp_call_drop(hfsb_mcp_call *call) {
                                                    : HFSBI_MCP_CALL_CANCELLED);
 }
 
-/* The same, and the channel hears that there will be no answer. */
+/* The same, and tells the channel that there will be no answer. */
 static void hfsbi_mcp_call_abandon(hfsb_mcp_call *call) {
     hfsbi_mcp_channel *channel = call->channel;
     hfsb_buf           nothing = HFSB_INIT;
@@ -499,7 +500,7 @@ static void hfsbi_mcp_call_arm(hfsb_mcp_call *call) {
     else hfsbi_loop_timer_clear(call->mcp->loop, &call->timer);
 }
 
-/* Answers for a command that goes on as a job. */
+/* Answers for a command that continues as a job. */
 static void hfsbi_mcp_call_running(hfsb_mcp_call *call, long long now) {
     hfsb_buf         arguments = HFSB_INIT;
     hfsb_str         job = hfsb_cstr(hfsb_call_job(call->command));

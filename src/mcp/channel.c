@@ -63,7 +63,7 @@ static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INTERNAL, 200);
 }
 
-/* The first name that a client says is that of its session. */
+/* The first name that a client gives becomes that of its session. */
 static void hfsbi_mcp_session_name(hfsbi_mcp_session *session, hfsb_str name) {
     if (session->who[0] || !name.len) return;
     (void)snprintf(session->who, sizeof session->who, "mcp:%.*s",
@@ -184,7 +184,7 @@ static void hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
    HFSB_LIMIT with *err. *out, if not NULL, must be released. */
 static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
                                    hfsbi_mcp_input **out, hfsb_err *err) {
-    char                 empty[1] = ""; /* no text is no JSON */
+    char                 empty[1] = ""; /* an empty text is not JSON */
     hfsb_json_parse_opts how = HFSB_INIT;
     hfsbi_mcp_input     *input =
         (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);

@@ -50,7 +50,7 @@ typedef enum hfsbi_mcp_post_state {
 
 /* One POST. */
 typedef struct hfsbi_mcp_post {
-    hfsbi_mcp_channel    channel; /* first: it is found by it */
+    hfsbi_mcp_channel    channel; /* first: the post is found by it */
     hfsbi_timer          timer;   /* signs of life */
     hfsb_request        *request;
     hfsbi_mcp_post_state state;
@@ -192,8 +192,8 @@ static void hfsbi_mcp_post_gone(void *user, hfsb_request *request) {
 
 /* ---- the session ---- */
 
-/* Writes the id of the session of a message. Ids that are made up here have a
-   blank, which no Mcp-Session-Id has. True when it names one client. */
+/* Writes the id of the session of a message. Ids that are generated here have
+   a blank, which no Mcp-Session-Id has. True when it names one client. */
 static bool hfsbi_mcp_post_id(const hfsbi_mcp_post    *p,
                               const hfsbi_mcp_message *m,
                               char id[HFSBI_MCP_KEY_SIZE]) {

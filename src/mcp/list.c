@@ -171,8 +171,8 @@ HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
 
 /* Sets of tools that suit a family of models. Claude and most others edit by
    replacing text; GPT models are trained to write patches; small models choose
-   better among few tools. A tool that is not there is left out: some names
-   exist on a Space only, others with checkpoints only. */
+   better among few tools. A tool that does not exist is left out: some exist
+   only on a Space, others only with checkpoints. */
 static const struct {
     const char *name, *tools;
 } hfsbi_mcp_sets[] = {
@@ -202,7 +202,7 @@ static bool hfsbi_mcp_on_request(hfsb_str name) {
     const hfsbi_tool *tool = hfsbi_tool_find(name);
     return hfsb_str_equal(name, HFSB_LIT("exists")) ||
            (tool && (tool->flags & HFSBI_TOOL_ON_REQUEST) &&
-            !(tool->flags & HFSBI_TOOL_HISTORY)); /* asked for by option */
+            !(tool->flags & HFSBI_TOOL_HISTORY)); /* requested by an option */
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_define_requested(bool history, hfsb_buf *all,
@@ -271,7 +271,7 @@ static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
     return HFSB_OK;
 }
 
-/* True when `only` has the name, or a set that has it. */
+/* True when `only` contains the name, or a set that contains it. */
 static bool hfsbi_mcp_is_named(hfsb_str only, hfsb_str name) {
     hfsb_str one, set, tool;
     while (hfsbi_list_next(&only, ',', &one)) {
@@ -307,7 +307,7 @@ static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
     return HFSB_OK;
 }
 
-/* Exchanges the built-in tools of two lists. */
+/* Swaps the built-in tools of two lists. */
 static void hfsbi_mcp_list_swap(hfsbi_mcp_list *a, hfsbi_mcp_list *b) {
     hfsbi_mcp_list old = *a;
     a->doc = b->doc;

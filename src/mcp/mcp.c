@@ -41,7 +41,7 @@ static bool hfsbi_mcp_writes(const hfsb_mcp *mcp) {
     return false;
 }
 
-/* Says that long commands become jobs, and which tools handle these. */
+/* Explains that long commands become jobs, and which tools handle these. */
 static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
     static const char *const names[] = {"bash_output", "bash_input", "kill"};
     const char              *before = ": see ";
@@ -123,7 +123,7 @@ static void hfsbi_mcp_part_end(hfsbi_server_part *part) {
     hfsbi_mcp_sessions_end(mcp);
 }
 
-/* With stdio, nothing slow is waited for: the host wants it gone. */
+/* With stdio, waits for nothing slow: the host wants the process gone. */
 static bool hfsbi_mcp_part_busy(hfsbi_server_part *part) {
     hfsb_mcp *mcp = (hfsb_mcp *)(void *)part;
     if (mcp->stdio) return !hfsbi_mcp_stdio_ended(mcp->stdio);
@@ -230,7 +230,8 @@ static hfsb_status hfsbi_mcp_choose_tools(hfsb_mcp *mcp, hfsb_err *err) {
     return st;
 }
 
-/* Opens the local tools that sessions are opened like, and offers them. */
+/* Opens the local tools whose options those of sessions copy, and offers them.
+   */
 static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
                                         const hfsb_tools_opts *opts,
                                         hfsb_err              *err) {

@@ -4,7 +4,7 @@
 #include "../server/server_private.h"
 #include "mcp.h"
 
-/* The inside of MCP. A file uses only the files above it:
+/* The internals of MCP. A file uses only the files above it:
 
        message.c   reads and writes messages of the protocol (pure)
        show.c      turns the result of a tool into content blocks (pure)
@@ -16,7 +16,7 @@
        mcp.c       the object: options, start, shutdown
        remote.c    runs calls in the sandbox of a session
 
-   The way of a tool call:
+   The path of a tool call:
 
        bytes -> stdio, http -> channel -> message (what is asked)
                                        -> call (runs it) -> show (blocks)
@@ -60,7 +60,7 @@ typedef struct hfsbi_mcp_head {
                                        Mcp-Name */
 } hfsbi_mcp_head;
 
-/* What a version of the protocol belongs to: with initialize, or without. */
+/* The era of a version of the protocol: with initialize, or without. */
 typedef enum hfsbi_mcp_era {
     HFSBI_ERA_UNKNOWN, /* no version that is served */
     HFSBI_ERA_LEGACY,
@@ -200,7 +200,7 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out);
 
-/* Adds the answer for a command that goes on as a job. so_far: the result of
+/* Adds the answer for a command that continues as a job. so_far: the result of
    bash_output for that job. */
 HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
                                      const hfsb_tool_result *so_far,
@@ -241,10 +241,10 @@ HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
 HFSBI_FN hfsb_status hfsbi_mcp_define_requested(bool history, hfsb_buf *all,
                                                 hfsb_err *err);
 
-/* Replaces the built-in tools by those of `all` (a JSON array of definitions)
-   that `only` names, or sets that it names (commas between; empty: all but
-   those on request). HFSB_OK; HFSB_ARG when a name is unknown, is not
-   read-only though it must be, or belongs to a tool of the program;
+/* Replaces the built-in tools with those of `all` (a JSON array of
+   definitions) that `only` names, or sets that it names (commas between;
+   empty: all but those on request). HFSB_OK; HFSB_ARG when a name is unknown,
+   is not read-only though it must be, or belongs to a tool of the program;
    HFSB_NOMEM. A failure leaves the list as it was. */
 HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err);
@@ -283,7 +283,7 @@ typedef struct hfsbi_mcp_session {
     hfsb_tools               *tools;   /* NULL until the first local call */
     char                      version[16]; /* agreed on by initialize */
     char                      who[80];     /* "mcp:NAME" once the client has
-                                              said its name, else "" */
+                                              given its name, else "" */
     int                       log_level;   /* of legacy requests */
     size_t                    users;       /* channels and calls */
     long long                 used;        /* time of the last release */
@@ -329,8 +329,8 @@ typedef struct hfsbi_mcp_remote {
     /* Runs a call to its end, in a thread. NULL: tools are local. */
     void (*run)(struct hfsb_mcp_call *call);
     /* Called in the loop when a call reaches its deadline. True: the call is
-       answered with *out and its thread goes on unheard. False: the thread is
-       cancelled with HFSBI_MCP_CALL_TIMED_OUT and returns what it has. */
+       answered with *out and its thread continues unheard. False: the thread
+       is cancelled with HFSBI_MCP_CALL_TIMED_OUT and returns what it has. */
     bool (*on_deadline)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
 } hfsbi_mcp_remote;
 
@@ -368,7 +368,7 @@ struct hfsb_mcp {
     size_t                working; /* calls in threads */
     struct hfsbi_mcp_stdio *stdio;
     hfsbi_mcp_remote        remote;
-    bool                    stopping; /* no call starts any more */
+    bool                    stopping; /* no more calls start */
 };
 
 /* ---- call.c: sessions ---- */
@@ -461,9 +461,9 @@ struct hfsb_mcp_call {
     hfsb_mcp             *mcp;
     hfsbi_mcp_session    *session; /* held */
     hfsbi_mcp_channel    *channel; /* NULL: answered, cancelled or detached */
-    hfsbi_mcp_input      *input;   /* held; NULL: not needed any more */
+    hfsbi_mcp_input      *input;   /* held; NULL: no longer needed */
     hfsbi_mcp_ask         ask;
-    char                  who[80]; /* calls, for the journal */
+    char                  who[80]; /* the caller, for the journal */
     bool                  in_thread;
     long long             started, next_beat;
     long long             deadline; /* for an answer; -1: none */
@@ -494,7 +494,7 @@ HFSBI_FN void hfsbi_mcp_report_refused(const hfsbi_mcp_session *session,
 /* Cancels the calls of a session with that id. */
 HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
                                     const hfsb_json_value *id);
-/* The channel can send nothing more. Its calls go on unanswered, or with
+/* The channel can send nothing more. Its calls continue unanswered, or with
    cancel they are stopped and their commands killed. */
 HFSBI_FN void hfsbi_mcp_calls_detach(hfsbi_mcp_channel *channel, bool cancel);
 /* The server stops: cancels the calls in threads, with `all` every call. */

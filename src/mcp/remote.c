@@ -97,7 +97,7 @@ static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
 
 /* ---- results ---- */
 
-/* A Hub that did not answer: a job costs money and must not start twice. */
+/* Answers that the Hub did not: a job costs money and must not start twice. */
 static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
     hfsb_str operation = hfsbi_json_get_str(call->ask.arguments, "operation");
     bool     starts = hfsb_str_equal(operation, HFSB_LIT("run"));
@@ -108,7 +108,7 @@ static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
                          : ".");
 }
 
-/* Shows a result, or of a call that was stopped early what there is. */
+/* Shows a result, or what there is of a call that was stopped early. */
 static void hfsbi_mcp_remote_show(hfsb_mcp_call *call, hfsb_status st,
                                   const hfsb_tool_result *result) {
     long long seconds = hfsbi_mcp_remote_seconds(call);
@@ -154,7 +154,7 @@ static void hfsbi_mcp_remote_output(hfsb_mcp_call *call) {
 
 /* ---- bash ---- */
 
-/* Answers for a command that goes on as a job. */
+/* Answers for a command that continues as a job. */
 static void hfsbi_mcp_remote_running(hfsb_mcp_call *call, const char *job) {
     long long        seconds = hfsbi_mcp_remote_seconds(call);
     hfsb_tool_result so_far;
@@ -244,7 +244,7 @@ static void hfsbi_mcp_remote_run(hfsb_mcp_call *call) {
     else hfsbi_mcp_remote_plain(call, call->ask.arguments);
 }
 
-/* To cancel sandbox_create would delete the sandbox, so it goes on. */
+/* Cancelling sandbox_create would delete the sandbox, so it continues. */
 static bool hfsbi_mcp_remote_on_deadline(hfsb_mcp_call    *call,
                                          hfsbi_mcp_blocks *out) {
     if (!hfsbi_mcp_call_is(call, "sandbox_create")) return false;

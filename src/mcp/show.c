@@ -236,7 +236,7 @@ typedef struct hfsbi_mcp_facts {
     hfsb_str               notes; /* those that are not in the output, or "" */
     hfsb_str               tag;   /* of the file that was read, or "" */
     hfsb_str spill_path;  /* of the file with the whole output, or "" */
-    size_t   spill_bytes; /* that it holds only; 0: all */
+    size_t   spill_bytes; /* the file holds only these; 0: all */
     size_t   total_chars; /* of an output that was truncated; 0: whole */
     hfsb_str id;          /* of the job, or "" */
 } hfsbi_mcp_facts;
@@ -467,7 +467,7 @@ static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text,
 }
 
 /* Appends the output and the footer of its tool. A page of a job's output is
-   complete, whatever notes there are: the next one goes on after it. */
+   complete, whatever notes there are: the next one continues after it. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
                                  hfsbi_mcp_room room, const hfsbi_mcp_facts *f,
                                  hfsb_buf *out) {

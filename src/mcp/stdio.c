@@ -55,8 +55,8 @@ static void hfsbi_stdio_timer(hfsbi_mcp_stdio *io, long long ms) {
 
 /* ---- states ---- */
 
-/* Starts LINGERING; the timer or hfsbi_stdio_look() goes on from there.
-   at_once: neither calls nor unsent answers are waited for. */
+/* Starts LINGERING; the timer or hfsbi_stdio_look() continues from there.
+   at_once: waits for neither calls nor unsent answers. */
 static void hfsbi_stdio_linger(hfsbi_mcp_stdio *io, bool at_once) {
     long long now = hfsb_clock_ms();
     if (io->state > HFSBI_STDIO_LINGERING ||
@@ -85,7 +85,7 @@ static bool hfsbi_stdio_owes(const hfsbi_mcp_stdio *io) {
 }
 
 /* LINGERING to TERM. Processes are searched before calls are cancelled: a
-   killed command leaves orphans that cannot be found any more. */
+   killed command leaves orphans that can no longer be found. */
 static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
     hfsb_mcp *mcp = io->channel.mcp;
     size_t    left;
@@ -100,7 +100,7 @@ static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
     else hfsbi_stdio_timer(io, HFSBI_STDIO_LOOK_MS);
 }
 
-/* Ends LINGERING when there is nothing to wait for, or its time is over. */
+/* Ends LINGERING when there is nothing to wait for, or its time is up. */
 static void hfsbi_stdio_look(hfsbi_mcp_stdio *io) {
     if (io->state == HFSBI_STDIO_LINGERING &&
         (hfsb_clock_ms() >= io->until ||
