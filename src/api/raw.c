@@ -51,7 +51,7 @@ static void hfsbi_raw_drop(hfsbi_raw *raw, size_t keep) {
     hfsb_buf_truncate(&raw->last, kept.len - from);
 }
 
-/* Keeps bytes for which there is no room now. */
+/* Keeps the newest of the bytes that do not fit now. */
 static void hfsbi_raw_skip(hfsbi_raw *raw, hfsb_str bytes) {
     if (raw->last.len > 2 * HFSBI_RAW_LAST)
         hfsbi_raw_drop(raw, HFSBI_RAW_LAST);

@@ -289,7 +289,7 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
     /* from here on it lives as long as the server */
     hfsbi_server_part_add(server, &mcp->part);
     if (*path) st = hfsbi_mcp_route(mcp, "DELETE", path, err);
-    if (st == HFSB_NOMEM) return st; /* any other: the host has its own */
+    if (st == HFSB_NOMEM) return st; /* any other: the host has its DELETE */
     if (out) *out = mcp;
     return hfsbi_ok(err);
 }

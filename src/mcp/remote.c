@@ -97,7 +97,8 @@ static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
 
 /* ---- results ---- */
 
-/* Answers that the Hub did not: a job costs money and must not start twice. */
+/* Reports that the Hub did not answer: a job costs money and must not start
+   twice. */
 static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
     hfsb_str operation = hfsbi_json_get_str(call->ask.arguments, "operation");
     bool     starts = hfsb_str_equal(operation, HFSB_LIT("run"));
