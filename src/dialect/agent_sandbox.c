@@ -86,7 +86,7 @@ static void hfsbi_kube_op_free(hfsbi_kube_op *op) {
     hfsbi_array_free(&alloc, op, 1, sizeof *op);
 }
 
-/* Sets the path of the client: slashes before it do not count. */
+/* Sets the path of the client: leading slashes do not count. */
 static hfsb_status hfsbi_kube_op_set_path(hfsbi_kube_op *op, hfsb_str given) {
     size_t skip = 0;
     hfsb_buf_truncate(&op->path, 0);
@@ -161,7 +161,8 @@ static void hfsbi_kube_put_time(const hfsb_file_info *info, bool v1,
                         info->changed_nanos / 1000);
 }
 
-/* Follows a symlink; one that leads out, or nowhere, is left out. */
+/* Follows a symlink; one that points outside the root, or nowhere, is left
+   out. */
 static hfsb_status hfsbi_kube_list_entry(void                   *user,
                                          const hfsbi_list_entry *entry) {
     hfsbi_kube_op  *op = (hfsbi_kube_op *)user;

@@ -214,7 +214,7 @@ static void hfsbi_kube_reply_end(hfsb_request *request, hfsb_buf *json,
     hfsb_reply(request, 200, "application/json", hfsb_cstr(plain));
 }
 
-/* Why there is no exit code of the command; NULL: there is one. */
+/* Returns why there is no exit code of the command; NULL: there is one. */
 static const char *hfsbi_kube_run_problem(const hfsbi_kube_run *run) {
     const char *failure = hfsbi_program_failure(run->job);
     if (failure) return failure;
@@ -264,7 +264,7 @@ static void hfsbi_kube_run_read(void *user) {
     }
 }
 
-/* The program goes on: a repeat may ask for its output. */
+/* The program keeps running: a repeat may ask for its output. */
 static void hfsbi_kube_run_gone(void *user, hfsb_request *request) {
     (void)request;
     hfsbi_kube_run_free((hfsbi_kube_run *)user);

@@ -34,7 +34,7 @@ HFSBI_FN size_t hfsbi_codex_waiting(const hfsbi_codex_channel *c) {
     return c->wire ? hfsbi_wire_waiting(c->wire) : 0;
 }
 
-/* Nobody can be answered any more. */
+/* Nobody can be answered from now on. */
 static void hfsbi_codex_lose(hfsbi_codex_channel *c) {
     hfsb_buf none = HFSB_INIT;
     if (c->socket)
@@ -89,7 +89,8 @@ static hfsbi_codex_channel *hfsbi_codex_channel_new(hfsbi_codex *codex) {
     return c;
 }
 
-/* A client over descriptors is answered, or has no time any more. */
+/* Stops the server once a client over descriptors has all its answers, or its
+   time is up. */
 static void hfsbi_codex_stdio_look(hfsbi_codex_channel *c, bool late) {
     hfsb_server *server = c->codex->dialect.server;
     if (!c->over || !c->wire) return;
@@ -245,8 +246,8 @@ static void hfsbi_codex_worked(hfsbi_task *task) {
     hfsbi_codex_call *call = (hfsbi_codex_call *)(void *)task;
     const hfsb_tools *tools = call->codex->dialect.tools;
     if (call->handle) hfsbi_codex_handle_done(call);
-    /* Codex looks for .git in all folders above: what is outside the root does
-       not exist */
+    /* Codex looks for .git in all parent folders: those outside the root do
+       not exist for it */
     if (call->err.code == HFSB_OUTSIDE &&
         call->method->work == hfsbi_codex_fs_stat)
         call->code = HFSBI_CODEX_NOT_FOUND;
@@ -272,8 +273,7 @@ static void hfsbi_codex_serve(hfsbi_codex_call *call) {
     }
 }
 
-/* Reads what is asked for. False after a failure, or when nothing is to be
-   answered. */
+/* Reads the request. False after a failure, or when no answer is due. */
 static bool hfsbi_codex_understand(hfsbi_codex_call *call) {
     const hfsb_json_value *root = call->doc.root;
     const hfsb_json_value *id = hfsb_json_get(root, "id");
@@ -480,7 +480,7 @@ static void hfsbi_codex_refuse(hfsbi_face *face, hfsb_request *request,
     hfsb_reply(request, status, "text/plain; charset=utf-8", message);
 }
 
-/* The server stops: clients hear of it; processes end a moment later. */
+/* The server stops: tells the clients; processes end a moment later. */
 static void hfsbi_codex_part_stop(hfsbi_server_part *part) {
     hfsbi_codex         *codex = (hfsbi_codex *)(void *)part;
     hfsbi_codex_channel *c = codex->channels, *next;

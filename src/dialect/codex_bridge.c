@@ -87,7 +87,7 @@ typedef struct hfsbi_bridge {
 
 static void hfsbi_bridge_ready(hfsbi_io *io, unsigned events);
 
-/* Goes on in the next turn of the loop. */
+/* Continues in the next turn of the loop. */
 static void hfsbi_bridge_post(hfsbi_bridge *r) {
     if (r->turn_posted) return;
     r->turn_posted = true;
@@ -207,7 +207,7 @@ static void hfsbi_bridge_rewind(hfsbi_bridge *r) {
     }
 }
 
-/* A connection that was of use earns the next one all the time again. */
+/* After a connection that worked, the next one gets the full time again. */
 static void hfsbi_bridge_renew(hfsbi_bridge *r) {
     hfsbi_retry_reset(&r->dial.retry);
     r->dial.retry.deadline = 0;
@@ -235,7 +235,7 @@ static void hfsbi_bridge_lose(hfsbi_bridge *r, const hfsb_err *err) {
 
 /* ---- connecting ---- */
 
-/* Says more about an answer other than 101. */
+/* Explains an answer other than 101. */
 static hfsb_status hfsbi_bridge_explain(const hfsb_sandbox *sandbox,
                                         int status, hfsb_status st,
                                         hfsb_err *err) {
@@ -261,7 +261,7 @@ static hfsb_status hfsbi_bridge_connect(hfsbi_bridge      *r,
     return hfsbi_bridge_explain(r->sandbox, status, st, err);
 }
 
-/* In a thread: until it succeeds, cannot, or the time is over. */
+/* In a thread: tries until it succeeds, cannot succeed, or the time is up. */
 static void hfsbi_bridge_dial_run(hfsbi_task *task) {
     hfsbi_bridge *r =
         (hfsbi_bridge *)(void *)((char *)task - offsetof(hfsbi_bridge, dial));
@@ -313,7 +313,7 @@ static void hfsbi_bridge_note(hfsbi_bridge *r, const hfsbi_bridge_message *m,
     }
 }
 
-/* A process cannot be followed any more: Codex gets an end of it. */
+/* A process can no longer be followed: reports its end to Codex. */
 static void hfsbi_bridge_abandon(hfsbi_bridge *r, hfsbi_bridge_process *p) {
     static const char *const parts[] = {"exited", "closed"};
     size_t                   i;
@@ -347,7 +347,7 @@ static void hfsbi_bridge_resumed(hfsbi_bridge          *r,
     (void)hfsbi_fail(&err, HFSB_LOST, 0,
                      "The session in the sandbox cannot be resumed:");
     hfsbi_sandbox_quote(r->sandbox, text, &err);
-    /* the server has not noticed yet that the connection before is dead */
+    /* the server has not noticed yet that the previous connection is dead */
     if (hfsb_json_int(hfsb_json_get(error, "code"), 0) == HFSBI_CODEX_ATTACHED)
         hfsbi_bridge_lose(r, &err);
     else hfsbi_bridge_give_up(r, &err);
@@ -487,7 +487,7 @@ static hfsb_status hfsbi_bridge_write(hfsbi_bridge *r, hfsb_err *err) {
 
 /* ---- turns ---- */
 
-/* Reads, writes, and waits for what is of use. */
+/* Reads, writes, and waits for what is needed. */
 static void hfsbi_bridge_run(hfsbi_bridge *r) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st = HFSB_OK;

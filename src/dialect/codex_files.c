@@ -153,8 +153,8 @@ HFSBI_FN hfsb_status hfsbi_codex_fs_canonical(hfsbi_codex_call *call) {
 
 /* ---- folders ---- */
 
-/* The type of an entry; of a symlink that of what it leads to. A lack of
-   memory is in call->out.status. */
+/* The type of an entry; of a symlink, that of its target. A lack of memory is
+   in call->out.status. */
 static hfsbi_entry_type hfsbi_codex_type(hfsbi_codex_call       *call,
                                          hfsb_str                folder,
                                          const hfsbi_list_entry *entry) {

@@ -102,8 +102,8 @@ HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes) {
 
 /* ---- the environment of a process ---- */
 
-/* True when a pattern with "*" and "?" matches the whole name, whatever the
-   case of its letters. */
+/* True when a pattern with "*" and "?" matches the whole name, ignoring case.
+   */
 static bool hfsbi_codex_matches(hfsb_str pattern, hfsb_str name) {
     size_t p = 0, n = 0, star = HFSB_NPOS, from = 0;
     while (n < name.len) {
@@ -196,7 +196,7 @@ static bool hfsbi_codex_set(const hfsb_json_value *object,
     return true;
 }
 
-/* The loop has no time for more. */
+/* True when the environment is small enough for the loop. */
 static bool hfsbi_codex_env_is_small(const hfsb_json_value *policy,
                                      const hfsb_json_value *set,
                                      const hfsb_json_value *own) {

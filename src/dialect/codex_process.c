@@ -23,7 +23,7 @@ enum {
     HFSBI_CODEX_CHUNKS = 8192,    /* of one read */
     HFSBI_CODEX_READ = 4 << 20,   /* bytes of one read at most */
     HFSBI_CODEX_WAIT_MS = 60000,  /* longest wait of a read */
-    HFSBI_CODEX_REUSE_MS = 30000, /* an id is free so long after the end */
+    HFSBI_CODEX_REUSE_MS = 30000, /* an id is free that long after its end */
     HFSBI_CODEX_WRITES = 32       /* ids of writes that are remembered */
 };
 
@@ -35,11 +35,11 @@ struct hfsbi_codex_process {
     hfsbi_job           *job;      /* held; NULL: all of it was sent */
     hfsbi_codex_call    *starting; /* waits for the start */
     hfsbi_feed_reader    reader;
-    unsigned long        epoch;  /* connection that has started it */
+    unsigned long        epoch;  /* connection that started it */
     unsigned long        pushed; /* connection that got the last event, */
     bool                 whole;  /* and all before it */
     long long            closed; /* hfsb_clock_ms(); 0: not yet */
-    bool                 input;  /* it takes some */
+    bool                 input;  /* it takes input */
     unsigned long long   lost;   /* events that are gone, to report, */
     unsigned long long   lost_bytes;
     unsigned long long   lost_seq;                   /* from this number on */
@@ -80,7 +80,7 @@ static void hfsbi_codex_process_free(hfsbi_codex_process *p) {
     hfsbi_array_free(&s->codex->dialect.alloc, p, 1, sizeof *p);
 }
 
-/* Forgets the oldest of those that have ended, if there are many. */
+/* Forgets the oldest ended processes, if there are many. */
 static void hfsbi_codex_processes_trim(hfsbi_codex_session *s) {
     hfsbi_codex_process *p, *oldest = NULL;
     size_t               n = 0;
@@ -198,7 +198,7 @@ static void hfsbi_codex_send_lost(hfsbi_codex_process *p) {
     hfsbi_codex_send_event(p, &e);
 }
 
-/* Sends what there is and the client takes. */
+/* Sends what there is, as far as the client takes it. */
 static void hfsbi_codex_process_push(hfsbi_codex_process *p) {
     char             block[HFSBI_FEED_EVENT + 3];
     hfsbi_feed_event e;
@@ -293,9 +293,9 @@ static void hfsbi_codex_launch(hfsbi_codex_call *call, hfsbi_codex_process *p,
     hfsbi_program_release(job);
 }
 
-/* Whether a start may use the id of a process that is known. An id is free
-   again a while after its process has ended; after the session was resumed the
-   start may be a repetition, and joins. */
+/* True when a start may use the id of a known process. An id is free again a
+   while after its process has ended; after the session was resumed the start
+   may be a repetition, and joins. */
 static bool hfsbi_codex_may_start(hfsbi_codex_call     *call,
                                   hfsbi_codex_process **p) {
     hfsbi_codex_session *s = call->session;
@@ -455,7 +455,7 @@ HFSBI_FN void hfsbi_codex_reads_end(hfsbi_codex_session *s) {
     while (s->reads) hfsbi_codex_read_now(s->reads, true);
 }
 
-/* Waits for news. */
+/* Makes a read wait for news. */
 static void hfsbi_codex_read_wait(hfsbi_codex_call *call, long long wait) {
     hfsbi_codex_session *s = call->session;
     if (wait > HFSBI_CODEX_WAIT_MS) wait = HFSBI_CODEX_WAIT_MS;

@@ -54,7 +54,7 @@ HFSBI_FN void hfsbi_codex_detach(hfsbi_codex_channel *c) {
 
 /* ---- the beginning ---- */
 
-/* Makes room for a session: of those without a connection the oldest goes. */
+/* Makes room for a session: the oldest one without a connection goes. */
 static bool hfsbi_codex_session_room(hfsbi_codex *codex) {
     hfsbi_codex_session *s, *oldest = NULL;
     size_t               n = 0;

@@ -23,7 +23,7 @@
    that turns a request into a call and a result into that protocol's reply.
    That of huggingface_hub is in hf.c, hf_exec.c (commands), hf_files.c, and
    hf_host.c and hf_create.c (host mode).
-   All of it runs in the thread of the server, but for the functions given to
+   All of it runs in the thread of the server, except the functions given to
    hfsbi_request_work(). */
 
 typedef struct hfsbi_dialect_kind hfsbi_dialect_kind;
@@ -38,17 +38,17 @@ typedef struct hfsbi_dialect {
     hfsb_tools               *tools; /* owned; `who` is the dialect's name */
     hfsb_alloc                alloc;
     unsigned char             token[HFSB_SHA256_SIZE]; /* digest of its own */
-    bool                      has_token; /* else that of the server counts */
+    bool                      has_token; /* else that of the server applies */
 } hfsbi_dialect;
 
 struct hfsbi_dialect_kind {
     const char *name;
-    size_t      size; /* of its struct, in bytes; all zero but for the first
+    size_t      size; /* of its struct, in bytes; all zero except the first
                          member when open is called */
     /* Sets the functions of the face and adds the routes. */
     hfsb_status (*open)(hfsbi_dialect *d, const hfsb_dialect_opts *opts,
                         hfsb_err *err);
-    /* Frees what it owns; called also after open has failed. (NULL: nothing) */
+    /* Frees what it owns; called even if open has failed. (NULL: nothing) */
     void (*close)(hfsbi_dialect *d);
 };
 
@@ -121,7 +121,7 @@ struct hfsbi_guest {
     hfsb_root         *root;  /* owned; NULL: the tools own theirs */
     hfsb_buf           dir;   /* absolute */
     hfsb_buf           token; /* in plain: clients recover it, and signatures
-                                 need it; empty: that of the dialect counts */
+                                 need it; empty: that of the dialect applies */
     unsigned char      digest[HFSB_SHA256_SIZE]; /* of it */
     unsigned           uid;     /* its own; 0: that of the server */
     bool               stuck;   /* some of its processes did not end */
@@ -135,7 +135,7 @@ struct hfsbi_guest {
     hfsbi_task         task; /* its removal */
 };
 
-/* What a dialect has done with its guests. All in the loop; NULL: nothing. */
+/* What a dialect does with its guests, all in the loop. NULL: nothing. */
 typedef struct hfsbi_host_kind {
     size_t             size; /* of its struct of a guest, in bytes */
     const char        *id_prefix;
@@ -143,10 +143,10 @@ typedef struct hfsbi_host_kind {
     const char *const *folders; /* in each directory; NULL-terminated */
     /* Opens guest->tools; the directory exists. */
     hfsb_status (*open)(hfsbi_order *order, hfsbi_guest *guest, hfsb_err *err);
-    void (*end)(hfsbi_guest *guest);   /* ends streams that are no commands */
+    void (*end)(hfsbi_guest *guest);   /* ends streams that are not commands */
     void (*close)(hfsbi_guest *guest); /* frees what needs the tools */
     void (*free)(hfsbi_guest *guest);  /* frees the rest of its members; the
-                                          guest is not in the list any more */
+                                          guest is no longer in the list */
 } hfsbi_host_kind;
 
 struct hfsbi_host {
@@ -192,7 +192,7 @@ HFSBI_FN hfsbi_guest *hfsbi_host_find(const hfsbi_host *host, hfsb_str id);
 HFSBI_FN size_t hfsbi_host_live(const hfsbi_host *host);
 
 /* Adds a guest to an order, with an id, a token and the name of its directory;
-   the caller has seen that host->count is less than host->max. NULL without
+   the caller has checked that host->count is less than host->max. NULL without
    memory or random numbers. */
 HFSBI_FN hfsbi_guest *hfsbi_order_add(hfsbi_order *order);
 /* Makes the guests of an order; calls order->done later. */
@@ -205,7 +205,8 @@ HFSBI_FN void hfsbi_guest_hold(hfsbi_guest *guest);
 HFSBI_FN void hfsbi_guest_release(hfsbi_guest *guest);
 /* Sets the token; false without memory. Also for the server's own. */
 HFSBI_FN bool hfsbi_guest_set_token(hfsbi_guest *guest, hfsb_str token);
-/* Lets a guest that is LIVE end in so many ms, instead of earlier settings. */
+/* Makes a guest that is LIVE end after that many ms; replaces earlier
+   settings. */
 HFSBI_FN void hfsbi_guest_set_timeout(hfsbi_guest *guest, long long ms);
 /* Ends a guest and its processes at once; it is freed later. */
 HFSBI_FN void hfsbi_guest_end(hfsbi_guest *guest);
@@ -282,7 +283,7 @@ struct hfsbi_codex_call {
     hfsb_err                  err;     /* code is not OK: it has failed */
     int                       code;    /* for the client (0: by err.code) */
     long long                 began;   /* hfsb_clock_ms() */
-    bool                      owed;    /* an answer: it is no notification */
+    bool                      owed;    /* an answer: not a notification */
     bool                      working; /* in a thread */
     /* of codex_process.c: a read that waits for output */
     hfsbi_codex_call *next;
@@ -331,12 +332,12 @@ struct hfsbi_codex_channel {
 };
 
 struct hfsbi_codex {
-    hfsbi_dialect        dialect; /* first: it is found by it */
+    hfsbi_dialect        dialect; /* first: the object is found by it */
     hfsbi_codex_channel *channels;
     hfsbi_codex_session *sessions; /* newest first */
     hfsbi_codex_channel *stdio;    /* in `channels`, or NULL */
     size_t               held;     /* bytes of messages in memory */
-    bool                 ended;    /* no session begins any more */
+    bool                 ended;    /* no more sessions begin */
 };
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_codex(void);
@@ -438,7 +439,7 @@ typedef enum hfsbi_bridge_kind {
     HFSBI_BRIDGE_REJOIN /* START again */
 } hfsbi_bridge_kind;
 
-/* A process that runs over there, or has not been closed yet. */
+/* A process that runs on the server, or has not been closed yet. */
 typedef struct hfsbi_bridge_process {
     struct hfsbi_bridge_process *next;
     hfsb_buf                     id, start; /* start: its message, */
@@ -451,7 +452,7 @@ typedef struct hfsbi_bridge_message {
     struct hfsbi_bridge_message *next;
     hfsbi_bridge_kind            kind;
     hfsb_buf                     id;      /* as JSON; "": needs no answer */
-    hfsb_buf                     text;    /* "" once it is of no use */
+    hfsb_buf                     text;    /* "" once it is not needed */
     hfsbi_bridge_process        *process; /* of START and REJOIN */
     size_t                       at;      /* bytes given to the WebSocket */
     bool                         sent;
@@ -488,7 +489,7 @@ HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_add(hfsbi_bridge_calls *c,
                                                 bool first);
 HFSBI_FN void                  hfsbi_bridge_message_free(hfsbi_bridge_calls   *c,
                                                          hfsbi_bridge_message *m);
-/* Queues the end of a process over there. */
+/* Queues the end of a process on the server. */
 HFSBI_FN void hfsbi_bridge_kill(hfsbi_bridge_calls         *c,
                                 const hfsbi_bridge_process *p);
 /* Puts the messages that resume the session before all others. False without
@@ -498,7 +499,7 @@ HFSBI_FN bool hfsbi_bridge_resume(hfsbi_bridge_calls *c, const char *session);
    what resumes it. */
 HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_next(const hfsbi_bridge_calls *c,
                                                  bool resuming);
-/* A message has left. */
+/* A message was sent. */
 HFSBI_FN void hfsbi_bridge_sent(hfsbi_bridge_calls   *c,
                                 hfsbi_bridge_message *m);
 /* The call that was sent with the id of an answer; NULL: none. */
@@ -526,7 +527,7 @@ typedef struct hfsbi_hf_place {
     hfsbi_guest       guest;     /* first */
     hfsbi_hf_process *processes; /* oldest first */
     unsigned long     next;      /* number of the next background process */
-    hfsbi_hf_wait    *wait;      /* for the removal; NULL: nobody */
+    hfsbi_hf_wait    *wait;      /* waits for the removal; NULL: nobody does */
 } hfsbi_hf_place;
 
 typedef struct hfsbi_hf_host hfsbi_hf_host;
@@ -547,7 +548,7 @@ HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
                                   hfsb_err                  *err);
 /* The first "*" of the route that is not the id of a sandbox. */
 HFSBI_FN hfsb_str hfsbi_hf_part(const hfsbi_hf *hf, hfsb_request *request);
-/* Reads a number of digits alone, up to max. */
+/* Reads a number that consists of digits only, up to max. */
 HFSBI_FN bool hfsbi_hf_number(hfsb_str s, unsigned long long max,
                               long long *out);
 
@@ -587,7 +588,7 @@ HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
                                         const hfsb_dialect_opts *opts,
                                         hfsb_err                *err);
 HFSBI_FN void        hfsbi_hf_host_close(hfsbi_hf *hf);
-/* Whether a request may use its route. */
+/* True if a request may use its route. */
 HFSBI_FN bool hfsbi_hf_host_trusts(hfsbi_hf *hf, hfsb_request *request);
 /* True if the last request that was not trusted has a token, for a sandbox that
    does not exist. */
@@ -616,8 +617,7 @@ typedef struct hfsbi_e2b_box {
     hfsbi_guest        guest; /* first */
     hfsbi_e2b         *e2b;
     hfsb_buf           env;      /* "NAME=value", each ends in NUL */
-    hfsb_buf           work_dir; /* where paths begin; empty: that of the
-                                    tools */
+    hfsb_buf           work_dir; /* base of paths; empty: that of the tools */
     hfsb_buf           user;     /* one more name of its user; or empty */
     double             set_at;   /* the newest timestamp of /init */
     hfsbi_e2b_watcher *watchers; /* also those that streams have */
@@ -685,7 +685,7 @@ HFSBI_FN long long hfsbi_e2b_beat_ms(const hfsb_request *request);
 /* Appends the absolute path for a path of a client; false without memory. */
 HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
                              hfsb_buf *out);
-/* The same for paths that begin at `base`, in any thread. */
+/* The same for paths relative to `base`, in any thread. */
 HFSBI_FN bool hfsbi_e2b_join(hfsb_str base, hfsb_str path, hfsb_buf *out);
 /* Appends the variables of an object to a list, instead of those that it has.
    HFSB_OK; HFSB_ARG for an invalid name or value; HFSB_NOMEM. */

@@ -22,7 +22,7 @@ static long long hfsbi_e2b_now(void) {
     return hfsbi_time_ns() / 1000000000;
 }
 
-/* Lets the sandbox end in so many seconds. */
+/* Makes the sandbox end after that many seconds. */
 static void hfsbi_e2b_extend(hfsbi_e2b_box *box, long long seconds) {
     if (seconds < 0) seconds = 0;
     if (seconds > HFSBI_E2B_LONGEST) seconds = HFSBI_E2B_LONGEST;
@@ -394,7 +394,7 @@ static bool hfsbi_e2b_page_read(hfsbi_e2b_page *p, hfsb_request *request) {
     return ok;
 }
 
-/* True if a sandbox is asked for, whatever the page. */
+/* True if the query selects the sandbox, on any page. */
 static bool hfsbi_e2b_page_has(const hfsbi_e2b_page *p,
                                const hfsbi_e2b_box *box, hfsbi_build *list) {
     hfsb_str state = hfsb_buf_str(&p->state);

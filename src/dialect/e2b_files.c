@@ -46,8 +46,8 @@ static void hfsbi_e2b_put_time(hfsb_json_writer     *w,
     hfsb_json_put_member_str(w, "modifiedTime", hfsb_cstr(text));
 }
 
-/* Where a symlink leads: the absolute path beneath the root, or its text; and
-   what is there. HFSB_OK or HFSB_NOMEM. */
+/* Finds the target of a symlink: the absolute path beneath the root, or its
+   text; and what is there. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_e2b_follow(const hfsb_root *root, hfsb_str path,
                                     hfsb_str link, hfsb_buf *target,
                                     hfsbi_path_info *info) {
@@ -88,7 +88,7 @@ static hfsb_status hfsbi_e2b_add_metadata(hfsb_json_writer *w,
     return st == HFSB_NOMEM ? st : HFSB_OK;
 }
 
-/* Writes an entry; a symlink is shown as what it leads to. */
+/* Writes an entry; a symlink is shown as its target. */
 static hfsb_status hfsbi_e2b_put_info(hfsb_json_writer    *w,
                                       const hfsbi_e2b_box *box, hfsb_str path,
                                       const hfsbi_path_info *found,

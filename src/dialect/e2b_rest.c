@@ -42,7 +42,7 @@ static hfsb_str hfsbi_e2b_init_text(const hfsb_json_value *message,
     return hfsb_json_str(hfsbi_e2b_get(message, name, other), HFSB_LIT(""));
 }
 
-/* Gives *to what *from has. */
+/* Moves *from to *to; *from gets the old value. */
 static void hfsbi_e2b_init_set(hfsb_buf *to, hfsb_buf *from) {
     hfsb_buf old = *to;
     *to = *from;
@@ -157,7 +157,7 @@ static void hfsbi_e2b_figures_done(void *user, hfsb_request *request) {
     double             busy =
         all ? 100.0 * (double)(all - (idle < all ? idle : all)) / (double)all
                         : 0.0;
-    e2b->cpu_all = f->now.cpu_all; /* the next one is about the time since then */
+    e2b->cpu_all = f->now.cpu_all; /* the next one covers the time since */
     e2b->cpu_idle = f->now.cpu_idle;
     (void)snprintf(text, sizeof text,
                    "{\"ts\":%lld,\"cpu_count\":%ld,\"cpu_used_pct\":%d.%02d,"
@@ -199,7 +199,7 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err) {
         {"GET", "/envs", hfsbi_e2b_envs, false, NULL, NULL},
         {NULL, NULL, NULL, false, NULL, NULL}};
     static const hfsbi_dialect_route init[] = {
-        {"POST", "/init", hfsbi_e2b_init, true, NULL, NULL}, /* it checks */
+        {"POST", "/init", hfsbi_e2b_init, true, NULL, NULL}, /* fn checks */
         {NULL, NULL, NULL, false, NULL, NULL}};
     hfsb_status st = hfsbi_dialect_add(&e2b->dialect, routes, err);
     /* a server that waits for its own /init has one first caller */

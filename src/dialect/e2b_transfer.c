@@ -97,7 +97,7 @@ static void hfsbi_e2b_files_get(void *user, hfsb_request *request) {
 
 typedef struct hfsbi_e2b_put {
     hfsbi_e2b_box *box;
-    hfsb_buf       base;     /* where the names of parts begin */
+    hfsb_buf       base;     /* the base of the names of parts */
     hfsb_buf       path;     /* of the query; or empty */
     hfsb_buf       metadata; /* as of hfsbi_path_marks() */
     hfsb_buf       written;  /* paths, each ended by NUL */
@@ -244,7 +244,7 @@ static bool hfsbi_e2b_put_fields(hfsbi_e2b_put        *put,
     return put->metadata.status == HFSB_OK;
 }
 
-/* What a request to write has; NULL after an error reply. */
+/* Returns what a request to write contains; NULL after an error reply. */
 static hfsbi_e2b_put *hfsbi_e2b_put_new(hfsbi_e2b_box *box,
                                         hfsb_request *request, bool parts) {
     hfsbi_e2b_put *put =

@@ -14,7 +14,7 @@
 
 enum {
     HFSBI_E2B_WATCHERS = 64,   /* of a sandbox that streams have, and as many
-                                that are asked by id */
+                                that are polled by id */
     HFSBI_E2B_PROBE_MS = 1000, /* between keepalives to a client that may
                                      be gone */
     HFSBI_E2B_EVENTS = 128 << 10, /* bytes of messages made at once */
@@ -33,7 +33,8 @@ struct hfsbi_e2b_watcher {
     hfsbi_e2b_watch_state state;
     bool                  ended; /* free it as soon as no thread uses it */
     bool                  stream, recursive, entries;
-    bool                  over, lost; /* the directory is gone; changes are */
+    bool                  over, lost; /* the directory is gone; changes were
+                                         lost */
     bool                  more;       /* there may be changes to take */
     bool                  news;       /* the same, since a thread reads */
     char                  id[20];
@@ -49,7 +50,7 @@ struct hfsbi_e2b_watcher {
 
 /* ---- life ---- */
 
-/* No thread uses the root of the sandbox any more. */
+/* No thread uses the root of the sandbox now. */
 static void hfsbi_e2b_watcher_drop(void *user) {
     hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
     hfsb_alloc         alloc = w->path.alloc;
@@ -126,8 +127,8 @@ static void hfsbi_e2b_watcher_beat(hfsbi_timer *timer) {
     hfsbi_loop_timer(w->box->guest.tools->loop, timer, w->sent + w->every);
 }
 
-/* The client of a stream sends no more: bytes find out whether it still reads,
-   so that its stream does not count for long. */
+/* The client of a stream sends no more: bytes show whether it still reads, so
+   that its stream does not count for long. */
 static void hfsbi_e2b_watcher_eof(void *user, hfsb_request *request) {
     hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
     (void)request;

@@ -210,8 +210,8 @@ static bool hfsbi_hf_trusts(hfsbi_face *face, hfsb_request *request) {
     return hfsbi_dialect_trusts(&hf->base, request, "X-Sandbox-Token", NULL);
 }
 
-/* {"error":...}. A path with another method is no route. Whoever sends a token
-   for a sandbox that does not exist, or no longer, hears that: 404. */
+/* {"error":...}. A path with another method is not a route. A token for a
+   sandbox that does not exist, or no longer does, gets 404. */
 static void hfsbi_hf_refuse_as(hfsbi_face *face, hfsb_request *request,
                                int status, hfsb_str message) {
     const hfsbi_hf *hf =
@@ -286,8 +286,8 @@ static bool hfsbi_hf_needs(hfsbi_server_part *part) {
     return hf->host && hf->host->host.count > 0;
 }
 
-/* Checks all settings, also those that do not matter without host mode: a
-   value that is ignored would be believed to be in force. */
+/* Checks all settings, also those that do not matter without host mode: an
+   ignored value would seem to be in force. */
 static hfsb_status hfsbi_hf_check_settings(const hfsb_dialect_opts *opts,
                                            hfsb_err                *err) {
     static const struct {

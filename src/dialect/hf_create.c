@@ -151,7 +151,7 @@ static bool hfsbi_hf_create_read(hfsbi_hf_create *c, hfsb_request *request,
                                  const hfsb_json_value *o) {
     hfsbi_host *host = c->order.host;
     long long   count = 1, idle = 0, procs = 0, megabytes = 0;
-    if (host->uids.on) { /* else they would count for all sandboxes */
+    if (host->uids.on) { /* else they would apply to all sandboxes */
         procs = HFSBI_HF_PROCESSES;
         megabytes = HFSBI_HF_MEGABYTES;
     }

@@ -101,7 +101,7 @@ static void hfsbi_hf_trim(hfsbi_hf_place *place) {
 /* ---- events ---- */
 
 /* Finds the next character at which a client may split lines: U+0085, U+2028,
-   U+2029. Returns its place, or the length of s; *code is 0 then. */
+   U+2029. Returns its offset, or the length of s; *code is 0 then. */
 static size_t hfsbi_hf_find_break(hfsb_str s, size_t at, unsigned *code) {
     *code = 0;
     for (; at + 1 < s.len; at++) {
@@ -200,8 +200,8 @@ static void hfsbi_hf_ping(hfsbi_hf_process *p) {
     hfsbi_hf_send(p, &line);
 }
 
-/* A command may wait longer for a place than a client waits for bytes: the
-   stream begins with a ping then. */
+/* A command may wait longer for a slot than a client waits for bytes: then the
+   stream begins with a ping. */
 static void hfsbi_hf_tick(hfsbi_timer *timer) {
     hfsbi_hf_process *p =
         (hfsbi_hf_process *)(void *)((char *)timer -
@@ -217,8 +217,8 @@ static void hfsbi_hf_tick(hfsbi_timer *timer) {
     else hfsbi_hf_gone(p, NULL);
 }
 
-/* The client sends no more: bytes that it does not want find out whether it
-   still reads. */
+/* The client sends no more: bytes that it ignores show whether it still reads.
+   */
 static void hfsbi_hf_on_eof(void *user, hfsb_request *request) {
     hfsbi_hf_process *p = (hfsbi_hf_process *)user;
     (void)request;
@@ -383,8 +383,8 @@ static void hfsbi_hf_on_start(void *user, hfsbi_job *job) {
     hfsbi_hf_pump(p);
 }
 
-/* The client is gone: its command ends. One in the background, which nobody
-   knows of, too. */
+/* The client is gone: its command ends, even one in the background, which
+   nobody knows of. */
 static void hfsbi_hf_gone(void *user, hfsb_request *request) {
     hfsbi_hf_process *p = (hfsbi_hf_process *)user;
     hfsbi_job        *job = p->job;

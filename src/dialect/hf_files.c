@@ -70,8 +70,8 @@ static void hfsbi_hf_clip(hfsb_str path, hfsb_buf *out) {
     if (out->len == from) hfsb_buf_append_byte(out, '.');
 }
 
-/* Appends the path of a client as the root of the place needs it. What
-   commands see as the path of a sandbox's home is accepted as well. */
+/* Appends the path of a client in the form that the root of the place needs.
+   What commands see as the path of a sandbox's home is accepted as well. */
 static void hfsbi_hf_put_path(const hfsbi_hf_place *place, hfsb_str path,
                               hfsb_buf *out) {
     hfsb_str home = hfsb_root_path(place->guest.tools->place);
@@ -470,7 +470,7 @@ static void hfsbi_hf_files_write(void *user, hfsb_request *request) {
     opts.path = hfsb_buf_str(&f->path);
     opts.write.mode = range.mode;
     opts.write.no_parents = range.no_parents;
-    opts.write.no_sync = true; /* as the protocol's own server */
+    opts.write.no_sync = true; /* like the protocol's own server */
     if (part || range.truncate) opts.range = &range;
     opts.no_sha256 = true;
     opts.done = hfsbi_hf_write_done;

@@ -237,7 +237,7 @@ HFSBI_FN void hfsbi_hf_host_close(hfsbi_hf *hf) {
     hf->host = NULL;
 }
 
-/* Chooses how sandboxes are kept apart. */
+/* Chooses how sandboxes are isolated from each other. */
 static hfsb_status hfsbi_hf_choose_confine(hfsbi_hf                *hf,
                                            const hfsb_dialect_opts *opts,
                                            hfsb_err                *err) {

@@ -188,7 +188,7 @@ HFSBI_FN void hfsbi_guest_end(hfsbi_guest *g) {
 
 /* ---- time ---- */
 
-/* Lets the timer come when a guest may have to end. */
+/* Sets the timer for when a guest may have to end. */
 static void hfsbi_guest_set_timer(hfsbi_guest *g) {
     hfsbi_loop *loop = g->host->dialect->loop;
     long long   at = g->until, idle = g->used + g->idle_ms;
@@ -319,7 +319,7 @@ static void hfsbi_order_run(void *user) {
     }
 }
 
-/* The directories exist: opens the tools. If that fails, or the client, who
+/* The directories exist: opens the tools. If that fails, or the client, which
    alone knows of the guests, is gone, there are none. */
 static void hfsbi_order_finish(void *user, hfsb_request *request) {
     hfsbi_order      *order = (hfsbi_order *)user;
