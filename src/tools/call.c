@@ -608,7 +608,7 @@ static bool hfsbi_call_ready(hfsb_call *call) {
     return true;
 }
 
-/* Removes the call from the list of those that wait. Under the lock. */
+/* Removes the call from the list of waiting calls. Under the lock. */
 static void hfsbi_call_unlink(hfsb_call *call) {
     hfsb_call **link = &call->tools->waiting;
     hfsbi_loop_timer_clear(call->tools->loop, &call->output.timer);
@@ -770,7 +770,7 @@ static void hfsbi_cancel_ready(hfsbi_io *io, unsigned events) {
     hfsbi_loop_io_forget(call->tools->loop, io); /* it stays readable */
 }
 
-/* Lets the loop wait for the cancel too. Calls may share a cancel, but a loop
+/* Makes the loop wait for the cancel too. Calls may share a cancel, but a loop
    accepts a descriptor only once: each call gets its own. False if there is
    none. Under the lock. */
 static bool hfsbi_cancel_attach(hfsb_call *call) {

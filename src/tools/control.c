@@ -369,8 +369,8 @@ static bool hfsbi_output_line_ready(const hfsb_call *call) {
             hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
 }
 
-/* A wait that has ended stays so: a pause or a question must not be undone by
-   output that comes before the caller takes the result. */
+/* A wait that has ended stays ended: a pause or a question must not be undone
+   by output that comes before the caller takes the result. */
 HFSBI_FN bool hfsbi_output_ready(hfsb_call *call) {
     bool ready = hfsb_clock_ms() >= call->output.until ||
                  call->job->state == HFSBI_JOB_DONE ||
@@ -525,8 +525,8 @@ static const hfsbi_param hfsbi_input_params[] = {
     HFSBI_PARAM_PAGE(hfsbi_input_args),
     HFSBI_PARAM_END};
 
-/* Waits for the answer to input that was sent: what is shown then is the
-   output, not how many bytes were sent. */
+/* Waits for the answer to input that was sent; then shows the output, not how
+   many bytes were sent. */
 static void hfsbi_input_listen(hfsb_call *call, const hfsbi_input_args *a,
                                unsigned long long heard) {
     hfsbi_output_args output = HFSB_INIT;

@@ -303,8 +303,8 @@ static bool hfsbi_exit_changes(const hfsbi_exit_command *c) {
 
 /* ---- the line ---- */
 
-/* Reads the line to its end. False when it cannot be judged, or the code may be
-   that of a failure. */
+/* Reads the line to its end. False when it cannot be judged, or the code may
+   be that of a failure. */
 static bool hfsbi_exit_read(hfsbi_exit_line *line) {
     hfsbi_exit_command *c = &line->now;
     hfsb_str            word;

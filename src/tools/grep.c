@@ -210,7 +210,7 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     return st;
 }
 
-/* Drops the front of the window, but for lines that may become context. */
+/* Drops the front of the window, except lines that may become context. */
 static void hfsbi_hits_slide(hfsbi_hits *l) {
     size_t low = l->file.searched > HFSBI_GREP_LINE
                      ? l->file.searched - HFSBI_GREP_LINE

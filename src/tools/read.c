@@ -317,7 +317,7 @@ typedef struct hfsbi_current_line {
     bool     ends_in_cr; /* the last part ended in CR */
 } hfsbi_current_line;
 
-/* What was found out about the file so far. */
+/* What is known about the file so far. */
 typedef struct hfsbi_file_facts {
     unsigned long long bytes, newlines;
     char               last_byte;

@@ -26,10 +26,10 @@
    else.
 
    The lock of the loop protects jobs, calls that wait and idempotency records.
-   A comment reads "Takes the lock." where a function locks it, and
-   "Under the lock." where the caller must hold it. When the loop is a server's,
-   only its thread starts, steps and closes calls of commands; other threads may
-   prepare them, and run the tools that work on files. */
+   A comment reads "Takes the lock." where a function locks it, and "Under the
+   lock." where the caller must hold it. When the loop is a server's, only its
+   thread starts, steps and closes calls of commands; other threads may prepare
+   them, and run the tools that work on files. */
 
 #include "../core/core_private.h"
 #include "../edit/edit.h"
@@ -294,8 +294,8 @@ HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
                                      const char       *format, ...)
     HFSBI_PRINTF(2, 3);
-/* Appends the hunks of a unified diff of one file to the output, shortened: for
-   a model that must see what was written. With `head` also the two lines
+/* Appends the hunks of a unified diff of one file to the output, shortened,
+   for a model that must see what was written. With `head` also the two lines
    before them, for people. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. */
 HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
                                            hfsb_str diff, bool head);
@@ -320,8 +320,8 @@ HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text);
 
 /* ==== journal.c: events ================================================== */
 
-/* The arguments of a call in short, secrets hidden. All zero but for
-   text.alloc is empty. */
+/* The arguments of a call in short, secrets hidden. All zero except text.alloc
+   is empty. */
 typedef struct hfsbi_brief {
     hfsb_buf text; /* path, command, then the others as a JSON object */
     size_t   path, command; /* where each of the two ends */
@@ -1160,15 +1160,15 @@ struct hfsb_tools {
     void            *idle_user;
 };
 
-/* hfsb_tools_open() in the group of a server, whose loop drives the object; the
-   group must outlive it. NULL: a loop of its own. like: see
+/* hfsb_tools_open() in the group of a server, whose loop drives the object;
+   the group must outlive it. NULL: a loop of its own. like: see
    hfsbi_tools_open_like(), NULL: none. */
 HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
                                          const hfsb_tools      *like,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err);
 
-/* Lets the object oversee its group. */
+/* Makes the object oversee its group. */
 HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools);
 
 /* True while a command runs or waits, or a call refers to a job: then the
@@ -1182,7 +1182,7 @@ HFSBI_FN void hfsbi_tools_on_idle(hfsb_tools *tools, void (*fn)(void *user),
 
 /* Opens another object with the options of `like`, except who (may be NULL),
    in the same group. `like` must outlive it: environment and root are shared.
-   The options of its caller need not exist any more. Returns as
+   The options of its caller need no longer exist. Returns as
    hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            const char *who, hfsb_tools **out,
@@ -1255,8 +1255,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
                                      hfsb_str bytes, bool eof,
                                      hfsb_tool_result *result);
 
-/* True when bash_output or bash_input need not wait any more. Under the
-   lock. */
+/* True when bash_output or bash_input need no longer wait. Under the lock. */
 HFSBI_FN bool hfsbi_output_ready(hfsb_call *call);
 /* Returns when to ask hfsbi_output_ready() again without new output. Under the
    lock. */

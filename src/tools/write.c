@@ -268,15 +268,15 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
                          r->note);
-    /* The text was not replaced to the letter: show what was written. */
+    /* The text was not replaced literally: show what was written. */
     if (st == HFSB_OK && r->note[0])
         st = hfsbi_result_add_diff(&call->result, hfsb_buf_str(&r->diff),
                                    call->opts.names == HFSB_EDIT_NAMES_FLAGS);
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
-/* A file that has changed is only edited where each edit matches exactly and in
-   one place. Line numbers refer to the file as it was. */
+/* A file that has changed is edited only where each edit matches exactly and
+   in one place. Line numbers refer to the file as it was. */
 static bool hfsbi_edit_is_safe(hfsb_status st, const hfsb_edit_result *r,
                                size_t count) {
     if (st == HFSB_NOT_FOUND || st == HFSB_AMBIGUOUS) return false;
