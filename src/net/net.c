@@ -558,7 +558,8 @@ static hfsb_status hfsbi_net_exchange(hfsbi_exchange *x) {
 
 /* ---- a call ---- */
 
-/* Connects as the options say. ms: how long that may take, for messages. */
+/* Connects as the options specify. ms: how long that may take, for messages.
+   */
 static hfsb_status hfsbi_net_dial(const hfsbi_net *net, const char *host,
                                   unsigned port, long long ms,
                                   long long deadline,

@@ -206,7 +206,7 @@ static void hfsbi_pipe_drop(hfsb_pipe *p, long long ms) {
     hfsbi_loop_lock(p->loop);
     for (i = 0; p->errors.fd >= 0 && i < HFSBI_PIPE_LAST; i++)
         hfsbi_pipe_listen(&p->errors, 0);
-    if (p->errors.fd >= 0) { /* another process has it, too */
+    if (p->errors.fd >= 0) { /* another process has it open too */
         hfsbi_loop_io_forget(p->loop, &p->errors);
         hfsbi_close(&p->errors.fd);
     }
