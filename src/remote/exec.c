@@ -118,7 +118,7 @@ static hfsb_status hfsbi_rexec_read(hfsbi_rexec_run *x) {
         hfsbi_rexec_queue(x, false);
         return hfsb_buf_append(&x->out, hfsb_str_make(bytes, (size_t)n));
     }
-    x->reading = false; /* an error ends it, too */
+    x->reading = false; /* an error ends it too */
     hfsbi_rexec_queue(x, true);
     return hfsb_buf_append(&x->out, HFSB_LIT("{\"eof\":true}"));
 }
