@@ -133,7 +133,7 @@ static hfsb_status hfsbi_hf_jobs_schedule_fields(hfsbi_hf_jobs_call *c,
     return hfsbi_build_finish(&fields, &c->result->fields);
 }
 
-/* Adds where trackio shows the job, if the arguments say that it does. */
+/* Adds the address of trackio's dashboard, if the arguments name its Space. */
 static void hfsbi_hf_jobs_put_dashboard(hfsbi_hf_jobs_call *c) {
     hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
     hfsb_str space = c->args->trackio;

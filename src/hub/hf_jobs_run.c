@@ -127,7 +127,7 @@ static void hfsbi_wanted_put_command(hfsbi_wanted *wanted) {
     hfsbi_build_end(lists);
 }
 
-/* Adds the secrets: a list of names; an object with values is accepted, too. */
+/* Adds the secrets: a list of names; an object with values is accepted too. */
 static void hfsbi_wanted_put_secrets(hfsbi_wanted *wanted) {
     const hfsb_json_value *given =
         hfsb_json_get(wanted->call->arguments, "secrets");

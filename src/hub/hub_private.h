@@ -399,7 +399,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
 typedef enum hfsbi_box_state {
     HFSBI_BOX_MAKING,  /* the maker thread creates it */
     HFSBI_BOX_READY,   /* calls may use it */
-    HFSBI_BOX_RETIRED, /* replaced: deleted when no call uses it any more */
+    HFSBI_BOX_RETIRED, /* replaced: deleted once no call uses it */
     HFSBI_BOX_LEFT     /* creation failed and could not delete its Space */
 } hfsbi_box_state;
 

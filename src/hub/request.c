@@ -266,7 +266,7 @@ static void hfsbi_hub_advise(const hfsbi_hub_request *request,
                   advice[i].more ? advice[i].more : "");
 }
 
-/* Fills *err for a reply that is not 2xx and says `text`. */
+/* Fills *err for a reply that is not 2xx and contains `text`. */
 static hfsb_status hfsbi_hub_explain(const hfsbi_hub_request *request,
                                      hfsb_str text, hfsb_err *err) {
     hfsb_status code = hfsbi_hub_status(request, text);
