@@ -363,7 +363,7 @@ static void hfsbi_relay_shift(hfsbi_relay *r, size_t n) {
     hfsb_buf_truncate(&r->in, r->in.len - n);
 }
 
-/* Parses what has come. False when it is over, and freed. */
+/* Parses what has arrived. False when the relay is over, and freed. */
 static bool hfsbi_relay_parse(hfsbi_relay *r) {
     hfsb_http_event event = HFSB_HTTP_BODY;
     hfsb_http_head  head;
@@ -401,7 +401,7 @@ static bool hfsbi_relay_has_body(const hfsbi_relay *r) {
     return r->chunked || (head->body == HFSB_HTTP_LENGTH && head->length);
 }
 
-/* The inner server sends no more. False when it is over, and freed. */
+/* The inner server sends no more. False when the relay is over, and freed. */
 static bool hfsbi_relay_finish_reply(hfsbi_relay *r) {
     bool broke =
         r->input == HFSBI_RELAY_RESET && !r->deaf && !hfsbi_relay_has_body(r);
@@ -418,7 +418,7 @@ static bool hfsbi_relay_finish_reply(hfsbi_relay *r) {
     return false;
 }
 
-/* Acts on what has come. False when it is over, and freed. */
+/* Acts on what has arrived. False when the relay is over, and freed. */
 static bool hfsbi_relay_step(hfsbi_relay *r) {
     if (!r->complete) {
         if (r->in.len <= HFSBI_RELAY_AHEAD || r->deaf) return true;
@@ -433,7 +433,7 @@ static bool hfsbi_relay_step(hfsbi_relay *r) {
     return hfsbi_relay_finish_reply(r);
 }
 
-/* Reads once. False when it is over, and freed. */
+/* Reads once. False when the relay is over, and freed. */
 static bool hfsbi_relay_read(hfsbi_relay *r) {
     char    block[32768];
     ssize_t n;

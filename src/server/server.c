@@ -605,7 +605,7 @@ HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
 static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
     struct stat st;
     int         fd = hfsbi_socket(AF_UNIX), code = 0;
-    if (fd < 0) return false; /* the caller's own socket() fails, too */
+    if (fd < 0) return false; /* the caller's own socket() fails too */
     /* a server with a full backlog would make a blocking call wait */
     if (!hfsbi_set_nonblocking(fd) ||
         connect(fd, (const struct sockaddr *)(const void *)a, sizeof *a) != 0)

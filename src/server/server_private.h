@@ -144,7 +144,7 @@ HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *request);
 /* True if the request carried the token, or the server needs none. */
 HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request);
 
-/* Returns a number from 1 on that only requests of the same connection have. */
+/* Returns a number, from 1 on, that only requests of one connection have. */
 HFSBI_FN unsigned long long hfsbi_request_serial(const hfsb_request *request);
 
 /* True if there is one Content-Type, and it is JSON. */
