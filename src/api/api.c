@@ -460,8 +460,8 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     return st;
 }
 
-/* Opens the tools, and a journal in memory if the options have none. Returns as
-   hfsb_tools_open(). */
+/* Opens the tools, and a journal in memory if the options have none. Returns
+   as hfsb_tools_open(). */
 static hfsb_status hfsbi_api_open_tools(hfsbi_api             *api,
                                         const hfsb_tools_opts *opts,
                                         hfsb_err              *err) {

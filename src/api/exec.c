@@ -134,9 +134,9 @@ static void hfsbi_exec_pause(hfsbi_exec *x, bool pause) {
     hfsbi_websocket_pause(x->socket, pause);
 }
 
-/* Gives the program what it takes; the rest waits for room, and no more is read
-   from the client until then. Input of a program that reads no
-   more is dropped, as a pipe would. */
+/* Gives the program what it takes; the rest waits for room, and no more is
+   read from the client until then. Input of a program that reads no more is
+   dropped, as by a pipe. */
 static void hfsbi_exec_give(hfsbi_exec *x) {
     hfsb_status st = HFSB_OK;
     if (x->state != HFSBI_EXEC_RUNNING) return;
@@ -146,7 +146,7 @@ static void hfsbi_exec_give(hfsbi_exec *x) {
         st = hfsbi_program_input(x->job, part, false, NULL);
         if (st == HFSB_OK) x->given += part.len;
     }
-    if (st == HFSB_OK && x->eof) /* a full queue refuses the end, too */
+    if (st == HFSB_OK && x->eof) /* a full queue refuses the end too */
         st = hfsbi_program_input(x->job, HFSB_LIT(""), true, NULL);
     if (st == HFSB_NOMEM) {
         hfsbi_exec_fail(x, HFSB_NOMEM, "Out of memory.");
