@@ -30,7 +30,7 @@ enum {
     HFSBI_BRIDGE_AHEAD = 1 << 20,   /* bytes that Codex has not read: stop
                                       reading from the server */
     HFSBI_BRIDGE_HELD = 4 << 20,    /* bytes of calls: stop reading input, */
-    HFSBI_BRIDGE_CALLS = 1024,      /* and so many calls */
+    HFSBI_BRIDGE_CALLS = 1024,      /* or this many calls */
     HFSBI_BRIDGE_STARTS = 16 << 20, /* bytes of the starts that are kept */
     HFSBI_BRIDGE_TURN = 64,         /* events in one turn of the loop */
     HFSBI_BRIDGE_PING_MS = 4000,    /* the server gives up after 10 s */

@@ -127,7 +127,7 @@ struct hfsbi_guest {
     bool               stuck;   /* some of its processes did not end */
     size_t             users;   /* those that hold it */
     long long          used;    /* hfsb_clock_ms() of the last of them */
-    long long          idle_ms; /* ends it so long after (0: never) */
+    long long          idle_ms; /* ends it so long after `used` (0: never) */
     long long          until;   /* ends it then (0: never) */
     long long          since;   /* it was ordered, ms since 1970 */
     unsigned long long serial;  /* of all that have lived, from 1 */
@@ -419,8 +419,8 @@ HFSBI_FN hfsb_status hfsbi_codex_fs_list(hfsbi_codex_call *call);
 HFSBI_FN hfsb_status hfsbi_codex_fs_walk(hfsbi_codex_call *call);
 HFSBI_FN hfsb_status hfsbi_codex_fs_open(hfsbi_codex_call *call);
 HFSBI_FN hfsb_status hfsbi_codex_fs_block(hfsbi_codex_call *call);
-/* In the loop, before the work: reads the paths, and finds or makes the handle.
-   False after hfsbi_codex_fail(). */
+/* In the loop, before the work: reads the paths, and finds or makes the
+   handle. False after hfsbi_codex_fail(). */
 HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call);
 HFSBI_FN void hfsbi_codex_fs_close(hfsbi_codex_call *call);
 /* In the loop, after the work. */
@@ -590,7 +590,7 @@ HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
 HFSBI_FN void        hfsbi_hf_host_close(hfsbi_hf *hf);
 /* True if a request may use its route. */
 HFSBI_FN bool hfsbi_hf_host_trusts(hfsbi_hf *hf, hfsb_request *request);
-/* True if the last request that was not trusted has a token, for a sandbox that
+/* True if the last request that was not trusted has a token for a sandbox that
    does not exist. */
 HFSBI_FN bool hfsbi_hf_host_lacks(const hfsbi_hf_host *host);
 /* A socket that connects to that port of a sandbox; -1 with errno. */
@@ -643,8 +643,8 @@ typedef struct hfsbi_e2b_ask {
     hfsb_json_doc  doc;
 } hfsbi_e2b_ask;
 
-/* Checks a request and parses its message, which is in an envelope if `stream`.
-   False after an error reply; else the caller frees the document. */
+/* Checks a request and parses its message, which is in an envelope if
+   `stream`. False after an error reply; else the caller frees the document. */
 HFSBI_FN bool hfsbi_e2b_ask_open(hfsbi_e2b *e2b, hfsb_request *request,
                                  bool stream, hfsbi_e2b_ask *ask);
 /* The sandbox that a request names and its user may use; NULL after an error
@@ -687,8 +687,8 @@ HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
                              hfsb_buf *out);
 /* The same for paths relative to `base`, in any thread. */
 HFSBI_FN bool hfsbi_e2b_join(hfsb_str base, hfsb_str path, hfsb_buf *out);
-/* Appends the variables of an object to a list, instead of those that it has.
-   HFSB_OK; HFSB_ARG for an invalid name or value; HFSB_NOMEM. */
+/* Appends the variables of an object to a list, replacing those of the same
+   name. HFSB_OK; HFSB_ARG for an invalid name or value; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_e2b_set_env(hfsb_buf              *list,
                                        const hfsb_json_value *object,
                                        hfsb_err              *err);

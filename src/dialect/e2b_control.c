@@ -162,7 +162,7 @@ static bool hfsbi_e2b_take_seconds(hfsb_request          *request,
     const hfsb_json_value *value = hfsb_json_get(message, key);
     hfsb_json_type         type = hfsb_json_type_of(value);
     double                 n = hfsb_json_double(value, 0);
-    if (type == HFSB_JSON_NULL) return true; /* it is absent, too */
+    if (type == HFSB_JSON_NULL) return true; /* null counts as absent */
     *seconds = HFSBI_E2B_LONGEST;
     if (n < (double)HFSBI_E2B_LONGEST) *seconds = n > 0 ? (long long)n : 0;
     if (type == HFSB_JSON_INT || type == HFSB_JSON_UINT ||

@@ -253,7 +253,7 @@ static void hfsbi_e2b_watcher_sent(void *user, hfsb_request *request) {
     else hfsbi_e2b_watcher_pump(w);
 }
 
-/* Lets a thread take changes, unless the client has to read first. */
+/* Lets a thread take changes, unless the client must read first. */
 static void hfsbi_e2b_watcher_pump(hfsbi_e2b_watcher *w) {
     if (w->state != HFSBI_E2B_READY || !w->more ||
         hfsb_reply_waiting(w->request) >= HFSBI_E2B_FULL)

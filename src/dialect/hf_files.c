@@ -254,8 +254,8 @@ static hfsb_status hfsbi_hf_list_entry(void *user, const hfsbi_list_entry *e) {
     return hfsbi_fail_status(&f->err, HFSB_NOMEM, "List");
 }
 
-/* A cursor is the last name; one that is not UTF-8, which JSON would change, in
-   hexadecimal digits after a slash, which no name has. */
+/* A cursor is the last name. One that is not UTF-8, which JSON would change,
+   is written in hexadecimal digits after a slash, which no name has. */
 static void hfsbi_hf_put_cursor(hfsb_buf *out, hfsb_str name) {
     hfsb_buf text = HFSB_INIT;
     size_t   i;

@@ -133,7 +133,7 @@ static void hfsbi_guest_removal_done(hfsbi_task *task) {
     hfsbi_guest_free(hfsbi_guest_of_task(task));
 }
 
-/* Closes what a guest has open. Survivors of its commands end, too. */
+/* Closes what a guest has open. Survivors of its commands end too. */
 static void hfsbi_guest_close(hfsbi_guest *g) {
     g->state = HFSBI_GUEST_REMOVING;
     hfsbi_loop_timer_clear(g->host->dialect->loop, &g->timer);
