@@ -46667,16 +46667,16 @@ HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop) {
    else.
 
    The lock of the loop protects jobs, calls that wait and idempotency records.
-   A comment reads "Takes the lock." where a function locks it, and
-   "Under the lock." where the caller must hold it. When the loop is a server's,
-   only its thread starts, steps and closes calls of commands; other threads may
-   prepare them, and run the tools that work on files. */
+   A comment reads "Takes the lock." where a function locks it, and "Under the
+   lock." where the caller must hold it. When the loop is a server's, only its
+   thread starts, steps and closes calls of commands; other threads may prepare
+   them, and run the tools that work on files. */
 
 /* ==== args.c: arguments ================================================== */
 
-/* Most JSON values and keys of the arguments of a call that comes from
-   elsewhere. Honest long arguments are one long string; values by the million
-   would take many times their bytes in memory. */
+/* Maximum of JSON values and keys in the arguments of a client's call. Honest
+   long arguments are one long string; millions of values would take many times
+   their bytes in memory. */
 enum { HFSBI_ARGUMENT_VALUES = 200000 };
 
 typedef enum hfsbi_arg_type {
@@ -46701,12 +46701,13 @@ enum {
     HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
     HFSBI_SENT = 256,    /* a client sends its default when it is not given */
     HFSBI_OR_NUMBER =
-        512,              /* a text that may come as a number; one in a list */
+        512,              /* a text that may come as a number; or one text, for
+                             a list */
     HFSBI_BY_TOOL = 1024, /* has several types: the tool reads it itself */
     HFSBI_FLAT_ONLY = 2048, /* listed for people and programs, not for hosts of
                               models */
     HFSBI_UNTOLD = 4096 /* a long text, or one that may be secret: the journal
-                           has only its size, or of an object its keys */
+                           gets only its size, or the keys of an object */
 };
 
 /* Kinds of schemas. */
@@ -46851,9 +46852,9 @@ typedef struct hfsbi_tool {
 } hfsbi_tool;
 
 /* The tools in the order of their definitions: X(name, prepare). Each has in
-   its own file a row, hfsbi_tool_NAME(), and a function, hfsbi_run_NAME(), which
-   runs it on the struct that its parameters describe. The function fills
-   call->result and call->fields, or sets call->wait. It returns HFSB_OK, also
+   its own file a row, hfsbi_tool_NAME(), and a function, hfsbi_run_NAME(),
+   which runs it on the struct that its parameters describe. The function fills
+   call->result and call->fields, or sets call->wait. It returns HFSB_OK even
    when the tool failed and the result contains the reason; else the status of
    the call with the message in *err. `prepare` copies what the function needs
    of long arguments, in any thread (NULL: nothing). */
@@ -46917,7 +46918,7 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
 
 /* ==== result.c: results ================================================== */
 
-/* The result becomes empty, with alloc for its memory. */
+/* Initialises an empty result, with alloc for its memory. */
 HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
                                 const hfsb_alloc *alloc);
 
@@ -46926,8 +46927,8 @@ HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
                                      const char       *format, ...)
     HFSBI_PRINTF(2, 3);
-/* Appends the hunks of a unified diff of one file to the output, shortened: for
-   a model that must see what was written. With `head` also the two lines
+/* Appends the hunks of a unified diff of one file to the output, shortened,
+   for a model that must see what was written. With `head` also the two lines
    before them, for people. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. */
 HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
                                            hfsb_str diff, bool head);
@@ -46952,8 +46953,8 @@ HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text);
 
 /* ==== journal.c: events ================================================== */
 
-/* The arguments of a call in short, secrets hidden. All zero but for
-   text.alloc is empty. */
+/* The arguments of a call in short, secrets hidden. All zero except text.alloc
+   is empty. */
 typedef struct hfsbi_brief {
     hfsb_buf text; /* path, command, then the others as a JSON object */
     size_t   path, command; /* where each of the two ends */
@@ -46996,7 +46997,7 @@ HFSBI_FN void hfsbi_journal_hide_env(hfsb_journal      *journal,
 HFSBI_FN void hfsbi_journal_place(const hfsb_journal *journal,
                                   hfsb_buf           *places);
 
-/* Who hears of new events; part of its owner. fn is called in any thread,
+/* A listener for new events; part of its owner. fn is called in any thread,
    under the lock of the journal, once after each hfsbi_journal_listen(). */
 typedef struct hfsbi_journal_ear {
     struct hfsbi_journal_ear *next;   /* private */
@@ -47028,7 +47029,7 @@ HFSBI_FN void hfsbi_journal_visit(
 
 /* ==== job.c: commands ==================================================== */
 
-/*             a place is free           the command ends
+/*             a slot is free            the command ends
       WAITING ----------------> RUNNING ------------------> DONE
          |                                                    ^
          +---- killed, timed out, or could not be started ----+            */
@@ -47051,9 +47052,10 @@ typedef struct hfsbi_plan {
     unsigned      reminded; /* reminders in a row */
 } hfsbi_plan;
 
-/* Tools objects in one loop: those of a server, or one alone. The limits of
-   their commands count all of these that share a root. One of them may oversee the group: its
-   calls reach the jobs of all. Protected by the lock of the loop. */
+/* Tools objects in one loop: those of a server, or one alone. The limits on
+   commands count together all objects that share a root. One of them may
+   oversee the group: its calls reach the jobs of all. Protected by the lock of
+   the loop. */
 typedef struct hfsbi_tools_group {
     hfsbi_loop   *loop;
     hfsb_tools   *first;                    /* newest first */
@@ -47098,15 +47100,15 @@ typedef struct hfsbi_job_spec {
 
 typedef struct hfsbi_job_scan hfsbi_job_scan; /* see job.c */
 
-/* Who is called when a program runs, see hfsbi_program_on_start(). */
+/* A callback for the start of a program, see hfsbi_program_on_start(). */
 typedef struct hfsbi_job_waiter {
     struct hfsbi_job_waiter *next;
     void (*fn)(void *user, struct hfsbi_job *job);
     void *user;
 } hfsbi_job_waiter;
 
-/* Who waits until a program takes more input, see hfsbi_program_await_room();
-   part of its owner, who sets the first two. */
+/* Waits until a program takes more input, see hfsbi_program_await_room(); part
+   of its owner, which sets the first two members. */
 typedef struct hfsbi_job_writer {
     void (*on_room)(void *user);
     void                    *user;
@@ -47117,7 +47119,7 @@ typedef struct hfsbi_job_writer {
 typedef struct hfsbi_job {
     struct hfsbi_job  *next;
     hfsb_tools        *tools;
-    hfsbi_timer        timer;            /* ends a wait for a place */
+    hfsbi_timer        timer;            /* ends a wait for a slot */
     char               id[HFSBI_JOB_ID]; /* generated, or the caller's */
     char               marker[HFSBI_JOB_ID + 48]; /* value of HFSB_JOB in the
                                   environment: the id; a caller's id is
@@ -47149,7 +47151,8 @@ typedef struct hfsbi_job {
     hfsb_status        status;      /* of that result */
     bool               result_held; /* the result was not dropped */
     bool               killed;      /* someone asked to end it */
-    hfsbi_guard       *guard;       /* what it must not plant; NULL: none */
+    hfsbi_guard       *guard;       /* what the command must not plant; NULL:
+                                       none */
     hfsb_buf           notes;       /* of the guard and of confinement; each
                                        begins with a line feed */
     unsigned long long kills;       /* hfsbi_confine_kills() at the start */
@@ -47162,7 +47165,7 @@ typedef struct hfsbi_job {
     size_t             input; /* bytes that its group counts */
 } hfsbi_job;
 
-/* The spec becomes empty, with alloc for its texts. */
+/* Initialises an empty spec, with alloc for its texts. */
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
@@ -47187,16 +47190,15 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 /* Returns the job of this object with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
 
-/* The jobs that may be named in calls of this object, one after the other,
-   NULL at the end: its own, newest first, and if it oversees its group those
-   of all others. */
+/* Iterate over the jobs that calls of this object may name, NULL at the end:
+   its own, newest first, and if it oversees its group those of all others. */
 HFSBI_FN hfsbi_job *hfsbi_jobs_first(const hfsb_tools *tools);
 HFSBI_FN hfsbi_job *hfsbi_jobs_next(const hfsb_tools *tools,
                                     const hfsbi_job  *job);
 /* Returns the one with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
-/* Who asks for a job. */
+/* The call that asks for a job. */
 typedef struct hfsbi_job_asked {
     hfsb_str             key;     /* of its idempotency record, or empty */
     const unsigned char *digest;  /* of tool and arguments, for that record */
@@ -47207,7 +47209,7 @@ typedef struct hfsbi_job_asked {
     hfsbi_brief         *brief;   /* moved into the job */
 } hfsbi_job_asked;
 
-/* Adds a job and starts it when a place is free. Moves the texts out of *spec
+/* Adds a job and starts it when a slot is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one. A job that
    cannot be started is DONE, and its result contains the reason. NULL without
    memory, with *spec as it was. */
@@ -47229,8 +47231,7 @@ HFSBI_FN size_t hfsbi_job_kill_left(hfsbi_job *job, hfsbi_snapshot *snap,
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state);
 
-/* Starts waiting jobs of the group, the oldest first, while places are
-   free. */
+/* Starts waiting jobs of the group, the oldest first, while slots are free. */
 HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group);
 /* Frees finished jobs that are too old or too many, and drops the text of
    others when there is too much of it. The idempotency record of a job is kept
@@ -47239,8 +47240,7 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools);
 /* Kills and frees all jobs. */
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools);
 
-/* Takes exits and output of all commands that can be taken without waiting.
-   Takes the lock. */
+/* Takes exits and output of all commands, without waiting. Takes the lock. */
 HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
 
 /* Signals every process that this object ever started, for the end of a
@@ -47251,7 +47251,7 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
    process groups of running commands. Takes the lock. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
 /* Does this, with KILL, for all objects of the group, and drops finished jobs
-   with their output; of one that must not run twice the record stays. In the
+   with their output; the record of one that must not run twice is kept. In the
    thread of the loop. */
 HFSBI_FN size_t hfsbi_tools_end_all(hfsb_tools *tools);
 
@@ -47275,13 +47275,13 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 /* Starts a program, or joins the one with the same id that the object has
    started with the same arguments. Its texts are moved out of the spec; only
    those of hfsbi_raw_spec and id, work_dir, env, input, timeout are used, and
-   `command` without argv. A relative or empty work_dir begins at that of the
-   tools. It may wait for a place, and may have failed to start: see the next
-   functions. The caller holds it until the release.
+   `command` without argv. A relative or empty work_dir is relative to that of
+   the tools. The program may wait for a slot, and may have failed to start:
+   see the next functions. The caller holds it until hfsbi_program_release().
    HFSB_OK; HFSB_REFUSED: the id was used for another command, or its program
    is forgotten; HFSB_ARG: the id has a NUL or more than 159 bytes; HFSB_LIMIT:
-   too many wait; HFSB_NOMEM. Takes the lock, and so must the callers of all
-   below that are not in the thread of the loop. */
+   too many wait; HFSB_NOMEM. Takes the lock; callers of the functions below
+   that are not in the thread of the loop must take it too. */
 HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
                                          hfsbi_job_spec    *spec,
                                          unsigned long long owner,
@@ -47289,13 +47289,13 @@ HFSBI_FN hfsb_status hfsbi_program_start(hfsb_tools        *tools,
 /* Calls fn(user) once the program runs or has failed to start; several users
    may wait for one program. False when that is known already, and fn is not
    called; without memory the program ends before it has started. fn NULL: this
-   user (NULL: no user) is not called any more. */
+   user (NULL: no user) is no longer called. */
 HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
                                      void (*fn)(void *user, hfsbi_job *job),
                                      void *user);
-/* Why it could not be started; NULL: it runs, has run or waits. The status is
-   job->result.code: of hfsb_proc_open(), or HFSB_CANCELLED, HFSB_TIMEOUT when
-   that came before a place was free. */
+/* Returns why it could not be started; NULL: it runs, has run or waits. The
+   status is job->result.code: of hfsb_proc_open(), or HFSB_CANCELLED,
+   HFSB_TIMEOUT when that came before a slot was free. */
 HFSBI_FN const char *hfsbi_program_failure(const hfsbi_job *job);
 /* Finds the newest program of the object with that id, pid or tag ("" or 0:
    not by this), which the caller then holds; NULL: none. */
@@ -47311,7 +47311,7 @@ HFSBI_FN hfsb_status hfsbi_program_input(hfsbi_job *job, hfsb_str bytes,
    the program, and forgets the writer before it goes. */
 HFSBI_FN void hfsbi_program_await_room(hfsbi_job        *job,
                                        hfsbi_job_writer *writer);
-/* Ends that; does nothing for a writer that does not wait. */
+/* Ends that wait; does nothing for a writer that does not wait. */
 HFSBI_FN void hfsbi_program_forget_room(hfsbi_job_writer *writer);
 HFSBI_FN hfsb_status hfsbi_program_signal(hfsbi_job *job, int number,
                                           hfsb_proc_target target,
@@ -47337,13 +47337,13 @@ typedef struct hfsbi_far_machine {
     hfsb_status (*kill)(void *user, hfsb_str id, const hfsb_cancel *cancel,
                         hfsb_tool_result *result, hfsb_err *err);
     void *user;      /* of both; that of files is its own */
-    bool  only_home; /* commands can write only to their home, where relative
-                        paths begin */
+    bool  only_home; /* commands can write only to their home, the base of
+                        relative paths */
 } hfsbi_far_machine;
 
-/* hfsb_tools_open() for another machine; far must outlive the tools. Of opts
-   only session, timeout, max_timeout, alloc and work_dir count: where relative
-   paths begin there. */
+/* hfsb_tools_open() for another machine; far must outlive the tools. Uses only
+   session, timeout, max_timeout, alloc and work_dir of opts; work_dir is the
+   base of relative paths there. */
 HFSBI_FN hfsb_status hfsbi_tools_open_far(const hfsbi_far_machine *far,
                                           const hfsb_tools_opts   *opts,
                                           hfsb_tools **out, hfsb_err *err);
@@ -47384,8 +47384,8 @@ typedef struct hfsbi_once {
 } hfsbi_once;
 
 /* What is left of records that were dropped because there were too many: a
-   hash table that refuses a second run. It has parts of SHA-256 digests, since
-   callers choose the keys. */
+   hash table that refuses a second run. It stores parts of SHA-256 digests,
+   since callers choose the keys. */
 typedef struct hfsbi_spent_key {
     unsigned char key[16];   /* all zero: a free slot */
     unsigned char digest[8]; /* of tool and arguments */
@@ -47416,7 +47416,7 @@ typedef union hfsbi_args {
     char        bytes[256];
 } hfsbi_args;
 
-/* Who hears of the progress of a call, see hfsbi_call_listen(). */
+/* A listener for the progress of a call, see hfsbi_call_listen(). */
 typedef struct hfsbi_call_listener {
     void (*fn)(void *user); /* NULL: nobody */
     void *user;
@@ -47550,7 +47550,8 @@ typedef hfsb_status (*hfsbi_run_fn)(void *user, const void *args,
                                     hfsb_tool_result *result, hfsb_err *err);
 /* Calls a tool that is not in the list of tools, such as plan_tool: reads the
    arguments, runs fn and adds notes about unknown keys. strict as in
-   hfsb_call_opts. *result was initialised; it is complete in any case. */
+   hfsb_call_opts. *result must be initialised; it is always complete
+   afterwards. */
 HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
                                     const hfsb_json_value *arguments,
                                     bool strict, hfsbi_run_fn fn, void *user,
@@ -47634,7 +47635,7 @@ HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
 /* The same for a file that the session has written. */
 HFSBI_FN bool hfsbi_seen_wrote(hfsbi_seen *seen, hfsb_str key,
                                hfsbi_version *version);
-/* The file counts as not added until it is added again. */
+/* Makes the file count as not added until it is added again. */
 HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key);
 
 /* What a session has read or written. */
@@ -47642,11 +47643,11 @@ typedef struct hfsbi_sight {
     hfsbi_version      version;
     hfsb_str           content; /* of the whole file (ptr NULL: not known) */
     unsigned long long first, last; /* lines that were shown (last 0: none) */
-    size_t             longest; /* bytes of a line that was surely shown whole;
-                                   0: all were */
+    size_t             longest; /* lines of at most so many bytes were surely
+                                   shown whole; 0: all were */
     bool               wrote;   /* it is the session's own content */
     unsigned long      since;   /* hfsbi_tools_writes() before the file was
-                                       read; a later write counts, not this */
+                                       read; a later write takes precedence */
 } hfsbi_sight;
 
 /* Returns the number of writes of the session so far. */
@@ -47672,9 +47673,9 @@ HFSBI_FN void hfsbi_tools_showed(hfsb_tools *tools, hfsb_str path,
                                  hfsb_str content, size_t first, size_t last);
 
 /* The calls of a session change files one after the other: otherwise a call
-   could take the work of another one for a change by somebody else. Nothing is
-   locked without a session. Unlocked before the checks of a file run, and when
-   the tool returns. */
+   could mistake the work of another one for a change by somebody else. Nothing
+   is locked without a session. Unlocked before the checks of a file run, and
+   when the tool returns. */
 HFSBI_FN void hfsbi_change_lock(hfsb_call *call);
 HFSBI_FN void hfsbi_change_unlock(hfsb_call *call);
 
@@ -47766,7 +47767,7 @@ struct hfsb_tools {
     hfsbi_tools_limits limits;
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
-    char               who[80];    /* calls, for the journal */
+    char               who[80];    /* the caller, for the journal */
     const hfsbi_far_machine *far;  /* NULL: files and commands are here */
     hfsbi_loop              *loop;
     bool                     own_loop; /* else that of a server */
@@ -47792,29 +47793,29 @@ struct hfsb_tools {
     void            *idle_user;
 };
 
-/* hfsb_tools_open() in the group of a server, whose loop drives the object; the
-   group must outlive it. NULL: a loop of its own. like: see
+/* hfsb_tools_open() in the group of a server, whose loop drives the object;
+   the group must outlive it. NULL: a loop of its own. like: see
    hfsbi_tools_open_like(), NULL: none. */
 HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
                                          const hfsb_tools      *like,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err);
 
-/* Lets the object oversee its group. */
+/* Makes the object oversee its group. */
 HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools);
 
 /* True while a command runs or waits, or a call refers to a job: then the
    object must not be freed. Takes the lock. */
 HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
 /* Calls fn(user) in the loop whenever a command has ended or was released and
-   the object is not in use any more. fn must not free the object. (NULL:
-   nobody is called) */
+   the object is no longer in use. fn must not free the object. (NULL: nobody
+   is called) */
 HFSBI_FN void hfsbi_tools_on_idle(hfsb_tools *tools, void (*fn)(void *user),
                                   void       *user);
 
-/* Opens another object with the options of `like`, but for who (may be NULL),
+/* Opens another object with the options of `like`, except who (may be NULL),
    in the same group. `like` must outlive it: environment and root are shared.
-   The options of its caller need not exist any more. Returns as
+   The options of its caller need no longer exist. Returns as
    hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            const char *who, hfsb_tools **out,
@@ -47829,9 +47830,9 @@ HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
 /* Gives an object of hfsbi_tools_open_like() a root of its own, beneath that
    of the other one, before its first call. The root must outlive it. */
 HFSBI_FN void hfsbi_tools_set_place(hfsb_tools *tools, hfsb_root *root);
-/* Lets the commands of an object, and the work on its files that is done by
-   tasks with its rights, be those of another user, before its first call. For
-   objects whose tools nobody calls. */
+/* Runs the commands of an object, and the tasks that work on its files with
+   its rights, as another user. Call it before the first call. For objects
+   whose tools nobody calls. */
 HFSBI_FN void hfsbi_tools_set_uid(hfsb_tools *tools, unsigned uid);
 
 /* Calls fn(user), in a thread that is not walled: for what is not bound to the
@@ -47887,8 +47888,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
                                      hfsb_str bytes, bool eof,
                                      hfsb_tool_result *result);
 
-/* True when bash_output or bash_input need not wait any more. Under the
-   lock. */
+/* True when bash_output or bash_input need no longer wait. Under the lock. */
 HFSBI_FN bool hfsbi_output_ready(hfsb_call *call);
 /* Returns when to ask hfsbi_output_ready() again without new output. Under the
    lock. */
@@ -47921,7 +47921,7 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
 
 /* ==== patch.c: read before write ========================================= */
 
-/* Whether a file was not read. */
+/* True when a file was not read. */
 typedef bool hfsbi_unread_fn(void *user, hfsb_str path);
 
 /* Refuses a patch that changes files which were not read: *refused is true
@@ -48052,8 +48052,8 @@ HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
 /* Executes plan_tool: a hfsbi_run_fn for its parameters. */
 HFSBI_FN hfsb_status hfsbi_plan_set(void *plan, const void *args,
                                     hfsb_tool_result *result, hfsb_err *err);
-/* The whole call, for callers without a session. strict as in hfsb_call_opts.
-   Always fills *result, which must be freed. */
+/* Carries out the whole call, for callers without a session. strict as in
+   hfsb_call_opts. Always fills *result, which must be freed. */
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
                                      const hfsb_json_value *arguments,
                                      bool strict, hfsb_tool_result *result);
@@ -48108,7 +48108,7 @@ HFSBI_FN bool hfsbi_param_choice(hfsb_str *rest, hfsb_str *choice) {
 
 /* ---- keys ---- */
 
-/* A key that came before in the same object. */
+/* True when the key occurs earlier in the same object. */
 static bool hfsbi_key_repeats(const hfsb_json_value *object,
                               const hfsb_json_iter  *it) {
     hfsb_json_iter before = hfsb_json_begin(object);
@@ -48374,8 +48374,8 @@ HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
 
 /* ---- the schema ---- */
 
-/* Three kinds, see hfsbi_schema: strict mode knows neither optional parameters
-   nor objects with any keys. */
+/* Three kinds, see hfsbi_schema: strict mode has neither optional parameters
+   nor objects with arbitrary keys. */
 
 static void hfsbi_params_object(const hfsbi_param *params, hfsbi_schema kind,
                                 bool brief, hfsb_buf *out);
@@ -48649,7 +48649,7 @@ enum {
     HFSBI_JOURNAL_BYTES = 4 * 1024 * 1024,
     HFSBI_JOURNAL_SIZE = 64 * 1024 * 1024, /* of the file */
     HFSBI_JOURNAL_LOOK_MS = 1000, /* between looks at the path of the file */
-    HFSBI_BRIEF_PATH = 1000,      /* bytes, as all below */
+    HFSBI_BRIEF_PATH = 1000,      /* bytes, like all below */
     HFSBI_BRIEF_COMMAND = 2000,
     HFSBI_BRIEF_USUAL = 200,
     HFSBI_BRIEF_TEXT = 200, /* of another argument */
@@ -48659,7 +48659,7 @@ enum {
     HFSBI_EVENT_USUAL = 500,
     HFSBI_EVENT_ERROR = 300,
     HFSBI_EVENT_DIFF = 4000,
-    HFSBI_HIDE_MORE = 1024, /* bytes after a cut that may be of a secret */
+    HFSBI_HIDE_MORE = 1024, /* bytes after a cut that may belong to a secret */
     HFSBI_HIDE_SPACE = HFSBI_EVENT_DIFF + HFSBI_HIDE_MORE + 4
 };
 
@@ -48685,8 +48685,8 @@ struct hfsb_journal {
     hfsb_alloc           alloc;
     pthread_mutex_t      lock;
     char                 run[9];
-    char                 stamp[64]; /* run and time, of second stamp_at up to
-                                       the milliseconds */
+    char                 stamp[64]; /* run and time of second stamp_at; the
+                                       milliseconds change */
     size_t               stamp_len; /* 0: none yet */
     long long            stamp_at;
     unsigned long long   seq;  /* of the newest event */
@@ -48827,7 +48827,8 @@ static void hfsbi_brief_member(const hfsb_journal *j, hfsb_buf *out,
     }
 }
 
-/* Appends an argument that events have apart; true if it is a text. */
+/* Appends an argument that has a field of its own in events; true if it is a
+   text. */
 static bool hfsbi_brief_apart(const hfsb_journal *j, hfsb_buf *out,
                               const hfsb_json_value *arguments,
                               const char *key, size_t max) {
@@ -48886,8 +48887,8 @@ HFSBI_FN void hfsbi_brief_path(hfsb_journal *j, hfsbi_brief *brief,
 
 /* ---- an event as a line ---- */
 
-/* Each call pays for this, so a line is put together from few pieces, and
-   without printf(), which would take longer than the rest. */
+/* Each call pays for this, so a line is built from few pieces, and without
+   printf(), which would take longer than the rest. */
 
 #define HFSBI_KEY(name) HFSB_LIT(",\"" name "\":")
 
@@ -48906,7 +48907,7 @@ static void hfsbi_event_text(const hfsb_journal *j, hfsb_buf *out,
     hfsbi_json_put_quoted(out, hfsbi_journal_hide(j, text, max, space));
 }
 
-/* Puts a text that has no secrets, or no longer. */
+/* Puts a text without secrets, or with its secrets hidden. */
 static void hfsbi_event_plain(hfsb_buf *out, hfsb_str key, hfsb_str text) {
     if (!text.len) return;
     hfsb_buf_append(out, key);
@@ -48987,7 +48988,7 @@ static void hfsbi_event_end(hfsb_journal *j, const hfsbi_job *job) {
     if (i) hfsb_buf_append_byte(out, ']');
 }
 
-/* The number of lines in "-3,2" or "+3" of the head of a hunk. */
+/* The number of lines in "-3,2" or "+3" in the head of a hunk. */
 static unsigned long long hfsbi_hunk_count(hfsb_str head, const char *mark) {
     size_t             at = hfsb_str_find(head, hfsb_cstr(mark));
     unsigned long long count = 1, first;
@@ -49076,7 +49077,8 @@ static void hfsbi_journal_format(hfsb_journal *j, const hfsbi_event *e) {
 
 /* ---- the file ---- */
 
-/* Makes the name of a new file last, as its lines will. */
+/* Syncs the folder of a new file, so that its name survives a crash as its
+   lines do. */
 static void hfsbi_journal_file_sync_name(const hfsbi_journal_file *f) {
     hfsb_buf dir = HFSB_INIT;
     size_t   len = f->path.len;
@@ -49125,7 +49127,7 @@ static bool hfsbi_journal_file_is_same(hfsbi_journal_file *f) {
 }
 
 /* Renames the file to PATH.1, unless another process holds the lock or has
-   renamed it. A failure leaves the file in use: it grows on. */
+   renamed it. After a failure the file stays in use and keeps growing. */
 static void hfsbi_journal_file_rotate(hfsbi_journal_file *f) {
     hfsb_buf old = HFSB_INIT;
     old.alloc = f->path.alloc;
@@ -49493,7 +49495,7 @@ enum {
     HFSBI_JOB_TAPS = 4 * 1024 * 1024, /* bytes that their taps keep */
     HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
     HFSBI_DRAINS = 64,                /* pipes drained in this process */
-    HFSBI_PROGRAM_WAIT = 10000,       /* ms that a program waits for a place */
+    HFSBI_PROGRAM_WAIT = 10000,       /* ms that a program waits for a slot */
     HFSBI_START_MS = 20               /* of a server's turn: then the rest of
                                          the commands start in the next one */
 };
@@ -49617,7 +49619,7 @@ static void hfsbi_drain_ready(hfsbi_io *io, unsigned events) {
     hfsbi_close(&fd);
 }
 
-/* Ends all drains: a keeper process reads on, or the pipes are closed. */
+/* Ends all drains: a keeper process keeps reading, or the pipes are closed. */
 static void hfsbi_drains_release(hfsb_tools *tools) {
     int    held[HFSBI_DRAINS], fd;
     size_t n = 0;
@@ -49725,14 +49727,15 @@ static void hfsbi_job_drop_input(hfsbi_job *job) {
     hfsb_buf_free(&job->spec.input);
 }
 
-/* Lets the object look at its calls, and the one that oversees the group. */
+/* Makes the object, and the one that oversees the group, look at their calls.
+   */
 static void hfsbi_job_stir(hfsbi_job *job) {
     hfsb_tools *overseer = job->tools->group->overseer;
     hfsbi_tools_stir(job->tools);
     if (overseer) hfsbi_tools_stir(overseer);
 }
 
-/* The name of what has started it. */
+/* The name of the tool that started it. */
 static const char *hfsbi_job_tool(const hfsbi_job *job) {
     return job->spec.raw.on ? "process" : "bash";
 }
@@ -49806,15 +49809,15 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
     hfsbi_feed_write(job->feed, kind, bytes);
 }
 
-/* The feed has as much as it keeps, or room again. */
+/* The feed is full, or has room again. */
 static void hfsbi_job_hold(void *user, bool hold) {
     hfsbi_job *job = (hfsbi_job *)user;
     if (job->proc) hfsbi_proc_hold(job->proc, hold && !job->loose);
 }
 
 /* A reader that takes no more events must not keep a program that was killed
-   or timed out from its end. Once it has exited its output is read, and the
-   feed drops what it has no room for. */
+   or timed out from ending. Once the program has exited its output is read,
+   and the feed drops what it has no room for. */
 static void hfsbi_job_loosen(hfsbi_job *job) {
     hfsb_proc_result now;
     if (!job->feed || job->loose) return;
@@ -49825,7 +49828,7 @@ static void hfsbi_job_loosen(hfsbi_job *job) {
     hfsbi_proc_hold(job->proc, false);
 }
 
-/* It runs, or has ended without that. */
+/* The job runs, or has ended without running. */
 static void hfsbi_job_started(hfsbi_job *job) {
     hfsbi_job_waiter *w;
     while ((w = job->waiters) != NULL) {
@@ -49891,7 +49894,8 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     job->users--;
 }
 
-/* True when a file tool of the session wrote the file as it is now. */
+/* True when a file tool of the session wrote the current content of the file.
+   */
 static bool hfsbi_job_wrote(void *user, const char *path) {
     hfsb_tools   *tools = (hfsb_tools *)user;
     hfsb_buf      key = HFSB_INIT, content = HFSB_INIT;
@@ -49973,7 +49977,7 @@ static void hfsbi_job_expire(hfsbi_timer *timer) {
     hfsbi_job_finish(job, job->end.timed_out ? NULL : &err);
 }
 
-/* Limits the time that a job waits for a place. */
+/* Limits the time that a job waits for a slot. */
 static void hfsbi_job_limit_wait(hfsbi_job *job) {
     long long until = hfsbi_job_deadline(job);
     long long most = job->created + HFSBI_PROGRAM_WAIT;
@@ -50023,7 +50027,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.on_output = hfsbi_job_output;
     o.user = job;
     o.alloc = tools->alloc;
-    if (spec->timeout > 0) { /* waiting for a place counts */
+    if (spec->timeout > 0) { /* waiting for a slot counts */
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
@@ -50084,7 +50088,7 @@ static void hfsbi_job_scan_done(hfsbi_task *task) {
         job->scan = NULL;
         job->scanned = true;
         if (job->state == HFSBI_JOB_WAITING) hfsbi_job_start(scan->tools, job);
-        scan->tools->job_ended = true; /* there may be a place */
+        scan->tools->job_ended = true; /* there may be a slot */
         hfsbi_tools_stir(scan->tools);
     }
     hfsbi_array_free(&alloc, scan, 1, sizeof *scan);
@@ -50155,12 +50159,12 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
-/* Why a program could not be started stays: it is short, and the answer to a
-   repeat. */
+/* Keeps the reason why a program could not be started: it is short, and
+   answers a repeat. */
 static void hfsbi_job_drop_text(hfsbi_job *job) {
     if (!job->feed || job->pid) hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
-    if (job->feed) hfsbi_feed_free(job->feed); /* its end stays */
+    if (job->feed) hfsbi_feed_free(job->feed); /* its end is kept */
     if (job->tap) hfsbi_feed_free(job->tap);
     job->result_held = false;
 }
@@ -50225,7 +50229,7 @@ static bool hfsbi_job_is_put_off(const hfsb_tools *tools,
 }
 
 /* True if the two objects have the same root: those of /api, of sessions and
-   of clients of other protocols have, sandboxes of a host have not. */
+   of clients of other protocols do, sandboxes of a host do not. */
 static bool hfsbi_tools_share_root(const hfsb_tools *a, const hfsb_tools *b) {
     return a->place == b->place ||
            hfsb_str_equal(hfsb_root_path(a->place), hfsb_root_path(b->place));
@@ -50245,7 +50249,7 @@ static size_t hfsbi_jobs_placed(const hfsb_tools *tools) {
 }
 
 /* Returns the job that has waited longest and may start now, or NULL. The
-   lists have the newest first. */
+   lists are newest first. */
 static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
     hfsbi_job        *oldest = NULL, *job;
     const hfsb_tools *tools = group->first;
@@ -50310,8 +50314,8 @@ HFSBI_FN hfsb_status hfsbi_job_admit(const hfsb_tools *tools, size_t input,
     return HFSB_OK;
 }
 
-/* Opens what takes the output of a new job. A tap does not hold the command:
-   a reader that is slow loses some. False without memory. */
+/* Opens what takes the output of a new job. A tap does not hold the command: a
+   slow reader loses output. False without memory. */
 static bool hfsbi_job_open_output(hfsb_tools *tools, hfsbi_job *job,
                                   const hfsbi_job_spec *spec) {
     size_t      tap = tools->group->tap;
@@ -50585,7 +50589,7 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
    first, whose events can be read from the beginning as long as they are kept.
    Whoever starts or finds a program holds it until it is released; a program
    that nobody holds stays readable for a while after its end. */
-/* Seconds that stand for more: ms of them fit into any clock. */
+/* The longest timeout in seconds: as ms it fits any clock. */
 #define HFSBI_PROGRAM_TIME 1e9
 
 static void hfsbi_program_hash_number(hfsb_sha256       *sha,
@@ -50653,7 +50657,8 @@ static void hfsbi_program_brief(const hfsb_tools     *tools,
     hfsb_json_free(&doc);
 }
 
-/* A program with the id of the spec exists. */
+/* Joins the existing job with the id of the spec, if it is the same program.
+   */
 static hfsb_status hfsbi_program_join(hfsbi_job *job, const hfsbi_once *once,
                                       const unsigned char *digest,
                                       hfsb_err            *err) {
@@ -50685,7 +50690,7 @@ static hfsb_status hfsbi_program_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     return *out ? HFSB_OK : hfsbi_fail_status(err, HFSB_NOMEM, "Process");
 }
 
-/* A relative directory, or none, begins where commands of bash begin. */
+/* Resolves a relative or missing directory against that of bash commands. */
 static void hfsbi_program_work_dir(const hfsb_tools *tools,
                                    hfsbi_job_spec   *spec) {
     hfsb_buf given = spec->work_dir;
@@ -50763,7 +50768,7 @@ HFSBI_FN bool hfsbi_program_on_start(hfsbi_job *job,
         return true;
     }
     w = (hfsbi_job_waiter *)hfsbi_array(&job->tools->alloc, 1, sizeof *w);
-    if (!w) { /* nobody would know of its start */
+    if (!w) { /* nobody would learn of its start */
         (void)hfsbi_job_kill(job->tools, job);
         return false;
     }
@@ -50871,7 +50876,7 @@ HFSBI_FN void hfsbi_far_output(hfsbi_job *job, hfsb_proc_stream stream,
     hfsbi_loop_unlock(job->tools->loop);
 }
 
-/* The part of the marker that is unique has no special characters. */
+/* The unique part of the marker has no special characters. */
 HFSBI_FN void hfsbi_far_log(const hfsbi_job *job, char out[HFSBI_FAR_LOG]) {
     const char *dot = strrchr(job->marker, '.');
     (void)snprintf(out, HFSBI_FAR_LOG, "%shfsb-%.40s.log",
@@ -51603,8 +51608,8 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
                          tools->env.count + 1, sizeof(char *));
 }
 
-/* Replaces environment, root and confinement by those of `like`, and counts
-   spill files with its own. */
+/* Replaces environment, root and confinement with those of `like`, and counts
+   the spill files of both together. */
 static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
@@ -51623,7 +51628,7 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
 /* ---- confinement ---- */
 
 /* Writes the roots and the working directory into *list, each ended by NUL.
-   Without a root, "/" is no place that anyone chose. */
+   Without a root, "/" is left out: nobody chose it. */
 static hfsb_status hfsbi_tools_dirs(const hfsb_tools *tools, hfsb_buf *list) {
     const hfsb_root *root = tools->place;
     hfsb_str         work = hfsb_root_work_dir(tools->place);
@@ -51641,12 +51646,12 @@ static hfsb_status hfsbi_tools_dirs(const hfsb_tools *tools, hfsb_buf *list) {
     return list->status;
 }
 
-/* Uses the confinement of another object of the group that was opened with
-   the same options: limits are for the commands of both together. */
+/* Uses the confinement of another object of the group that was opened with the
+   same options: limits apply to the commands of both together. */
 static bool hfsbi_tools_share_confine(hfsb_tools              *tools,
                                       const hfsb_confine_opts *opts) {
     const hfsb_tools *other;
-    if (!tools->loop) return false; /* it is alone */
+    if (!tools->loop) return false; /* its loop is its own */
     hfsbi_loop_lock(tools->loop);
     for (other = tools->group->first; other; other = other->group_next)
         if (hfsbi_confine_is_like(other->confine, opts)) break;
@@ -51722,8 +51727,8 @@ const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools) {
     return tools->confine;
 }
 
-/* Commands that are not confined may delete whatever the user may: it is in
-   the root that they are likely to. */
+/* Unconfined commands may delete whatever the user may, but are likely to do
+   so only in the root. */
 const char *hfsb_tools_exposed(const hfsb_tools *tools) {
     const hfsbi_history *h = tools->history;
     char                 real[PATH_MAX];
@@ -51795,7 +51800,7 @@ static void hfsbi_tools_join(hfsb_tools *tools) {
     hfsbi_loop_unlock(tools->loop);
 }
 
-/* The places of its commands are free for others. */
+/* Removes the object from its group, which may then start waiting commands. */
 static void hfsbi_tools_leave(hfsb_tools *tools) {
     hfsbi_tools_group *group = tools->group;
     hfsb_tools       **link = &group->first;
@@ -51876,7 +51881,7 @@ static void hfsbi_tools_look(hfsbi_task *task) {
         tools->on_idle(tools->idle_user);
 }
 
-/* Opens the loop of its own and the pipe of the host. */
+/* Opens a loop of its own and the pipe of the host. */
 static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
     hfsb_status st =
         hfsbi_loop_open(&tools->alloc, 0, true, &tools->loop, err);
@@ -51986,7 +51991,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     const hfsbi_checker     *checker = like->checker;
     hfsb_tools_opts          o = HFSB_INIT;
     o.session = like->session;
-    o.env = no_env; /* that of `like` takes its place, and so does its root */
+    o.env = no_env; /* replaced by that of `like`, as is the root */
     o.shell = like->shell.ptr;
     o.timeout = like->limits.timeout;
     o.max_timeout = like->limits.max_timeout;
@@ -52025,8 +52030,9 @@ HFSBI_FN void hfsbi_tools_set_uid(hfsb_tools *tools, unsigned uid) {
     tools->rights.uid = uid;
 }
 
-/* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a
-   server, which must not be turned by what it calls, nothing may run. */
+/* The grace period passes first; hfsbi_tools_free() kills the rest. In a
+   server's loop, which its own callbacks must not turn, nothing may be
+   running. */
 void hfsb_tools_close(hfsb_tools *tools) {
     long long until;
     if (!tools) return;
@@ -52181,9 +52187,9 @@ static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
 
 /* ---- keys without a record ---- */
 
-/* Two tables: keys are added to the newer one, which becomes the older one when
-   it is full or as old as a record gets. So a key is kept at least that long,
-   or until HFSBI_SPENT_COUNT others came. */
+/* Two tables: keys are added to the newer one, which becomes the older one
+   when it is full or as old as a record gets. So a key is kept at least that
+   long, or until HFSBI_SPENT_COUNT others are added. */
 
 /* Returns the slot of a key, or the free one where it belongs. */
 static hfsbi_spent_key *hfsbi_spent_slot(const hfsbi_spent   *spent,
@@ -52214,7 +52220,7 @@ static bool hfsbi_spent_grow(hfsb_tools *tools, hfsbi_spent *spent) {
                                                 sizeof *more.slots);
     if (!more.slots) return false;
     memset(more.slots, 0, more.cap * sizeof *more.slots);
-    for (i = 0; i < spent->cap; i++) /* free slots fall onto free slots */
+    for (i = 0; i < spent->cap; i++) /* a free slot maps to a free slot */
         *hfsbi_spent_slot(&more, spent->slots[i].key) = spent->slots[i];
     hfsbi_array_free(&tools->alloc, spent->slots, spent->cap,
                      sizeof *spent->slots);
@@ -52314,8 +52320,7 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
     hfsbi_spent_free(tools, &tools->spent[1]);
 }
 
-/* The list has the newest first. A job that has its result keeps its record.
-   */
+/* The list is newest first. A job keeps its record while it has its result. */
 HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools) {
     hfsbi_once **link = &tools->onces, *once;
     long long    now = hfsb_clock_ms();
@@ -52446,7 +52451,7 @@ static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
 typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, const void *args,
                                      hfsb_err *err);
 
-/* The functions of a tool. Only here are they named. */
+/* The functions of a tool, which are named only here. */
 typedef struct hfsbi_tool_code {
     hfsbi_tool_fn run, prepare;
 } hfsbi_tool_code;
@@ -52635,7 +52640,7 @@ static bool hfsbi_call_changes(const hfsb_call *call) {
            call->tool->kind != HFSBI_TOOL_READS;
 }
 
-/* The change was made: a checkpoint follows, and this is what it shows. */
+/* Tells the history about the change that was made; a checkpoint follows. */
 static void hfsbi_call_changed(hfsb_call *call) {
     const hfsbi_param *p = call->tool->params;
     hfsb_str           path = HFSB_INIT;
@@ -52705,7 +52710,7 @@ static bool hfsbi_call_ready(hfsb_call *call) {
     return true;
 }
 
-/* Removes the call from the list of those that wait. Under the lock. */
+/* Removes the call from the list of waiting calls. Under the lock. */
 static void hfsbi_call_unlink(hfsb_call *call) {
     hfsb_call **link = &call->tools->waiting;
     hfsbi_loop_timer_clear(call->tools->loop, &call->output.timer);
@@ -52772,8 +52777,8 @@ HFSBI_FN void hfsbi_call_hurry(hfsb_call *call) {
     hfsbi_loop_unlock(call->tools->loop);
 }
 
-/* Returns a call whose listener has to be called, or NULL. A call of
-   bash_output that waits on is looked at again at its deadline. */
+/* Returns a call whose listener must be called, or NULL. A call of bash_output
+   that keeps waiting is checked again at its deadline. */
 static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
     hfsb_call *call = tools->waiting;
     for (; call; call = call->next_waiting) {
@@ -52857,7 +52862,7 @@ void hfsb_call_close(hfsb_call *call) {
 
 /* ---- waiting for a call, or until it is cancelled ---- */
 
-/* Between looks at a cancel that no descriptor could be made for. */
+/* Polling interval of a cancel for which no descriptor could be made. */
 enum { HFSBI_CANCEL_LOOK_MS = 50 };
 
 static void hfsbi_cancel_ready(hfsbi_io *io, unsigned events) {
@@ -52867,9 +52872,9 @@ static void hfsbi_cancel_ready(hfsbi_io *io, unsigned events) {
     hfsbi_loop_io_forget(call->tools->loop, io); /* it stays readable */
 }
 
-/* Lets the loop wait for the cancel too. Calls may share a cancel, but a loop
-   takes a descriptor once: each gets its own. False if there is none. Under
-   the lock. */
+/* Makes the loop wait for the cancel too. Calls may share a cancel, but a loop
+   accepts a descriptor only once: each call gets its own. False if there is
+   none. Under the lock. */
 static bool hfsbi_cancel_attach(hfsb_call *call) {
     int fd = hfsb_cancel_fd(call->opts.cancel);
     call->cancelled.fn = hfsbi_cancel_ready;
@@ -52883,7 +52888,7 @@ static void hfsbi_cancel_detach(hfsb_call *call) {
     hfsbi_close(&call->cancelled.fd);
 }
 
-/* Ends the wait of a call that was cancelled: at once, or for bash when its
+/* Ends the wait of a call that was cancelled: at once, or for bash once its
    command, which is killed, has ended. Under the lock. */
 static void hfsbi_call_stop(hfsb_call *call) {
     if (call->wait == HFSBI_WAIT_JOB) {
@@ -53040,7 +53045,7 @@ enum { HFSBI_EXIT_WORDS = 12 }; /* words of a command that are kept */
 static const struct {
     const char *name, *second; /* the word after it (NULL: any) */
     const char *meaning;
-    bool        silent; /* with a word on stderr it is a failure instead */
+    bool        silent; /* with output on stderr it is a failure */
 } hfsbi_exit_answers[] = {{"grep", NULL, "no match", false},
                           {"egrep", NULL, "no match", false},
                           {"fgrep", NULL, "no match", false},
@@ -53072,13 +53077,13 @@ static const struct {
 typedef struct hfsbi_exit_command {
     hfsb_str words[HFSBI_EXIT_WORDS];
     size_t   count;
-    bool     away;     /* its stderr may be elsewhere */
+    bool     away;     /* its stderr may be redirected */
     bool     may_stop; /* a redirection or an expansion may fail, and the shell
                           complains on stderr, */
     bool     may_hide; /* or where nobody sees it */
 } hfsbi_exit_command;
 
-/* A line while it is read. */
+/* A line that is being read. */
 typedef struct hfsbi_exit_line {
     hfsb_str           rest;
     hfsbi_exit_command now;
@@ -53104,7 +53109,7 @@ static hfsb_str hfsbi_exit_word(const hfsbi_exit_command *c, size_t i) {
 /* ---- reading a line ---- */
 
 /* The length of a quoted text or substitution at the start of s; 0 when it is
-   too hard to read. */
+   too hard to parse. */
 static size_t hfsbi_exit_quoted(hfsb_str s) {
     char   first = s.ptr[0];
     size_t i = 1, depth = 0;
@@ -53289,7 +53294,7 @@ static bool hfsbi_exit_succeeds(const hfsbi_exit_line *line) {
                                 "tail ls wc");
 }
 
-/* Takes the command as one that the code may belong to. */
+/* Judges a command that may have returned the code. */
 static void hfsbi_exit_judge(hfsbi_exit_line *line) {
     const char *answer = hfsbi_exit_answer(line);
     if (answer && line->answer && strcmp(answer, line->answer) != 0)
@@ -53312,8 +53317,8 @@ static bool hfsbi_exit_changes(const hfsbi_exit_command *c) {
 
 /* ---- the line ---- */
 
-/* Reads the line to its end. False when it cannot be judged, or the code may be
-   that of a failure. */
+/* Reads the line to its end. False when it cannot be judged, or the code may
+   be that of a failure. */
 static bool hfsbi_exit_read(hfsbi_exit_line *line) {
     hfsbi_exit_command *c = &line->now;
     hfsb_str            word;
@@ -53384,8 +53389,8 @@ static const hfsbi_param hfsbi_bash_params[] = {
     HFSBI_PARAM("stdin", HFSBI_ARG_STR, HFSBI_UNTOLD, hfsbi_bash_args, input,
                 NULL),
     HFSBI_PARAM("env", HFSBI_ARG_OBJECT, HFSBI_FLAT_ONLY, hfsbi_bash_args, env,
-                NULL), /* some hosts refuse an object with any keys, and a
-                          command can set variables itself */
+                NULL), /* some hosts refuse an object with arbitrary keys, and
+                          a command can set variables itself */
     HFSBI_PARAM("merge_stderr", HFSBI_ARG_BOOL, 0, hfsbi_bash_args,
                 merge_stderr, "Keep the order written"),
     HFSBI_PARAM("shell", HFSBI_ARG_STR, HFSBI_UNLISTED | HFSBI_NO_NUL,
@@ -53406,7 +53411,7 @@ static void hfsbi_put_seconds(double seconds, char out[32]) {
     out[n] = '\0';
 }
 
-/* A command without a timeout gets the default, in the background none. A
+/* A command without a timeout gets the default, a background command none. A
    timeout above the maximum is reduced, with a note. */
 static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
                                hfsbi_job_spec *spec) {
@@ -53681,20 +53686,22 @@ static const hfsbi_refusal hfsbi_refusals[] = {
      "confined: they get no new privileges, and end processes of earlier "
      "calls only by the kill tool. A person can allow all: --confine none"}};
 
-/* Comes first: it is known, not guessed by words. */
+/* Comes first: it is known, not guessed from words. */
 static const hfsbi_refusal hfsbi_refusal_killed = {
     HFSBI_BOUND_MEMORY, "", 0,
     "limited: the kernel killed a process because they used up their memory "
     "together. Use less at a time; a person can allow more: "
     "--max-memory SIZE"};
 
-/* Appends text that begins with a line feed, which the output may have. */
+/* Appends text that begins with a line feed, without it if the output ends in
+   one. */
 static hfsb_status hfsbi_bash_put_note(hfsb_buf *out, hfsb_str text) {
     bool ended = out->len && out->ptr[out->len - 1] == '\n';
     return hfsb_buf_append(out, hfsb_str_slice(text, ended ? 1 : 0, text.len));
 }
 
-/* What the command failed by, as it seems; NULL: nothing of ours. */
+/* Returns the refusal that seems to have made the command fail; NULL: none of
+   ours. */
 static const hfsbi_refusal *hfsbi_bash_refusal(const hfsbi_job *job,
                                                hfsb_str         out) {
     const hfsb_confine *confine = job->tools->confine;
@@ -53716,9 +53723,9 @@ static const hfsbi_refusal *hfsbi_bash_refusal(const hfsbi_job *job,
     return NULL;
 }
 
-/* Puts a note before those of the guard that says that the command is
-   confined, when it failed as if by that. EACCES may also be the answer to a
-   read or a socket, where these are confined. */
+/* If the command seems to have failed because it is confined, puts a note that
+   says so before those of the guard. EACCES may also come from a read or a
+   socket, where these are confined. */
 static hfsb_status hfsbi_bash_note_refusal(hfsbi_job *job) {
     const hfsb_confine  *confine = job->tools->confine;
     const hfsbi_refusal *r =
@@ -53932,7 +53939,7 @@ enum {
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
     HFSBI_PROMPT_MS = 300,     /* an unfinished line unchanged is a prompt */
     HFSBI_PAUSE_MS = 500,      /* silence that ends an answer */
-    HFSBI_LISTEN_MS = 5000,  /* for an answer, when the caller named no time */
+    HFSBI_LISTEN_MS = 5000,  /* for an answer, if the caller gives no time */
     HFSBI_PAGE_MAX = 100000, /* bytes */
     HFSBI_PENDING = 200,     /* bytes of an unfinished line that always fit */
     HFSBI_STDERR_END = 300,  /* bytes of stderr that a page adds */
@@ -54099,8 +54106,8 @@ static hfsb_status hfsbi_page_tail(const hfsbi_record *r, size_t max,
     return st;
 }
 
-/* Appends head and tail of output that is too long for a page, with a note in
-   between how to see the rest. */
+/* Appends head and tail of output that is too long for a page, with a note
+   between them on how to see the rest. */
 static hfsb_status hfsbi_page_abridge(const hfsbi_record *r,
                                       unsigned long long from, size_t page,
                                       hfsb_buf *out, hfsbi_page *p) {
@@ -54143,7 +54150,7 @@ static hfsb_status hfsbi_page_fill(hfsb_call *call, hfsbi_page *p) {
 }
 
 /* Adds the end of stderr to the notes. It reaches the log only when the job
-   ends, but many builds report there all that they do. */
+   ends, but many builds report all their progress there. */
 static hfsb_status hfsbi_page_note_stderr(hfsb_call *call) {
     hfsb_buf    end = HFSB_INIT;
     hfsb_status st;
@@ -54258,7 +54265,7 @@ static bool hfsbi_output_may_pause(const hfsb_call *call) {
            call->job->record.bytes != call->output.heard;
 }
 
-/* With a page, what ends the wait before the job does. */
+/* With a page: true when the wait ends before the job does. */
 static bool hfsbi_output_page_ready(const hfsb_call *call) {
     long long silent = hfsb_clock_ms() - call->job->record.last_at;
     return hfsbi_output_is_full(call) ||
@@ -54267,15 +54274,15 @@ static bool hfsbi_output_page_ready(const hfsb_call *call) {
             hfsbi_output_asks(call));
 }
 
-/* Without a page, what ends the wait before the job does. */
+/* Without a page: true when the wait ends before the job does. */
 static bool hfsbi_output_line_ready(const hfsb_call *call) {
     return call->job->record.total > call->output.offset ||
            (hfsbi_output_may_prompt(call) &&
             hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
 }
 
-/* A wait that has ended stays so: a pause or a question must not be undone by
-   output that comes before the caller takes the result. */
+/* A wait that has ended stays ended: a pause or a question must not be undone
+   by output that comes before the caller takes the result. */
 HFSBI_FN bool hfsbi_output_ready(hfsb_call *call) {
     bool ready = hfsb_clock_ms() >= call->output.until ||
                  call->job->state == HFSBI_JOB_DONE ||
@@ -54285,7 +54292,7 @@ HFSBI_FN bool hfsbi_output_ready(hfsb_call *call) {
     return ready;
 }
 
-/* A moment that has passed did not end the wait: it is not waited for. */
+/* Skips a time that has passed: it did not end the wait. */
 HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
     long long at = call->output.until, now = hfsb_clock_ms();
     long long prompt = call->job->record.last_at + HFSBI_PROMPT_MS;
@@ -54326,7 +54333,7 @@ static size_t hfsbi_page_size(const hfsb_call *call, long long argument) {
     return page < HFSBI_PAGE_MAX ? page : (size_t)HFSBI_PAGE_MAX;
 }
 
-/* The call waits for output of the job as *a asks for. `heard`: bytes of the
+/* Makes the call wait for output of the job, as *a asks. `heard`: bytes of the
    record that are not new. Under the lock. */
 static void hfsbi_output_wait_for(hfsb_call *call, hfsbi_job *job,
                                   const hfsbi_output_args *a,
@@ -54430,8 +54437,8 @@ static const hfsbi_param hfsbi_input_params[] = {
     HFSBI_PARAM_PAGE(hfsbi_input_args),
     HFSBI_PARAM_END};
 
-/* Waits for the answer to input that was sent: what is shown then is the
-   output, not how many bytes were sent. */
+/* Waits for the answer to input that was sent; then shows the output, not how
+   many bytes were sent. */
 static void hfsbi_input_listen(hfsb_call *call, const hfsbi_input_args *a,
                                unsigned long long heard) {
     hfsbi_output_args output = HFSB_INIT;
@@ -54532,7 +54539,8 @@ static bool hfsbi_kill_succeeded(const hfsbi_job *job) {
     return job->pid > 0 && job->end.end != HFSB_PROC_RUNNING;
 }
 
-/* Names the jobs that go on because another client may have started them. */
+/* Names the jobs that keep running because another client may have started
+   them. */
 static void hfsbi_kill_put_others(hfsb_call *call) {
     hfsb_buf        *out = &call->result.output;
     const hfsbi_job *job = call->tools->jobs;
@@ -54932,7 +54940,7 @@ typedef struct hfsbi_current_line {
     bool     ends_in_cr; /* the last part ended in CR */
 } hfsbi_current_line;
 
-/* What was found out about the file so far. */
+/* What is known about the file so far. */
 typedef struct hfsbi_file_facts {
     unsigned long long bytes, newlines;
     char               last_byte;
@@ -55405,7 +55413,7 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
                              "\xEF\xBF\xBD)");
-    /* a page that is full is nothing special: next_offset is enough */
+    /* a full page needs no note: next_offset is enough */
     if (st == HFSB_OK && r->full && !call->tools->limits.page)
         st = hfsb_buf_printf(&call->notes,
                              "\n(the reply is full; go on with offset %llu)",
@@ -55787,15 +55795,15 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
                          r->note);
-    /* The text was not replaced to the letter: show what was written. */
+    /* The text was not replaced literally: show what was written. */
     if (st == HFSB_OK && r->note[0])
         st = hfsbi_result_add_diff(&call->result, hfsb_buf_str(&r->diff),
                                    call->opts.names == HFSB_EDIT_NAMES_FLAGS);
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
-/* A file that has changed is only edited where each edit matches exactly and in
-   one place. Line numbers refer to the file as it was. */
+/* A file that has changed is edited only where each edit matches exactly and
+   in one place. Line numbers refer to the file as it was. */
 static bool hfsbi_edit_is_safe(hfsb_status st, const hfsb_edit_result *r,
                                size_t count) {
     if (st == HFSB_NOT_FOUND || st == HFSB_AMBIGUOUS) return false;
@@ -56099,7 +56107,7 @@ typedef struct hfsbi_line_edit {
     hfsb_buf          kept;        /* the version that was read */
     hfsb_buf          shown;       /* a byte for each of its lines */
     bool              all_shown;   /* `shown` is not used */
-    hfsb_buf          now;         /* the file as it is */
+    hfsb_buf          now;         /* the current file */
     hfsbi_file_change change;      /* ... and whether the session knows it */
     hfsbi_version     version;     /* of `now` */
     hfsbi_lines       olds, lines; /* of the version read, and of `now` */
@@ -56145,8 +56153,8 @@ static hfsb_status hfsbi_line_edit_no_version(hfsbi_line_edit *e, bool same) {
         e->tag.ptr, (int)now.len, now.ptr);
 }
 
-/* Finds the version that the tag names. A large file is not kept: then it must
-   be unchanged, and all of its lines count as shown. */
+/* Finds the version that the tag names. A large file is not kept: it must be
+   unchanged, and all of its lines count as shown. */
 static hfsb_status hfsbi_line_edit_find(hfsbi_line_edit *e) {
     const hfsb_alloc *alloc = &e->call->tools->alloc;
     hfsb_str          now = hfsb_buf_str(&e->now);
@@ -56196,7 +56204,7 @@ static hfsb_status hfsbi_line_edit_drop_vague(hfsbi_line_edit *e,
     return st;
 }
 
-/* Finds each line of that version in the file as it is. */
+/* Finds each line of that version in the current file. */
 static hfsb_status hfsbi_line_edit_follow(hfsbi_line_edit *e) {
     const hfsb_alloc *alloc = &e->call->tools->alloc;
     size_t            n = e->olds.count, m, *same, i;
@@ -56535,7 +56543,8 @@ static const hfsbi_param hfsbi_edit_lines_params[] = {
                      hfsbi_op_params),
     HFSBI_PARAM_END};
 
-/* Makes an operation from its arguments; NULL, or what is wrong with them. */
+/* Makes an operation from its arguments. Returns NULL, or what is wrong with
+   them. */
 static const char *hfsbi_op_make(const hfsbi_op_args *a, hfsbi_line_op *op) {
     bool insert = hfsb_str_equal(a->op, HFSB_LIT("insert"));
     bool delete_lines = hfsb_str_equal(a->op, HFSB_LIT("delete"));
@@ -56660,7 +56669,7 @@ typedef struct hfsbi_patch_seen {
     hfsb_str          path; /* a view of the patch, or of a change */
     hfsb_file_info    info;
     char              sha256[HFSB_SHA256_HEX];
-    hfsbi_file_change change; /* since the session has read it */
+    hfsbi_file_change change; /* since the session read it */
     bool              used;   /* by a change */
 } hfsbi_patch_seen;
 
@@ -56819,8 +56828,8 @@ static hfsbi_patch_seen *hfsbi_patch_seen_find(hfsbi_patch_call *p,
     return NULL;
 }
 
-/* Returns the state of a file that has changed since the session has read it,
-   if the patch may not be applied to it: its hunks do not match exactly, or it
+/* Returns the state of a file that has changed since the session read it, if
+   the patch must not be applied to it: its hunks do not match exactly, or it
    is to be deleted. NULL when not found. */
 static const hfsbi_patch_seen *hfsbi_patch_unsafe(const hfsbi_patch_call *p,
                                                   hfsb_status             st) {
@@ -57841,7 +57850,7 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     return st;
 }
 
-/* Drops the front of the window, but for lines that may become context. */
+/* Drops the front of the window, except lines that may become context. */
 static void hfsbi_hits_slide(hfsbi_hits *l) {
     size_t low = l->file.searched > HFSBI_GREP_LINE
                      ? l->file.searched - HFSBI_GREP_LINE
@@ -58696,7 +58705,7 @@ HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
     return n;
 }
 
-/* Appends a text of the model on one line, cut to a sane length. */
+/* Appends a text of the model on one line, cut to a reasonable length. */
 static void hfsbi_remind_put(hfsb_buf *sink, hfsb_str text) {
     hfsb_err line = HFSB_INIT;
     hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
@@ -59028,8 +59037,8 @@ typedef struct hfsbi_undo {
     hfsb_call       *call;
     hfsbi_history   *h;
     hfsbi_checkpoint head;   /* of the goal */
-    hfsbi_checkpoint step;   /* what is taken back; number 0: `to` was given */
-    uint64_t         before; /* the checkpoint to take the undo back */
+    hfsbi_checkpoint step;   /* what is undone; number 0: `to` was given */
+    uint64_t         before; /* the checkpoint that takes the undo back */
     bool             again;  /* it completes one that was interrupted */
     size_t           differ; /* paths that the scan before it did not show */
     hfsb_buf         path;
@@ -59174,9 +59183,9 @@ static hfsb_status hfsbi_undo_count(void *user, const hfsbi_item *goal,
     return HFSB_OK;
 }
 
-/* The root is now equal to the goal, or a new state that follows it. What was
-   kept makes it the goal with changes of others, so that the next undo keeps
-   that too. */
+/* The root is now equal to the goal, or a new state that follows it. If files
+   were kept, it is the goal with changes of others, so that the next undo
+   keeps them too. */
 static hfsb_status hfsbi_undo_end(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_history   *h = u->h;
     bool             kept = !u->path.len && !u->plan.failed;
@@ -59211,7 +59220,7 @@ static hfsb_status hfsbi_undo_end(hfsbi_undo *u, hfsb_err *err) {
     return hfsbi_history_save(h, err);
 }
 
-/* Appends what was done, kept and how it is taken back. */
+/* Appends what was done, what was kept, and how to take it back. */
 static void hfsbi_undo_describe(const hfsbi_undo *u, hfsb_buf *out) {
     const hfsbi_restore *p = &u->plan;
     bool nothing = !p->done.changed && !p->done.created && !p->done.deleted;
@@ -59286,8 +59295,8 @@ static hfsb_status hfsbi_undo_restore(hfsbi_undo *u, hfsb_err *err) {
     return hfsbi_undo_end(u, err);
 }
 
-/* Restores what the first round has brought to light: the content of folders
-   that were ignored, or closed to us. It has become a checkpoint. */
+/* Restores what the first round revealed: the content of folders that were
+   ignored or unreadable. It is in a checkpoint by now. */
 static hfsb_status hfsbi_undo_repeat(hfsbi_undo *u, hfsb_err *err) {
     hfsbi_diff_count done = u->plan.done;
     uint64_t         before = u->before;
@@ -59617,7 +59626,7 @@ bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
 }
 
 /* Hosts ask before a call that may write, and some assume the worst of a tool
-   without hints, so each tool says whether it only reads. Hints that repeat
+   without hints, so each tool states whether it only reads. Hints that repeat
    the protocol's defaults are left out. */
 static const char *hfsbi_tool_hints(hfsbi_tool_kind kind) {
     switch (kind) {
@@ -59687,7 +59696,7 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
     if (strict) hfsb_buf_printf(out, ",\"strict\":true");
     if (mcp)
         hfsb_buf_printf(out, ",\"annotations\":%s", hfsbi_tool_hints(t->kind));
-    if (mcp && t->flags & HFSBI_TOOL_CORE) /* of Claude Code */
+    if (mcp && t->flags & HFSBI_TOOL_CORE) /* for Claude Code */
         hfsb_buf_printf(out, ",\"_meta\":{\"anthropic/alwaysLoad\":true}");
     hfsb_buf_append(out, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
 }
@@ -59745,8 +59754,8 @@ hfsb_status hfsb_tools_define_one(hfsb_str name, hfsb_tools_format format,
 }
 
 /* ---- src/net/net_private.h ---- */
-/* The inside of net: sockets and name lookup, proxies, and the retry policy
-   that every client of a network shares. Never part of the public header. */
+/* The internals of net: sockets and name lookup, proxies, and the retry policy
+   that every network client shares. Never part of the public header. */
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -59761,7 +59770,8 @@ hfsb_status hfsb_tools_define_one(hfsb_str name, hfsb_tools_format format,
 HFSBI_FN const char *hfsbi_net_text(int code);
 
 /* Connects until the deadline on hfsb_clock_ms(); ms is how long that is, for
-   the message. HFSB_OK, or as perform() has it, with nothing left open. */
+   the message. HFSB_OK, or a failure as for perform(), with nothing left open.
+   */
 HFSBI_FN hfsb_status hfsbi_socket_dial(const char *host, unsigned port,
                                        long long ms, long long deadline,
                                        const hfsb_cancel *cancel, int *fd,
@@ -59785,8 +59795,8 @@ HFSBI_FN hfsb_status hfsbi_socket_stream_open(int *fd, const hfsb_alloc *alloc,
 
 enum { HFSBI_STREAM_HEAD = 16384, HFSBI_STREAM_FIELDS = 100 };
 
-/* The request at the beginning of a stream; stream, until and cancel are set
-   before. Large: not for the stack of a thread. */
+/* The request at the beginning of a stream; the caller sets stream, until and
+   cancel. Large: not for the stack of a thread. */
 typedef struct hfsbi_stream_ask {
     const hfsb_stream *stream;
     long long          until; /* on hfsb_clock_ms() */
@@ -59818,7 +59828,7 @@ HFSBI_FN hfsb_status hfsbi_ws_client_open(const hfsb_transport *transport,
                                           size_t max, const hfsb_alloc *alloc,
                                           hfsbi_ws_client **out, int *status,
                                           hfsb_err *err);
-/* Closes the connection without a word. NULL is allowed. */
+/* Closes the connection without a close frame. NULL is allowed. */
 HFSBI_FN void hfsbi_ws_client_free(hfsbi_ws_client *ws);
 /* To be polled: for reading, and while hfsbi_ws_client_waits() for writing. */
 HFSBI_FN int  hfsbi_ws_client_fd(const hfsbi_ws_client *ws);
@@ -59832,9 +59842,9 @@ HFSBI_FN hfsb_status hfsbi_ws_client_next(hfsbi_ws_client *ws,
                                           hfsbi_ws_frame  *frame,
                                           hfsb_err        *err);
 
-/* Sends as much of a text message as fits, from its byte *at on, and moves
-   *at. True in *whole: all of it has left. Repeat it with the same message
-   until then, and close only after. HFSB_OK or HFSB_LOST. */
+/* Sends as much of a text message as fits, from byte *at on, and advances *at.
+   Sets *whole when all of it was sent. Repeat the call with the same message
+   until then, and close only afterwards. HFSB_OK or HFSB_LOST. */
 HFSBI_FN hfsb_status hfsbi_ws_client_send(hfsbi_ws_client *ws,
                                           hfsb_str message, size_t *at,
                                           bool *whole, hfsb_err *err);
@@ -59842,14 +59852,14 @@ HFSBI_FN hfsb_status hfsbi_ws_client_send(hfsbi_ws_client *ws,
 HFSBI_FN hfsb_status hfsbi_ws_client_send_as(hfsbi_ws_client *ws, bool text,
                                              hfsb_str message, size_t *at,
                                              bool *whole, hfsb_err *err);
-/* Sends what was begun, and answers to pings. HFSB_OK or HFSB_LOST. */
+/* Sends the rest of what was begun, and answers to pings. HFSB_OK or
+   HFSB_LOST. */
 HFSBI_FN hfsb_status hfsbi_ws_client_flush(hfsbi_ws_client *ws, hfsb_err *err);
-/* Sends a ping, or begins the end with a close (only once), at the next
-   flush. */
+/* Queue a ping, or a close (only once), for the next flush. */
 HFSBI_FN void hfsbi_ws_client_ping(hfsbi_ws_client *ws);
 HFSBI_FN void hfsbi_ws_client_close(hfsbi_ws_client *ws, unsigned code);
 
-/* ---- pipe_name.c: commands that lead to another machine ---- */
+/* ---- pipe_name.c: commands that connect to another machine ---- */
 
 typedef struct hfsbi_pipe_words {
     hfsb_buf text; /* the words, each with its NUL */
@@ -59870,8 +59880,8 @@ typedef struct hfsbi_mux hfsbi_mux;
 typedef enum hfsbi_mux_end {
     HFSBI_MUX_RUNS,
     HFSBI_MUX_BROKE,   /* the pipe ended, was silent for too long, or carried
-                          what is no frame */
-    HFSBI_MUX_SAID_BYE /* the client needs the server no more */
+                          an invalid frame */
+    HFSBI_MUX_SAID_BYE /* the client no longer needs the server */
 } hfsbi_mux_end;
 
 typedef struct hfsbi_mux_opts {
@@ -59887,16 +59897,16 @@ typedef struct hfsbi_mux_opts {
        closed. Must not close the mux. */
     void (*over)(void *user, hfsbi_mux_end end);
     void      *user;
-    long long  beat_ms; /* without a byte sent, then a sign of life
+    long long  beat_ms; /* a sign of life follows so long without a byte sent
                            (0: 15,000) */
-    long long  lost_ms; /* without a byte heard, then the pipe is over
+    long long  lost_ms; /* the pipe is over after so long without a byte heard
                            (0: 45,000; with accept 300,000) */
     hfsb_alloc alloc;
 } hfsbi_mux_opts;
 
 /* Pumps between the pipe and sockets; takes over *in and *out, which become
-   -1, also on failure. HFSB_OK; HFSB_NOMEM; HFSB_IO. This and all below under
-   the lock of the loop. */
+   -1, even on failure. HFSB_OK; HFSB_NOMEM; HFSB_IO. Call this and the
+   functions below under the lock of the loop. */
 HFSBI_FN hfsb_status hfsbi_mux_open(const hfsbi_mux_opts *opts, int *in,
                                     int *out, hfsbi_mux **mux, hfsb_err *err);
 /* Closes the pipe and all sockets. NULL is allowed. */
@@ -59913,7 +59923,7 @@ HFSBI_FN void hfsbi_mux_feed(hfsbi_mux *m, hfsb_str in);
 
 /* ---- calls, for every transport ---- */
 
-/* Parses the URL of the call and checks what no transport can send. HFSB_OK;
+/* Parses the URL of the call and rejects what no transport can send. HFSB_OK;
    HFSB_ARG. */
 HFSBI_FN hfsb_status hfsbi_net_check_call(const hfsb_http_call *call,
                                           hfsb_url *url, hfsb_err *err);
@@ -59935,8 +59945,8 @@ typedef struct hfsbi_proxy {
     hfsb_url    url;
 } hfsbi_proxy;
 
-/* Reads the environment into *proxy, which need not be initialised. HFSB_OK,
-   also when the proxy is not usable; HFSB_NOMEM. Free it in any case. */
+/* Reads the environment into *proxy, which need not be initialised. HFSB_OK
+   even when the proxy is not usable; HFSB_NOMEM. Free it in any case. */
 HFSBI_FN hfsb_status hfsbi_proxy_read(hfsbi_proxy *proxy, hfsb_alloc alloc,
                                       hfsb_err *err);
 HFSBI_FN void        hfsbi_proxy_free(hfsbi_proxy *proxy);
@@ -59969,7 +59979,7 @@ typedef struct hfsbi_retry {
     bool linear;        /* grow by delay_ms each time instead */
     long long deadline; /* on hfsb_clock_ms(): no wait reaches it (0: no
                                deadline) */
-    long long asked_ms; /* wait that the peer asked for, in place of the
+    long long asked_ms; /* wait that the peer asked for, instead of the
                                policy's (0: none); reset by each wait */
     const hfsb_cancel *cancel;
     void (*on_wait)(void *user, long long ms); /* before a wait (NULL: none) */
@@ -59979,7 +59989,7 @@ typedef struct hfsbi_retry {
 } hfsbi_retry;
 
 /* Call after a failed try: waits until the next one. HFSB_OK: try again;
-   HFSB_LIMIT: no try is left, or the deadline comes first, nothing was waited;
+   HFSB_LIMIT: no try is left, or the deadline comes first: it did not wait;
    HFSB_CANCELLED. */
 HFSBI_FN hfsb_status hfsbi_retry_again(hfsbi_retry *retry);
 
@@ -61088,7 +61098,8 @@ static hfsb_status hfsbi_net_exchange(hfsbi_exchange *x) {
 
 /* ---- a call ---- */
 
-/* Connects as the options say. ms: how long that may take, for messages. */
+/* Connects as the options specify. ms: how long that may take, for messages.
+   */
 static hfsb_status hfsbi_net_dial(const hfsbi_net *net, const char *host,
                                   unsigned port, long long ms,
                                   long long deadline,
@@ -61539,8 +61550,8 @@ static hfsb_status hfsbi_follow_method(hfsbi_follow *f) {
     return HFSB_OK;
 }
 
-/* Writes the URL that a Location leads to from `base` into *next, and whether
-   it is of the same origin. */
+/* Resolves the Location against `base` into *next; *same: the origin is the
+   same. */
 static hfsb_status hfsbi_follow_resolve(const hfsbi_follow *f, hfsb_str base,
                                         hfsb_buf *next, bool *same) {
     hfsb_url    from, to;
@@ -61902,7 +61913,7 @@ HFSBI_FN hfsb_status hfsbi_ws_client_next(hfsbi_ws_client *ws,
 
 /* ---- sending ---- */
 
-/* Makes the frame that is to be sent; the one before has left. */
+/* Makes the frame that is to be sent; the previous one was sent. */
 static void hfsbi_wsc_put(hfsbi_ws_client *ws, hfsbi_ws_opcode opcode,
                           bool fin, hfsb_str data) {
     unsigned char mask[4];
@@ -62237,7 +62248,7 @@ static bool hfsbi_mux_stream_left(const hfsbi_mux_stream *s, unsigned events) {
     return events & HFSBI_IO_GONE && !s->mux->o.accept;
 }
 
-/* Goes on with the test of a NEW stream. */
+/* Continues the test of a NEW stream. */
 static void hfsbi_mux_stream_prove(hfsbi_mux_stream *s) {
     hfsbi_mux  *m = s->mux;
     hfsb_status st = m->o.prove(m->o.user, s->io.fd, s->proof);
@@ -62361,13 +62372,13 @@ static bool hfsbi_mux_remote_end(hfsbi_mux_stream *s) {
     return true;
 }
 
-/* A frame of a stream that does not exist: of one that was refused, whose
-   client has not seen that yet. */
+/* True for a frame of a stream that was refused: its client may not know that
+   yet. */
 static bool hfsbi_mux_stray(const hfsbi_mux *m, const hfsbi_mux_frame *f) {
     return m->o.accept && f->stream <= m->last_id;
 }
 
-/* False when the frame makes no sense. */
+/* False when the frame is invalid. */
 static bool hfsbi_mux_take(hfsbi_mux *m, const hfsbi_mux_frame *f) {
     hfsbi_mux_stream *s = hfsbi_mux_find(m, f->stream);
     if (f->kind == HFSBI_MUX_BYE) {
@@ -62406,7 +62417,7 @@ static void hfsbi_mux_readable(hfsbi_io *io, unsigned events) {
     else hfsbi_mux_feed(m, hfsb_str_make(m->room, (size_t)n));
 }
 
-/* Lets the sockets be read again. */
+/* Resumes reading the sockets. */
 static void hfsbi_mux_resume(hfsbi_mux *m) {
     hfsbi_mux_stream *s = m->streams, *next;
     for (; s && m->end == HFSBI_MUX_RUNS; s = next) {
@@ -62434,8 +62445,8 @@ static void hfsbi_mux_writable(hfsbi_io *io, unsigned events) {
     if (full && hfsbi_mux_waiting(m) < HFSBI_MUX_OUT) hfsbi_mux_resume(m);
 }
 
-/* A sign of life after silence of this side; the end after that of the peer,
-   unless it is this process that was stopped, and bytes are there. */
+/* Sends a sign of life after silence on this side; ends the pipe after silence
+   of the peer, unless this process was stopped and bytes are waiting. */
 static void hfsbi_mux_tick(hfsbi_timer *timer) {
     hfsbi_mux *m =
         (hfsbi_mux *)(void *)((char *)timer - offsetof(hfsbi_mux, timer));
@@ -62560,7 +62571,7 @@ typedef enum hfsbi_pipe_kind {
 static const char hfsbi_pipe_prefixes[HFSBI_PIPE_KINDS][9] = {
     "ssh:", "docker:", "podman:", "kubectl:", "slurm:", "exec:"};
 
-/* The kind of the name, and what follows it; HFSBI_PIPE_KINDS: none. */
+/* Returns the kind of the name, and *rest after it; HFSBI_PIPE_KINDS: none. */
 static hfsbi_pipe_kind hfsbi_pipe_kind_of(hfsb_str name, hfsb_str *rest) {
     int i = 0;
     for (; i < HFSBI_PIPE_KINDS; i++) {
@@ -62592,7 +62603,8 @@ static void hfsbi_pipe_add_all(hfsbi_pipe_words *w, const char *line) {
     }
 }
 
-/* Takes what comes before the first slash off *path; false: it has none. */
+/* Moves the part of *path before its first slash to *first; false: there is
+   none. */
 static bool hfsbi_pipe_split(hfsb_str *path, hfsb_str *first) {
     size_t slash = hfsb_str_find_byte(*path, '/');
     if (slash == HFSB_NPOS) return false;
@@ -62625,7 +62637,7 @@ static void hfsbi_pipe_add_shell(hfsbi_pipe_words *w, hfsb_str before,
     hfsbi_pipe_add(w, after);
 }
 
-/* A part between slashes that is empty or looks like an option. */
+/* True when a part between slashes is empty or looks like an option. */
 static bool hfsbi_pipe_is_wrong(hfsbi_pipe_kind kind, hfsb_str rest) {
     hfsb_str part;
     if (kind == HFSBI_PIPE_SLURM) return false;
@@ -62649,7 +62661,7 @@ HFSBI_FN hfsb_status hfsbi_pipe_name(hfsb_str name, hfsbi_pipe_words *w,
     }
     switch (kind) {
     case HFSBI_PIPE_SSH:
-        /* What is said here wins over ~/.ssh/config. ssh has no terminal to
+        /* Options given here override ~/.ssh/config. ssh has no terminal to
            ask on, and without BatchMode it sends empty passwords instead. */
         hfsbi_pipe_add_all(w, "ssh -T -o BatchMode=yes");
         hfsbi_pipe_add(w, rest);
@@ -62750,7 +62762,7 @@ struct hfsb_pipe {
     bool            starting;  /* a thread starts the command */
     pid_t           pid;       /* used by that thread only; 0: none */
     int             exit_code; /* of the last command; -1: none */
-    long long       broke;     /* when the pipe did last; 0: never */
+    long long       broke;     /* when the pipe last broke; 0: never */
 };
 
 /* ---- the script ---- */
@@ -62768,10 +62780,9 @@ struct hfsb_pipe {
     "hfsb_own() { [ -n \"$1\" ] && [ -O \"$1\" ] && case $(ls -ld \"$1\") " \
     "in d????[!w]??[!w]*) ;; *) false;; esac; }; "
 
-/* It ends with the brace that the line begins with: a shell that gets only a
-   part of the line runs nothing. An upload has the name of its server, which
-   nobody else has, until it is complete; what lay about for an hour has no
-   owner any more. */
+/* One line within braces: a shell that gets only a part of it runs nothing.
+   Until an upload is complete it has the name of its server, which nobody else
+   has; one that is an hour old is an orphan. */
 static const char hfsbi_pipe_script[] =
     "echo; echo hfsb-pipe shell $(uname -s) $(uname -m); "
     "read -r hfsb_s hfsb_n || exit 1; " HFSBI_PIPE_DIR HFSBI_PIPE_OWN
@@ -62870,7 +62881,7 @@ static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
     p->pid = 0;
 }
 
-/* Ends what is left of the pipe before. */
+/* Ends what is left of the previous pipe. */
 static void hfsbi_pipe_drop(hfsb_pipe *p, long long ms) {
     int i;
     hfsbi_loop_lock(p->loop);
@@ -62881,7 +62892,7 @@ static void hfsbi_pipe_drop(hfsb_pipe *p, long long ms) {
     hfsbi_loop_lock(p->loop);
     for (i = 0; p->errors.fd >= 0 && i < HFSBI_PIPE_LAST; i++)
         hfsbi_pipe_listen(&p->errors, 0);
-    if (p->errors.fd >= 0) { /* another process has it, too */
+    if (p->errors.fd >= 0) { /* another process has it open too */
         hfsbi_loop_io_forget(p->loop, &p->errors);
         hfsbi_close(&p->errors.fd);
     }
@@ -62890,8 +62901,8 @@ static void hfsbi_pipe_drop(hfsb_pipe *p, long long ms) {
 
 /* ---- the handshake ---- */
 
-/* What the other side has answered. Each answer is good for one step, so that
-   none can be repeated without end:
+/* What the peer has answered. Each answer is good for one step, so that none
+   can be repeated without end:
 
        ASKED --shell--> OFFERED --have-----------------+-> READY --mux--> UP
          |                 +------need--> SENT --have--+              ^
@@ -62957,9 +62968,9 @@ static hfsb_status hfsbi_pipe_say(hfsbi_pipe_start *x, hfsb_str text) {
     return st;
 }
 
-/* Drops the lines before the first that begins with "hfsb-pipe ". The length
-   of that one, with its "\n"; 0: it has not come yet. *echo: our own line came
-   back. */
+/* Drops the lines before the first that begins with "hfsb-pipe ". Returns the
+   length of that one, with its "\n"; 0: it has not come yet. *echo: our own
+   line came back. */
 static size_t hfsbi_pipe_skip(hfsbi_pipe_start *x, bool *echo) {
     size_t at = 0, len;
     for (;;) {
@@ -62978,7 +62989,7 @@ static size_t hfsbi_pipe_skip(hfsbi_pipe_start *x, bool *echo) {
     return len;
 }
 
-/* Waits for a line that begins with "hfsb-pipe ": it is at the start of
+/* Waits for a line that begins with "hfsb-pipe ". It then is at the start of
    x->line, and has *len bytes with its "\n". */
 static hfsb_status hfsbi_pipe_hear(hfsbi_pipe_start *x, size_t *len) {
     bool echo = false;
@@ -63002,8 +63013,9 @@ static hfsb_status hfsbi_pipe_hear(hfsbi_pipe_start *x, size_t *len) {
     }
 }
 
-/* Copies the first word of *text, and drops it from there. What no name of a
-   machine has becomes "?": it is shown to people, and part of file names. */
+/* Moves the first word of *text to out. Characters that no machine's name has
+   become "?": the word is shown to people, and becomes a part of file names.
+   */
 static void hfsbi_pipe_word(hfsb_str *text, char *out, size_t room) {
     size_t end = hfsb_str_find_byte(*text, ' '), i;
     if (end == HFSB_NPOS) end = text->len;
@@ -63015,7 +63027,7 @@ static void hfsbi_pipe_word(hfsb_str *text, char *out, size_t room) {
     *text = hfsb_str_slice(*text, end < text->len ? end + 1 : end, text->len);
 }
 
-/* A shell on this kind of machine: which server is it to have? */
+/* A shell has answered: offers it the server for its kind of machine. */
 static hfsb_status hfsbi_pipe_offer(hfsbi_pipe_start *x, hfsb_str rest) {
     hfsb_pipe  *p = x->p;
     char        system[32], machine[32], hex[HFSB_SHA256_HEX], text[96];
@@ -63034,7 +63046,8 @@ static hfsb_status hfsbi_pipe_offer(hfsbi_pipe_start *x, hfsb_str rest) {
     return hfsbi_pipe_say(x, hfsb_cstr(text));
 }
 
-/* The step that an answer leads to; the same one: it is not expected now. */
+/* Returns the step after an answer; the same step: the answer is not expected
+   now. */
 static hfsbi_pipe_step hfsbi_pipe_next(hfsbi_pipe_step step,
                                        const char     *answer) {
     static const struct {
@@ -63073,7 +63086,7 @@ static hfsb_status hfsbi_pipe_answer(hfsbi_pipe_start *x, hfsb_str line) {
     if (x->step == HFSBI_PIPE_OFFERED) return hfsbi_pipe_offer(x, rest);
     if (x->step == HFSBI_PIPE_SENT) {
         hfsb_status st = hfsbi_pipe_say(x, hfsb_buf_str(&x->server));
-        /* who stops reading may have written why */
+        /* a peer that stops reading may have written why */
         return st == HFSB_CONNECT ? HFSB_OK : st;
     }
     if (x->step == HFSBI_PIPE_UP && !hfsb_str_equal(rest, HFSB_LIT("1")))
@@ -63170,8 +63183,8 @@ static hfsb_status hfsbi_pipe_begin_frames(hfsbi_pipe_start *x) {
     return st;
 }
 
-/* True for the exit code of a command that would fail again at its first
-   start: it cannot be run, or ssh got no connection. */
+/* True for an exit code after which a first start is not repeated: the command
+   cannot be run, or ssh got no connection. */
 static bool hfsbi_pipe_is_futile(int code) {
     return code == 126 || code == 127 || code == 255;
 }
@@ -63208,7 +63221,8 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
     return st;
 }
 
-/* Until when the server over there waits for another pipe; 0: not now. */
+/* Returns until when the remote server waits for another pipe; 0: it does not.
+   */
 static long long hfsbi_pipe_lingers(hfsb_pipe *p) {
     long long until;
     (void)pthread_mutex_lock(&p->lock);
@@ -63217,7 +63231,7 @@ static long long hfsbi_pipe_lingers(hfsb_pipe *p) {
     return until > hfsb_clock_ms() ? until : 0;
 }
 
-/* Starts the command until it works, or cannot. */
+/* Starts the command until it works, or cannot work. */
 static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
                                   long long until, const hfsb_cancel *cancel,
                                   hfsb_err *err) {
@@ -63233,7 +63247,7 @@ static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
         if (lingers < until) retry.deadline = lingers;
     } else retry.tries = HFSBI_PIPE_TRIES;
     do {
-        /* one that hangs must not use up the time of the next ones */
+        /* a start that hangs must not use up the time of the next ones */
         long long soon = hfsb_clock_ms() + p->o.again_ms;
         st = hfsbi_pipe_try(p, script, lingers && soon < until ? soon : until,
                             cancel, &futile, err);
@@ -63322,7 +63336,7 @@ static hfsb_status hfsbi_pipe_copy_argv(hfsb_pipe *p, const hfsb_pipe_opts *o,
     return HFSB_OK;
 }
 
-/* Frees what has no thread. */
+/* Frees a pipe without its thread. */
 static void hfsbi_pipe_free(hfsb_pipe *p) {
     hfsb_alloc alloc = p->o.alloc;
     hfsbi_loop_close(p->loop);
@@ -63335,7 +63349,8 @@ static void hfsbi_pipe_free(hfsb_pipe *p) {
     hfsbi_array_free(&alloc, p, 1, sizeof *p);
 }
 
-/* For a start after a break: the server must still be there for the next. */
+/* Time for a start after a break: the server must still be there for the next
+   one. */
 static long long hfsbi_pipe_again(long long linger_ms) {
     long long ms = linger_ms / 3;
     if (ms < HFSBI_PIPE_LEAST_MS) ms = HFSBI_PIPE_LEAST_MS;
@@ -63431,7 +63446,7 @@ hfsb_status hfsb_pipe_forget(const hfsb_pipe_opts *opts, hfsb_err *err) {
     if (st != HFSB_OK) return st;
     st = hfsbi_pipe_run(p, hfsbi_pipe_forget, hfsb_clock_ms() + p->o.start_ms,
                         opts->cancel, err);
-    if (st == HFSB_OK && p->mux) /* it read no script */
+    if (st == HFSB_OK && p->mux) /* no shell read the script */
         st = hfsbi_fail(err, HFSB_REFUSED, 0,
                         "hfsb-server itself answers through %s, not a shell: "
                         "nothing was sent there, and nothing is removed.",
@@ -63467,8 +63482,8 @@ static void hfsbi_pipe_server_over(void *user, hfsbi_mux_end end) {
     ((hfsbi_pipe_server *)user)->end = end;
 }
 
-/* Without the server the pipe is useless: its end lets the client start the
-   command, and so a server, again. */
+/* Without the server the pipe is useless: when it ends, the client starts the
+   command again, and so a server. */
 static void hfsbi_pipe_server_ready(hfsbi_io *io, unsigned events) {
     hfsbi_pipe_server *s = (hfsbi_pipe_server *)(void *)io;
     char               room[256];
@@ -63541,13 +63556,13 @@ hfsb_status hfsb_pipe_serve(int in, int out, const hfsb_pipe_serve_opts *how,
 /* Where the machine of a sandbox comes from, if this program can ask: the Hub,
    for a Space or a job (room hub). A server at a URL has none. */
 typedef struct hfsbi_home {
-    /* The server does not answer: HFSB_OK when it is worth waiting for, else
-       the reason in *err. fresh: the machine was just started. */
+    /* Called when the server does not answer. HFSB_OK when waiting can help,
+       else the reason in *err. fresh: the machine was just started. */
     hfsb_status (*look)(hfsb_sandbox *sandbox, bool fresh, hfsb_err *err);
     /* Writes the state of the machine, one word. */
     void (*stage)(hfsb_sandbox *sandbox, const hfsb_cancel *cancel, char *out,
                   size_t size);
-    /* Gives an owned machine back. */
+    /* Removes an owned machine from its home. */
     hfsb_status (*remove)(hfsb_sandbox *sandbox, hfsb_err *err);
 } hfsbi_home;
 
@@ -63555,8 +63570,8 @@ struct hfsbi_probe;
 struct hfsbi_remote;
 struct hfsbi_v1;
 
-/* What differs by the protocol of the server. Only a program that names a
-   protocol links it: /v1 carries all local tools. */
+/* What depends on the protocol of the server. A program links only the
+   protocols that it names: /v1 needs all local tools. */
 struct hfsb_protocol {
     /* The header field of the server's token, and what precedes the token. */
     const char *token_name, *token_prefix;
@@ -63573,7 +63588,7 @@ struct hfsb_protocol {
     hfsb_status (*check)(hfsb_sandbox *sandbox, struct hfsbi_probe *p,
                          long long ms);
     /* Carries out the call in r->body. HFSB_OK with *result; else *result may
-       be begun, and *err is the text for it. */
+       be incomplete, and *err is the text for it. */
     hfsb_status (*run)(struct hfsbi_remote *r, hfsb_tool_result *result,
                        hfsb_err *err);
 };
@@ -63594,9 +63609,9 @@ struct hfsb_sandbox {
     const hfsbi_home    *home;    /* NULL for a URL */
     bool                 owned;   /* may be removed from its home */
     bool                 at_edge; /* gets hub_token too */
-    bool                 usual_dir; /* o.work_dir is the one that the Spaces of
-                                    the reference have: not for hfsb-server,
-                                    which has its own */
+    bool                 usual_dir; /* o.work_dir is that of the reference's
+                                    Spaces: not for hfsb-server, which has its
+                                    own */
     hfsbi_seen seen; /* files read or written, by their absolute path;
                                has a lock of its own */
 
@@ -63627,7 +63642,7 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
-/* The wire of /api, see sandbox_call.c. */
+/* The protocol of /api, see sandbox_call.c. */
 HFSBI_FN const hfsb_protocol *hfsbi_protocol_api(void);
 /* hfsb_protocol.open() of /api. */
 HFSBI_FN hfsb_status hfsbi_sandbox_place(hfsb_sandbox *sandbox, hfsb_str url,
@@ -63647,7 +63662,7 @@ typedef struct hfsbi_probe {
     long long   empty_ms; /* the longest wait while every connection fails (0:
                              as long as for an answer) */
     int         status;   /* HTTP status of the last reply, 0: none yet */
-    bool        outdated; /* the last reply came from the server before */
+    bool        outdated; /* the last reply came from the previous server */
     hfsb_err    last;     /* why the last check failed, or "" */
 } hfsbi_probe;
 
@@ -63660,8 +63675,8 @@ HFSBI_FN hfsb_status hfsbi_probe_check(hfsb_sandbox *sandbox, hfsbi_probe *p,
    returned. */
 HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *sandbox, hfsbi_probe *p,
                                      long long wait_ms, hfsb_err *err);
-/* Waits for the server of *handle as connect does; on failure frees it and
-   makes it NULL. */
+/* Waits for the server of *handle as connect does; on failure frees *handle
+   and sets it to NULL. */
 HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
                                            hfsb_sandbox           **handle,
                                            hfsb_err                *err);
@@ -63676,9 +63691,9 @@ hfsbi_sandbox_find_instance(hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
                                         const hfsb_http_call *call,
                                         hfsb_http_reply *reply, hfsb_err *err);
-/* Opens a WebSocket at `path` beside /api, with both tokens; cancel counts
-   instead of that of the handle, unless it is NULL. HFSB_ARG for a server of
-   /v1; else as hfsbi_ws_client_open(). */
+/* Opens a WebSocket at `path` beside /api, with both tokens; cancel replaces
+   that of the handle unless it is NULL. HFSB_ARG for a server of /v1; else as
+   hfsbi_ws_client_open(). */
 HFSBI_FN hfsb_status hfsbi_sandbox_websocket(hfsb_sandbox *sandbox,
                                              const char *path, size_t max,
                                              const hfsb_cancel *cancel,
@@ -63759,7 +63774,7 @@ HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
                                          hfsb_tool_result *result,
                                          hfsb_err         *err);
-/* Carries out the call in r->body, as the wire of its sandbox does. */
+/* Carries out the call in r->body with the protocol of its sandbox. */
 HFSBI_FN hfsb_status hfsbi_remote_run(hfsbi_remote     *r,
                                       hfsb_tool_result *result, hfsb_err *err);
 /* The status for an HTTP status other than 200. */
@@ -63776,8 +63791,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err);
-/* Writes the argument if_sha256 of a call that changes files, from the
-   versions that are known, unless its caller gives it. */
+/* Writes the argument if_sha256 of a call that changes files, from the known
+   versions, unless its caller gives it. */
 HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
                                          const hfsb_json_value *arguments,
                                          hfsb_json_writer      *w);
@@ -63825,7 +63840,8 @@ HFSBI_FN hfsb_status hfsbi_v1_send(hfsbi_v1 *v1, const char *route,
                                    hfsb_str path, const char *more,
                                    hfsb_http_call  *call,
                                    hfsb_http_reply *reply, hfsb_err *err);
-/* Fails as a reply other than 200 says; "Cannot {verb} {path}: ...". */
+/* Fails with the reason in a reply other than 200; "Cannot {verb} {path}:
+   ...". */
 HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
                                      const hfsb_http_reply *reply,
                                      hfsb_str path, const char *verb,
@@ -63900,9 +63916,9 @@ static bool hfsbi_remote_is_unread(void *user, hfsb_str path) {
     return !hfsbi_sandbox_has_seen((hfsb_sandbox *)user, path);
 }
 
-/* The version that a reply, or an item of its `files`, says a file has now. ""
-   when it is not known. False when the file had changed before, unseen: the
-   version known remains the one that was read. */
+/* Reads the present version of a file from a reply, or an item of its `files`;
+   "" when it is not known. False when the file had changed before, unseen: the
+   known version remains the one that was read. */
 static bool hfsbi_remote_new_version(const hfsb_json_value *fields,
                                      hfsbi_version         *version) {
     const hfsb_json_value *sha256 = hfsb_json_get(fields, "sha256");
@@ -63942,7 +63958,7 @@ static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
     hfsbi_patch_free(&p);
 }
 
-/* True when a section before section i is about the same file. */
+/* True when a section before section i changes the same file. */
 static bool hfsbi_remote_patch_repeats(const hfsbi_patch *p, size_t i) {
     size_t k;
     for (k = 0; k < i; k++)
@@ -63951,7 +63967,7 @@ static bool hfsbi_remote_patch_repeats(const hfsbi_patch *p, size_t i) {
     return false;
 }
 
-/* Writes the versions known of the files that a patch changes. */
+/* Writes the known versions of the files that a patch changes. */
 static void hfsbi_remote_put_versions(const hfsbi_remote    *r,
                                       const hfsb_json_value *arguments,
                                       hfsb_json_writer      *w) {
@@ -63984,7 +64000,7 @@ static bool hfsbi_remote_called(const hfsbi_remote *r, const char *tool) {
     return strcmp(r->tool->name, tool) == 0;
 }
 
-/* Replacing a text by itself is a mistake; inserting it next to itself is
+/* Replacing a text with itself is a mistake; inserting it next to itself is
    not. */
 static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
     const hfsb_str none = HFSB_INIT;
@@ -64077,8 +64093,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
 
 /* ---- versions ---- */
 
-/* True when a call is sent with the versions that are known. Its caller may
-   give others. */
+/* True when a call is sent with the known versions. Its caller may give
+   others. */
 static bool hfsbi_remote_is_guarded(const hfsbi_remote    *r,
                                     const hfsb_json_value *arguments) {
     return r->sandbox->o.session && r->trusted &&
@@ -64246,8 +64262,8 @@ static void hfsbi_remote_put_default(hfsb_json_writer      *w,
 
 /* Writes a required parameter or one that is SENT. A missing required one is
    for the server to report; a background command has no timeout unless asked
-   for; a server at a URL, and hfsb-server anywhere, has a work directory of
-   its own, where relative paths begin as well. */
+   for; a server at a URL, and hfsb-server anywhere, has a working directory of
+   its own, and resolves relative paths against it. */
 static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
                              const hfsb_json_value *args,
                              const hfsbi_param     *p) {
@@ -64267,14 +64283,14 @@ static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
 }
 
 /* True for an argument that is not sent as the caller gave it: "stream",
-   because how the reply is sent is up to this file, and "id" when an option
+   because this file decides how the reply is sent, and "id" when an option
    replaces it. */
 static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
     if (strcmp(p->name, "id") == 0) return r->opts.id.ptr != NULL;
     return hfsbi_remote_is(r, "bash") && strcmp(p->name, "stream") == 0;
 }
 
-/* Writes the arguments that options of the call stand for. */
+/* Writes the arguments that come from options of the call. */
 static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
                                  const hfsb_json_value *args) {
     if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
@@ -64344,7 +64360,7 @@ static void hfsbi_remote_show_piece(hfsbi_remote *r, hfsb_proc_stream stream,
     unsigned long long offset = hfsb_json_uint(at, t->shown[stream]);
     t->shown[stream] = offset + text.len;
     /* its start is enough to find it in the log again; without memory, or
-       beyond the limit, what is there must do */
+       beyond the limit, what is there must suffice */
     if (stream == HFSB_PROC_STDERR && t->errors.len == offset &&
         hfsb_buf_append(&t->errors, text) != HFSB_OK)
         hfsb_buf_truncate(&t->errors, t->errors.len);
@@ -64449,7 +64465,7 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     r->tool = tool;
     r->cancel = cancel;
     r->timeout = sandbox->o.timeout;
-    /* it changes nothing, or may be asked twice, as kill */
+    /* it changes nothing, or may run twice, like kill */
     r->harmless =
         tool->kind == HFSBI_TOOL_READS ||
         (tool->kind == HFSBI_TOOL_REPEATS && !(tool->flags & HFSBI_TOOL_ONCE));
@@ -64493,7 +64509,7 @@ static bool hfsbi_remote_joins(const hfsbi_remote *r) {
     return r->may_have_run && !r->harmless && r->trusted;
 }
 
-/* No reply came, because of st; sent: the request was. */
+/* Handles the lack of a reply, because of st; sent: the request was sent. */
 static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
                                          bool sent, hfsb_err *err) {
     char     seconds[HFSBI_SECONDS];
@@ -64865,7 +64881,7 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
     return st;
 }
 
-/* ---- text that a broken stream did not bring ---- */
+/* ---- text that a broken stream did not deliver ---- */
 
 /* Appends what the command printed from offset on; *next is where that ends.
    */
@@ -64911,7 +64927,7 @@ static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
                       hfsb_str_slice(log, at + shown, log.len));
 }
 
-/* After the reply: shows the output that no event brought. */
+/* After the reply: shows the output that no event delivered. */
 static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
     hfsb_str id =
         hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
@@ -64994,7 +65010,7 @@ static hfsb_status hfsbi_remote_finish(const hfsb_sandbox *sandbox,
     return st;
 }
 
-/* True when the call has to wait for others of its session that change files,
+/* True when the call must wait for others of its session that change files,
    see seen.c. */
 static bool hfsbi_remote_takes_turns(const hfsbi_remote *r) {
     return r->sandbox->o.session && r->tool->flags & HFSBI_TOOL_ON_DISK &&
@@ -65384,7 +65400,7 @@ static unsigned long long hfsbi_copy_down_number(hfsb_str *s, unsigned base) {
     return n;
 }
 
-/* True when a 206 resumes where we are: "bytes 5-9/10". */
+/* True when a 206 resumes at our offset: "bytes 5-9/10". */
 static bool hfsbi_copy_down_resumes(hfsbi_copy_down *f, hfsb_str range) {
     if (!hfsb_str_starts(range, HFSB_LIT("bytes "))) return false;
     range = hfsb_str_slice(range, 6, range.len);
@@ -65979,9 +65995,9 @@ HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply) {
     return id;
 }
 
-/* A server that the reply was redirected to received no key and is not the
-   one that answers next time. Without a redirect the URL still starts with
-   that of the API, "https://host/api/", and need not be parsed. */
+/* A server reached by a redirect received no key and is not the one that
+   answers next time. Without a redirect the URL still starts with that of the
+   API, "https://host/api/", and need not be parsed. */
 HFSBI_FN bool hfsbi_sandbox_is_origin(const hfsb_sandbox *sandbox,
                                       hfsb_str            url) {
     hfsb_url here, there;
@@ -66290,7 +66306,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
     hfsb_status st;
     p.before = "";
     p.look = true;
-    /* a Space wakes up; what listens at another URL does so already */
+    /* a Space wakes up; a server at another URL already listens */
     if (!(*handle)->home && !(*handle)->at_edge && !opts->times.api_wait_ms)
         p.empty_ms = HFSBI_EMPTY_MS;
     st = hfsbi_probe_run(
@@ -66382,13 +66398,13 @@ typedef struct hfsbi_rexec_run {
     bool                  reading; /* the descriptor has not ended */
     hfsb_buf              out;     /* the message that is being sent ... */
     bool                  text;
-    size_t                sent;  /* ... of which so much has left */
+    size_t                sent;  /* ... of which so much was sent */
     hfsb_buf              in;    /* a text message, as far as it has come */
     size_t                piece; /* bytes of the message that came so far */
     hfsb_proc_stream      stream;
     unsigned              cols, rows;
     long long             heard, pinged;
-    bool                  more; /* has come, and is to be taken */
+    bool                  more; /* has arrived, and must be taken */
     bool                  over;
 } hfsbi_rexec_run;
 
@@ -66464,7 +66480,7 @@ static hfsb_status hfsbi_rexec_read(hfsbi_rexec_run *x) {
         hfsbi_rexec_queue(x, false);
         return hfsb_buf_append(&x->out, hfsb_str_make(bytes, (size_t)n));
     }
-    x->reading = false; /* an error ends it, too */
+    x->reading = false; /* an error ends it too */
     hfsbi_rexec_queue(x, true);
     return hfsb_buf_append(&x->out, HFSB_LIT("{\"eof\":true}"));
 }
@@ -66541,7 +66557,7 @@ static hfsb_status hfsbi_rexec_piece(hfsbi_rexec_run      *x,
     return hfsbi_fail(x->err, HFSB_IO, 0, "The output cannot be written.");
 }
 
-/* Takes what has come, as much as one turn may. */
+/* Takes what has arrived, as much as one turn may. */
 static hfsb_status hfsbi_rexec_receive(hfsbi_rexec_run *x) {
     hfsbi_ws_event event;
     hfsbi_ws_frame frame;
@@ -66618,7 +66634,7 @@ static hfsb_status hfsbi_rexec_loop(hfsbi_rexec_run *x) {
     return st;
 }
 
-/* Why there is no WebSocket. */
+/* Reports why there is no WebSocket. */
 static hfsb_status hfsbi_rexec_refused(const hfsb_sandbox *s, int status,
                                        hfsb_status st, hfsb_err *err) {
     if (status == 404 || status == 405)
@@ -66714,7 +66730,7 @@ enum {
     HFSBI_V1_REPLY = 1 << 20   /* of a reply that is not a file */
 };
 
-/* ---- which cancel counts in a thread ---- */
+/* ---- which cancel applies in a thread ---- */
 
 HFSBI_FN const hfsb_root *hfsbi_v1_begin(struct hfsbi_v1   *v1,
                                          hfsbi_v1_use      *use,
@@ -66819,7 +66835,7 @@ static int hfsbi_v1_errno(hfsb_str text) {
     return (int)n;
 }
 
-/* Fails as the reply other than 200 says. */
+/* Fails with the reason in a reply other than 200. */
 HFSBI_FN hfsb_status hfsbi_v1_refuse(const hfsbi_v1        *v1,
                                      const hfsb_http_reply *reply,
                                      hfsb_str path, const char *verb,
@@ -66906,7 +66922,7 @@ static bool hfsbi_v1_read_entry(const hfsb_json_value *entry,
     return hfsb_str_equal(type, HFSB_LIT("symlink"));
 }
 
-/* Where a symlink leads: a read of no bytes shows it. */
+/* Finds the target of a symlink: a read of no bytes shows it. */
 static hfsb_status hfsbi_v1_follow(hfsbi_v1 *v1, hfsb_str path,
                                    const char *verb, hfsb_file_info *info,
                                    hfsb_err *err) {
@@ -66920,7 +66936,7 @@ static hfsb_status hfsbi_v1_follow(hfsbi_v1 *v1, hfsb_str path,
     if (st == HFSB_OK && reply.status != 200)
         st = hfsbi_v1_refuse(v1, &reply, path, verb, err);
     info->type = HFSB_FILE_REGULAR;
-    info->size = 0; /* those of the link say nothing */
+    info->size = 0; /* those of the link mean nothing */
     info->mode = 0;
     if (st == HFSB_IS_DIR) {
         info->type = HFSB_FILE_DIRECTORY;
@@ -67071,7 +67087,7 @@ static hfsb_status hfsbi_v1_check_write(hfsbi_v1 *v1, hfsb_str path,
     return HFSB_OK;
 }
 
-/* A part of a file on its way. */
+/* A part of a file that is being sent. */
 typedef struct hfsbi_v1_part {
     int                fd;
     unsigned long long left;
@@ -67105,7 +67121,7 @@ static bool hfsbi_v1_confirms(const hfsbi_v1 *v1, const hfsb_http_reply *reply,
 }
 
 /* Sends bytes of the file at fd, from offset on. The first part truncates the
-   file. *sent: something of it may have been written. */
+   file. *sent: some of it may have been written. */
 static hfsb_status hfsbi_v1_put(hfsbi_v1 *v1, hfsb_str path,
                                 hfsbi_v1_part *part, unsigned long long offset,
                                 const hfsb_file_write_opts *opts, bool *sent,
@@ -67415,8 +67431,8 @@ static bool hfsbi_v1_on_body(void *user, hfsb_str piece) {
     " The command may still run: look before you repeat it, or end it with " \
     "kill."
 
-/* The server has refused to start a command, as a rule because its folder does
-   not exist: /bin/sh is always there. */
+/* The server refused to start a command, usually because its folder does not
+   exist: /bin/sh is always there. */
 static hfsb_status hfsbi_v1_not_started(const hfsbi_v1        *v1,
                                         const hfsb_http_reply *reply,
                                         hfsb_str work_dir, bool *refused,
@@ -67430,7 +67446,7 @@ static hfsb_status hfsbi_v1_not_started(const hfsbi_v1        *v1,
     return st;
 }
 
-/* No event said how the command ended, because of st. */
+/* No event reported how the command ended, because of st. */
 static hfsb_status hfsbi_v1_lost(const hfsbi_v1 *v1, const hfsbi_v1_stream *t,
                                  hfsb_status st, bool sent, double seconds,
                                  hfsb_err *err) {
@@ -67470,7 +67486,7 @@ static hfsb_status hfsbi_v1_lost(const hfsbi_v1 *v1, const hfsbi_v1_stream *t,
 }
 
 /* Runs a command in the foreground. HFSB_OK with t->end; *refused: the server
-   has refused it, as *err says. */
+   refused it, with the reason in *err. */
 static hfsb_status hfsbi_v1_exec(hfsbi_v1 *v1, hfsb_str body, double seconds,
                                  hfsb_str work_dir, hfsbi_v1_stream *t,
                                  bool *refused, hfsb_err *err) {
@@ -67994,8 +68010,8 @@ typedef struct hfsbi_hub_request {
     size_t               secret_count;
     hfsb_json_doc       *out; /* receives the reply, which must be JSON (NULL:
                                  any reply will do) */
-    /* receives the reply piece by piece instead; no timeout applies then but
-       idle_ms and the retry's deadline */
+    /* receives the reply piece by piece instead; only idle_ms and the retry's
+       deadline apply then */
     bool (*on_body)(void *user, hfsb_str piece);
     void     *user;
     long long idle_ms;
@@ -68045,7 +68061,7 @@ HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub      *hub,
 
 /* ---- space.c ---- */
 
-/* What the status of a duplication does not say. */
+/* What the status of a duplication leaves open. */
 typedef struct hfsbi_hub_fate {
     bool later;   /* HFSB_CONFLICT because another operation is in progress,
                      not because the name is taken */
@@ -68087,7 +68103,7 @@ HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
 
 /* The stages of a Space, by what a client can do about them. */
 typedef enum hfsbi_space_state {
-    HFSBI_SPACE_UNKNOWN,  /* the Hub did not say, or a stage of the future */
+    HFSBI_SPACE_UNKNOWN,  /* the Hub did not say, or a stage unknown to us */
     HFSBI_SPACE_RUNNING,  /* it answers, perhaps with an older build */
     HFSBI_SPACE_STARTING, /* BUILDING, APP_STARTING: wait */
     HFSBI_SPACE_ASLEEP,   /* SLEEPING, STOPPED: the first request wakes it */
@@ -68173,7 +68189,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
                                          const char *sha, bool *seen,
                                          hfsb_err *err);
 
-/* What it shares with job_home.c and job_create.c: */
+/* Shared with job_home.c and job_create.c: */
 
 /* Removes the tokens and the secrets of spec from a text. */
 HFSBI_FN void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
@@ -68190,8 +68206,7 @@ HFSBI_FN hfsb_status hfsbi_create_check_secrets(const hfsb_sandbox_spec *spec,
 HFSBI_FN bool hfsbi_create_may_have_run(hfsb_status st);
 /* Appends `end` completely, if need be by cutting the message before it. */
 HFSBI_FN void hfsbi_create_append(hfsb_err *err, const char *end);
-/* Calls on_failure; true when the sandbox is to be kept, which *err says
-   then. */
+/* Calls on_failure; true when the sandbox is to be kept: *err then says so. */
 HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
                                 const hfsb_sandbox *s, hfsb_status st,
                                 hfsb_err *err);
@@ -68203,7 +68218,7 @@ HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
 
 enum { HFSBI_HUBJOB_PORT = 49983 };
 
-/* True for "jobs/OWNER/ID", which *owner and *job show then. */
+/* True for "jobs/OWNER/ID"; *owner and *job then are views of its parts. */
 HFSBI_FN bool hfsbi_hubjob_split(hfsb_str id, hfsb_str *owner, hfsb_str *job);
 /* A handle of the job `id`; sends nothing. */
 HFSBI_FN hfsb_status hfsbi_hubjob_new(const hfsb_sandbox_opts *opts,
@@ -68215,7 +68230,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_locate(hfsb_sandbox *sandbox, hfsb_err *err);
 HFSBI_FN hfsb_status hfsbi_hubjob_status(hfsb_sandbox       *sandbox,
                                          hfsb_space_runtime *out,
                                          hfsb_err           *err);
-/* Cancels the job `id`. HFSB_OK also when it has ended; HFSB_NOT_FOUND.
+/* Cancels the job `id`. HFSB_OK even when it has ended; HFSB_NOT_FOUND.
    tried NULL: with the hub's repeats; else as hfsbi_hub_delete_once(). */
 HFSBI_FN hfsb_status hfsbi_hubjob_end(hfsb_hub *hub, hfsb_str id,
                                       long long          until,
@@ -68228,7 +68243,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
 HFSBI_FN hfsb_status hfsbi_hubjob_take_url(hfsb_sandbox          *sandbox,
                                            const hfsb_json_value *job,
                                            hfsb_err              *err);
-/* Waits until the Hub gives the address, which it does at once as a rule. */
+/* Waits until the Hub gives the address, which it usually does at once. */
 HFSBI_FN hfsb_status hfsbi_hubjob_await_url(hfsb_sandbox            *sandbox,
                                             const hfsb_sandbox_spec *spec,
                                             long long deadline, hfsb_err *err);
@@ -68247,7 +68262,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
 typedef enum hfsbi_box_state {
     HFSBI_BOX_MAKING,  /* the maker thread creates it */
     HFSBI_BOX_READY,   /* calls may use it */
-    HFSBI_BOX_RETIRED, /* replaced: deleted when no call uses it any more */
+    HFSBI_BOX_RETIRED, /* replaced: deleted once no call uses it */
     HFSBI_BOX_LEFT     /* creation failed and could not delete its Space */
 } hfsbi_box_state;
 
@@ -68642,7 +68657,7 @@ static void hfsbi_hub_advise(const hfsbi_hub_request *request,
                   advice[i].more ? advice[i].more : "");
 }
 
-/* Fills *err for a reply that is not 2xx and says `text`. */
+/* Fills *err for a reply that is not 2xx and contains `text`. */
 static hfsb_status hfsbi_hub_explain(const hfsbi_hub_request *request,
                                      hfsb_str text, hfsb_err *err) {
     hfsb_status code = hfsbi_hub_status(request, text);
@@ -68723,7 +68738,7 @@ static void hfsbi_hub_fill_row(const char *text, bool is_path,
     }
 }
 
-/* Owners and job ids are part of a path as they are. */
+/* Owners and job ids go into a path unescaped. */
 static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
                                         hfsb_err *err) {
     size_t i;
@@ -68814,8 +68829,8 @@ HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request) {
 
 /* ---- one try ---- */
 
-/* The Hub sends no HTML: a page comes from someone in between ("log in
-   first"). */
+/* The Hub sends no HTML: a page comes from an intermediary ("log in first").
+   */
 static bool hfsbi_hub_is_page(hfsb_str content_type) {
     return hfsb_http_same(hfsb_str_slice(content_type, 0, 9),
                           HFSB_LIT("text/html"));
@@ -68980,7 +68995,7 @@ static hfsb_status hfsbi_hub_accepted(hfsbi_hub_request *request,
     return hfsbi_hub_bad_reply(request, problem, err);
 }
 
-/* True for a refusal after which nothing has happened. */
+/* True for a refusal that proves that nothing has happened. */
 static bool hfsbi_hub_had_no_effect(const hfsb_http_reply *reply) {
     const hfsb_str busy = HFSB_LIT("conflicting operation is in progress");
     return reply->status == 429 ||
@@ -69145,7 +69160,7 @@ static hfsb_status hfsbi_hub_page(hfsbi_hub_request *request, size_t *left,
 enum { HFSBI_HUB_PAGES = 1000 }; /* the Hub allows no more in 5 minutes */
 
 /* Refuses pages without end. *mark is the address of an earlier page, moved
-   forward at page 1, 2, 4, 8 ..., because a circle need not include the first
+   forward at page 1, 2, 4, 8 ..., because a loop need not include the first
    page. */
 static hfsb_status hfsbi_hub_check_page(const hfsbi_hub_request *request,
                                         size_t page, hfsb_buf *mark,
@@ -71635,7 +71650,7 @@ hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
     if (st != HFSB_OK) return st;
     st = hfsbi_space_is_job(id) ? hfsbi_hubjob_locate(*out, err)
                                 : hfsbi_space_locate(*out, err);
-    /* if the Hub does not answer, the address by the rule must do */
+    /* if the Hub does not answer, the address by the rule must suffice */
     if (st == HFSB_OK || ((*out)->api.len && st != HFSB_NOT_FOUND &&
                           st != HFSB_CANCELLED && st != HFSB_NOMEM))
         return hfsbi_sandbox_connect(opts, out, err);
@@ -72464,8 +72479,8 @@ static hfsb_status hfsbi_create_commit(hfsbi_create     *c,
     return st;
 }
 
-/* Commits the server's files. If nothing changed, a restart brings the secrets
-   into the server that runs. */
+/* Commits the server's files. If nothing changed, a restart passes the secrets
+   to the running server. */
 static hfsb_status hfsbi_create_server(hfsbi_create *c) {
     hfsb_commit_done done = HFSB_INIT;
     hfsbi_retry      retry = hfsbi_create_retry(c->box);
@@ -72546,7 +72561,7 @@ HFSBI_FN bool hfsbi_create_keep(const hfsb_sandbox_spec *spec,
     return true;
 }
 
-/* Deletes the Space, and adds to c->err what became of it. Needs no memory but
+/* Deletes the Space, and adds the outcome to c->err. Needs no memory except
    for the request. */
 static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
     bool        made = c->state >= HFSBI_MADE_SURELY;
@@ -72593,8 +72608,8 @@ static hfsb_status hfsbi_create_start(hfsbi_create *c) {
     return st;
 }
 
-/* Waits for the server. Only its silence is no failure. A server that refuses
-   the token is the template's, which is about to end. */
+/* Waits for the server. Its silence alone is not a failure. A server that
+   refuses the token is the template's, which is about to end. */
 static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
     hfsbi_probe p = HFSB_INIT;
     hfsb_status st = hfsbi_space_locate(c->box, &c->err);
@@ -73036,11 +73051,11 @@ enum {
 
 /* ---- the boot script ---- */
 
-/* POSIX sh, for any image. Its variables are HFSB_SERVER_FILE, _SHA256,
-   _MOUNT and _URL, HFSB_DOWNLOAD_TOKEN, HFSB_API, SBX_IDLE_TIMEOUT; HFSB_HOST,
-   SBX_PORT and HFSB_WORK_DIR are for tests and for images with other habits.
-   Without base64, openssl, python3 and perl the shell decodes by itself, which
-   takes some seconds. */
+/* POSIX sh, for any image. Its variables are HFSB_SERVER_FILE, _SHA256, _MOUNT
+   and _URL, HFSB_DOWNLOAD_TOKEN, HFSB_API, SBX_IDLE_TIMEOUT; HFSB_HOST,
+   SBX_PORT and HFSB_WORK_DIR are for tests and for images with other
+   conventions. Without base64, openssl, python3 and perl the shell decodes by
+   itself, which takes some seconds. */
 static const char hfsbi_hubjob_boot[] =
     "set -u\n"
     "die() { echo \"hfsb boot: $*\" >&2; exit 1; }\n"
@@ -73916,7 +73931,7 @@ HFSBI_FN void hfsbi_session_forget_job(hfsb_session *session, const char *id) {
     pthread_mutex_unlock(&session->lock);
 }
 
-/* Kills one job. HFSB_OK also when it has ended before. */
+/* Kills one job. HFSB_OK even when it has ended before. */
 static hfsb_status hfsbi_session_kill(hfsb_session *session, const char *id,
                                       hfsb_err *err) {
     hfsb_call_opts   opts = HFSB_INIT;
@@ -74159,7 +74174,7 @@ static void hfsbi_wanted_put_command(hfsbi_wanted *wanted) {
     hfsbi_build_end(lists);
 }
 
-/* Adds the secrets: a list of names; an object with values is accepted, too. */
+/* Adds the secrets: a list of names; an object with values is accepted too. */
 static void hfsbi_wanted_put_secrets(hfsbi_wanted *wanted) {
     const hfsb_json_value *given =
         hfsb_json_get(wanted->call->arguments, "secrets");
@@ -74286,7 +74301,7 @@ static bool hfsbi_wanted_sets(const hfsbi_words *env, hfsb_str name) {
     return false;
 }
 
-/* What is given for trackio replaces variables of these names. */
+/* Arguments for trackio replace variables of these names. */
 static void hfsbi_wanted_fill_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
     const hfsbi_hf_jobs_args *a = wanted->call->args;
     const hfsbi_words        *env = &wanted->words[HFSBI_WANTED_ENV];
@@ -74365,7 +74380,7 @@ static void hfsbi_wanted_fill_labels(hfsbi_wanted  *wanted,
 }
 
 /* Fills all lists of pairs. By default the job gets the token, because its
-   results must get to the Hub. */
+   results must reach the Hub. */
 static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
         hfsb_json_get(wanted->call->arguments, "secrets");
@@ -74484,7 +74499,8 @@ static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
 
 /* ---- sending it ---- */
 
-/* Hardware that the Hub had; it adds more, so any name is sent. */
+/* Hardware that the Hub had when this was written; it adds more, so any name
+   is sent. */
 static const char hfsbi_flavors[] =
     "cpu-basic cpu-upgrade cpu-performance cpu-xl t4-small t4-medium l4x1 "
     "l4x4 l40sx1 l40sx4 l40sx8 a10g-small a10g-large a10g-largex2 "
@@ -74555,7 +74571,7 @@ enum {
 
 /* ---- a job as the Hub describes it ---- */
 
-/* A text member of a job, cut to a sane length; "" if there is none. */
+/* A text member of a job, cut to a reasonable length; "" if there is none. */
 static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                    const char            *key) {
     hfsb_str text = hfsbi_json_get_str(job, key);
@@ -74664,7 +74680,7 @@ static hfsb_status hfsbi_hf_jobs_schedule_fields(hfsbi_hf_jobs_call *c,
     return hfsbi_build_finish(&fields, &c->result->fields);
 }
 
-/* Adds where trackio shows the job, if the arguments say that it does. */
+/* Adds the address of trackio's dashboard, if the arguments name its Space. */
 static void hfsbi_hf_jobs_put_dashboard(hfsbi_hf_jobs_call *c) {
     hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
     hfsb_str space = c->args->trackio;
@@ -74930,7 +74946,7 @@ static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
     return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
 }
 
-/* Adds the log as it is now. */
+/* Adds the log so far. */
 static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c,
                                           hfsb_err           *err) {
     hfsb_text_limit   limit = HFSB_INIT;
@@ -75024,7 +75040,7 @@ static const hfsbi_param hfsbi_hf_jobs_params[] = {
                       "you/ml-intern-1a2b3c4d, which trackio makes; set as "
                       "TRACKIO_SPACE_ID"),
     HFSBI_HF_JOBS_STR("trackio_project", project, "Set as TRACKIO_PROJECT"),
-    /* for programs: each one more is read by the model in every call */
+    /* for programs: the model would read each additional one in every call */
     HFSBI_PARAM("name", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
                 name, NULL),
     HFSBI_PARAM("labels", HFSBI_ARG_OBJECT, HFSBI_UNLISTED, hfsbi_hf_jobs_args,
@@ -75279,9 +75295,9 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     return st;
 }
 
-/* True when the sandbox in use is a job that has ended, for want of use or by
-   its timeout: unlike a Space it does not come back. Under the lock, which is
-   released meanwhile; the claim keeps the sandbox in its place. */
+/* True when the sandbox in use is a job that has ended because it was idle or
+   timed out: unlike a Space it does not come back. Under the lock, which is
+   released meanwhile; the claim keeps the sandbox from being replaced. */
 static bool hfsbi_session_has_ended(hfsb_session *session) {
     hfsbi_box         *box = session->box;
     hfsb_space_runtime runtime;

@@ -117,9 +117,9 @@ needs: define HFSB_IMPLEMENTATION before both, and take both from the same versi
 
    With HFSB_CURL_DLOPEN libcurl's header is not needed: the few types and
    numbers are declared here. They are part of libcurl's binary interface,
-   which has not changed since 2006 but for additions. Each build that has the
-   header compares them with it, so a mistake here does not compile there. A
-   file that needs <curl/curl.h> itself includes it first. */
+   which has not changed since 2006 except for additions. Each build that has
+   the header compares them with it, so a mistake here does not compile there.
+   A file that needs <curl/curl.h> itself includes it first. */
 
 #if !defined(HFSB_CURL_DLOPEN) && !defined(LIBCURL_VERSION_NUM)
 #include <curl/curl.h>
@@ -246,7 +246,7 @@ typedef struct curl_version_info_data { /* begins so */
     unsigned    version_num;
 } curl_version_info_data;
 
-#else /* the header is there: is it as above? */
+#else /* the header is there: compare it with the above */
 
 #define HFSBI_CURL_SAME(name, value) \
     char same_##name[(long)(name) == (long)(value) ? 1 : -1];
@@ -637,8 +637,8 @@ static int hfsbi_curl_on_close(void *user, curl_socket_t fd) {
 
 /* Shuts down the connections on which the peer sent something since the last
    call; most of them were closed. libcurl checks for that too, but takes a TLS
-   close_notify for a sign of life and relies on sending the request again. No
-   call may be under way. */
+   close_notify as a sign of life and relies on sending the request again. No
+   call may be in progress. */
 static void hfsbi_curl_drop_stale(hfsbi_curl_slot *slot) {
     char          scrap[512];
     struct pollfd p;
@@ -1145,7 +1145,7 @@ static hfsb_status hfsbi_curl_drive(hfsbi_curl_call *x) {
     if (x->curl->lib.multi_add_handle(x->slot->multi, x->slot->easy))
         return hfsbi_fail_status(x->err, HFSB_NOMEM, "request");
     code = hfsbi_curl_loop(x);
-    /* a connection left in mid-message must be closed */
+    /* a connection left in the middle of a message must be closed */
     if (code || x->ended)
         (void)x->curl->lib.easy_setopt(x->slot->easy, CURLOPT_FORBID_REUSE,
                                        1L);

@@ -581,7 +581,7 @@ needs: define HFSB_IMPLEMENTATION before both, and take both from the same versi
 #endif
 
 /* ---- src/server/server_private.h ---- */
-/* server_private.h - the inside of the HTTP server.
+/* server_private.h - the internals of the HTTP server.
 
      server --- listener --accept--> conn --- request --- route's handler
         |                             |          |             |
@@ -622,7 +622,7 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
    loop ends once no request is left and no part is busy, or when stop_ms are
    over.
    hfsb_server_close(): end() of every part, wait for the pool threads, free()
-   of every part, newest first; no connection is left then, the loop is.
+   of every part, newest first; no connection is left then, but the loop is.
    needs() is true while the part keeps the server from stopping for want of
    requests and commands. */
 typedef struct hfsbi_server_part {
@@ -638,14 +638,14 @@ typedef struct hfsbi_server_part {
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
-/* True after the first hfsb_server_stop(): it is not ready any more. */
+/* True after the first hfsb_server_stop(): it is no longer ready. */
 HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server);
 /* True when it takes no more requests: drain_ms later. */
 HFSBI_FN bool hfsbi_server_is_closing(const hfsb_server *server);
 /* True after the second one. */
 HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
-/* Stops the server once it was not in use for so long (0: never), see idle.c.
+/* Stops the server once it was not in use for max_ms (0: never), see idle.c.
    Does nothing if the options of the server, or an earlier call, set that. */
 HFSBI_FN void hfsbi_server_set_idle(hfsb_server *server, long long max_ms);
 
@@ -655,9 +655,9 @@ typedef enum hfsbi_face_guard {
                           where it needs none */
     HFSBI_FACE_TOKEN,  /* a secret that every client sends */
     HFSBI_FACE_PATH,   /* a secret in the path: whoever knows it may use it,
-                          also a page in a sandbox of the browser, whose Origin
+                          even a page in a sandbox of the browser, whose Origin
                           is "null". Logs show the route instead */
-    HFSBI_FACE_NAMES   /* its clients prove nothing: who reaches it may use
+    HFSBI_FACE_NAMES   /* its clients prove nothing: whoever reaches it may use
                           it */
 } hfsbi_face_guard;
 
@@ -667,8 +667,7 @@ typedef enum hfsbi_face_guard {
 typedef struct hfsbi_face {
     bool alone;    /* has a port of its own, see hfsbi_face_listen(), and is
                       not shown elsewhere */
-    bool trims;    /* slashes at the begin and the end of a path do not
-                      count */
+    bool trims;    /* leading and trailing slashes of a path do not count */
     hfsbi_face_guard guard;
     int  denied;   /* status of a reply to those that are not trusted */
     /* True if the request proves that its sender may use the route, which is
@@ -693,8 +692,8 @@ HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
                                        unsigned *bound, hfsb_err *err);
 /* True if the request has the field once, with a value of one of these SHA-256
    (NULL-terminated), which follows a scheme such as "Bearer" (NULL: none).
-   Wipes the values of all fields of that name: several secrets that would do
-   must be tried in one call. */
+   Wipes the values of all fields of that name: several acceptable secrets must
+   be tried in one call. */
 HFSBI_FN bool hfsbi_request_proves_any(hfsb_request *request, const char *name,
                                        const char                 *scheme,
                                        const unsigned char *const *digests);
@@ -722,7 +721,7 @@ HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *request);
 /* True if the request carried the token, or the server needs none. */
 HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request);
 
-/* Returns a number from 1 on that only requests of the same connection have. */
+/* Returns a number, from 1 on, that only requests of one connection have. */
 HFSBI_FN unsigned long long hfsbi_request_serial(const hfsb_request *request);
 
 /* True if there is one Content-Type, and it is JSON. */
@@ -739,16 +738,16 @@ HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out);
 HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
                                    void *user);
 
-/* Work that may block: calls run(user) in a pool thread, then
-   done(user, request) in the loop. done is called exactly once, also if the
-   client goes away or the server stops meanwhile; the request stays valid
-   until done returns. The function given to hfsb_request_on_gone() is still
-   called in the loop, at once, when the client goes: there the caller cancels
-   its work. In done, hfsbi_request_is_gone() reports whether a reply can still
-   be sent; replying to a gone or answered request does nothing. Both functions
-   may start the next work, even for a gone request. A request has one piece of
-   work at a time; run must not touch the request. rights: of the task (NULL: those
-   of this process, outside of walls); copied. */
+/* Work that may block: calls run(user) in a pool thread, then done(user,
+   request) in the loop. done is called exactly once, even if the client goes
+   away or the server stops meanwhile; the request stays valid until done
+   returns. The function given to hfsb_request_on_gone() is still called in the
+   loop, at once, when the client goes: there the caller cancels its work. In
+   done, hfsbi_request_is_gone() reports whether a reply can still be sent;
+   replying to a gone or answered request does nothing. Both functions may
+   start the next work, even for a gone request. A request has one piece of
+   work at a time; run must not touch the request. rights: of the task (NULL:
+   those of this process, outside of walls); copied. */
 HFSBI_FN void hfsbi_request_work(
     hfsb_request *request, const hfsbi_rights *rights, void (*run)(void *user),
     void (*done)(void *user, hfsb_request *request), void *user);
@@ -756,7 +755,8 @@ HFSBI_FN void hfsbi_request_work(
 /* True once the connection is closed; only work keeps such a request alive. */
 HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request);
 
-/* hfsb_reply() that takes over the memory of *body, which is empty after. */
+/* hfsb_reply() that takes over the memory of *body, which is empty afterwards.
+   */
 HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
                                const char *type, hfsb_buf *body);
 
@@ -781,8 +781,8 @@ typedef void (*hfsbi_tunnel_fn)(void *user, hfsb_request *request, char *bytes,
    hfsb_reply_end() closes the connection once they are sent.
    hfsb_request_pause() and _resume() hold the peer back. The end of what the
    peer sends is reported by hfsbi_request_on_eof(); without that it ends the
-   tunnel. The server has no deadline for a tunnel but for bytes that the peer
-   does not take. For a request whose body is complete. */
+   tunnel. A tunnel has no deadline, except for bytes that the peer does not
+   take. For a request whose body is complete. */
 HFSBI_FN void hfsbi_reply_tunnel(hfsb_request *request, const char *protocol,
                                  hfsbi_tunnel_fn fn, void *user);
 
@@ -796,13 +796,13 @@ typedef struct hfsbi_websocket_fn {
        a character, the message does not. The owner may close it here. */
     void (*message)(void *user, hfsbi_websocket *socket, hfsb_str piece,
                     bool text, bool last);
-    /* It is over, whoever ended it; called once, in any case. */
+    /* It is over, whoever ended it; always called exactly once. */
     void (*closed)(void *user, hfsbi_websocket *socket);
     /* All bytes were sent (NULL: nothing). */
     void (*drained)(void *user, hfsbi_websocket *socket);
     size_t    max_message; /* bytes (0: 16 MiB) */
-    long long silence_ms;  /* after which the peer is sent a ping; after twice
-                              as long it counts as lost */
+    long long silence_ms;  /* after which a ping is sent; after twice as long
+                              the peer counts as lost */
 } hfsbi_websocket_fn;
 
 /* Answers a request for a WebSocket. NULL after a refusal, which was sent;
@@ -850,19 +850,19 @@ HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
                                      size_t max, const hfsbi_wire_fn *fn,
                                      void *user, hfsbi_wire **made,
                                      hfsb_err *err);
-/* Quiet for NULL. Not from its functions. */
+/* NULL is allowed. Not from its functions. */
 HFSBI_FN void hfsbi_wire_free(hfsbi_wire *wire);
 /* Queues a message, whose memory may be taken over, and sends what fits. An
-   empty one is an answer that had no memory: the peer would wait for ever, so
-   it is lost. */
+   empty one is an answer that had no memory: the peer would wait forever, so
+   it counts as lost. */
 HFSBI_FN void hfsbi_wire_send(hfsbi_wire *wire, hfsb_buf *message);
 /* Bytes that the peer has not taken yet. Above 4 MiB nothing is read. */
 HFSBI_FN size_t hfsbi_wire_waiting(const hfsbi_wire *wire);
 /* Stops or continues reading. */
 HFSBI_FN void hfsbi_wire_pause(hfsbi_wire *wire, bool paused);
-/* Ends the reading for good; what was queued is still sent. */
+/* Ends reading for good; what was queued is still sent. */
 HFSBI_FN void hfsbi_wire_shut(hfsbi_wire *wire);
-/* Ends the sending, too. */
+/* Ends sending, too. */
 HFSBI_FN void hfsbi_wire_end(hfsbi_wire *wire);
 /* True when nobody reads what is sent. */
 HFSBI_FN bool hfsbi_wire_is_lost(const hfsbi_wire *wire);
@@ -874,7 +874,7 @@ typedef struct hfsbi_relay_opts {
     unsigned port; /* of 127.0.0.1 */
     /* Returns a connected or connecting socket for the port that does not
        block, or -1 with errno; called again for a while after EAGAIN: the
-       server's queue of connections is full. (NULL: a socket of TCP) */
+       server's queue of connections is full. (NULL: a TCP socket) */
     int (*dial)(void *user, unsigned port);
     size_t prefix; /* bytes of the path that are not passed on */
     const char *const *hide; /* fields that are not passed on, in addition to
@@ -883,7 +883,7 @@ typedef struct hfsbi_relay_opts {
     const char *const *drop; /* the same for fields of the reply */
     bool rebase; /* the inner server does not know the prefix: it is added to
                     redirects, and its cookies are kept apart */
-    /* Called once at the end, however that comes (NULL: nothing). */
+    /* Called once at the end, whatever the reason (NULL: nothing). */
     void (*done)(void *user);
     void *user;
 } hfsbi_relay_opts;
@@ -896,10 +896,10 @@ HFSBI_FN hfsb_status hfsbi_relay_add(hfsb_server *server, hfsbi_face *face,
                                      void *user, hfsb_err *err);
 /* Passes a request on, and the reply back. 502 when nobody listens or the
    reply is invalid, 503 when the inner server accepts no connection for
-   head_ms. hfsb_request_set(), _on_gone(), on_eof and on_drained are used by
-   it. Each request has a connection of its own to the inner server, so that
-   the next one of the client is checked like the first. A request to change
-   the protocol, such as one for a WebSocket, becomes a tunnel when the inner
+   head_ms. It uses hfsb_request_set(), _on_gone(), on_eof and on_drained. Each
+   request has a connection of its own to the inner server, so that the next
+   one of the client is checked like the first. A request to change the
+   protocol, such as one for a WebSocket, becomes a tunnel when the inner
    server agrees. Memory is bounded: each side waits for the other. */
 HFSBI_FN void hfsbi_relay_start(hfsb_request           *request,
                                 const hfsbi_relay_opts *opts);
@@ -1049,7 +1049,7 @@ typedef struct hfsbi_callback {
     void         *user;
 } hfsbi_callback;
 
-/* Who receives the bytes of a connection that has changed its protocol. */
+/* Receives the bytes of a connection that has changed its protocol. */
 typedef struct hfsbi_tunnel {
     hfsbi_tunnel_fn fn; /* NULL: it has not */
     void           *user;
@@ -1081,7 +1081,7 @@ typedef struct hfsbi_limits {
     hfsb_http_limits http;
     size_t           max_body, max_bodies, max_connections, min_rate;
     size_t           max_per_peer;
-    bool             local_is_free; /* max_per_peer is not for loopback */
+    bool             local_is_free; /* max_per_peer ignores loopback */
     long long        head_ms, body_ms, idle_ms, stop_ms, drain_ms;
 } hfsbi_limits;
 
@@ -1102,7 +1102,7 @@ typedef struct hfsbi_accept {
 
 typedef enum hfsbi_stop_phase {
     HFSBI_STOP_NO,
-    HFSBI_STOP_DRAIN,  /* all goes on, but the server is not ready */
+    HFSBI_STOP_DRAIN,  /* work continues, but the server is not ready */
     HFSBI_STOP_FINISH, /* requests may finish, nothing new begins */
     HFSBI_STOP_END,    /* the parts end their work; its replies go out */
     HFSBI_STOP_DONE
@@ -1186,7 +1186,7 @@ HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn);
    the connection was paused. */
 HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn);
 HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn);
-/* Lets the kernel notice that a silent peer is gone, after two minutes. */
+/* Makes the kernel notice after two minutes that a silent peer is gone. */
 HFSBI_FN void hfsbi_keepalive(int fd);
 /* The request is complete: from WORK to TUNNEL. */
 HFSBI_FN void hfsbi_conn_switch(hfsbi_conn *conn);
@@ -1264,9 +1264,9 @@ HFSBI_FN hfsb_status hfsbi_relay_copy_fields(hfsb_request           *request,
    next turn as used, so that the server never stops too early. */
 enum { HFSBI_IDLE_LOOK_MS = 5000 };
 
-/* True for what the page at "/" asks for to show it: a tab that somebody has
-   forgotten asks for ever. It does not ask for a file by itself. Its terminal
-   is a WebSocket, without the field. */
+/* True for what the page at "/" requests to show it: a forgotten tab requests
+   it forever. The page requests no file by itself. Its terminal is a
+   WebSocket, without the field. */
 static bool hfsbi_idle_is_watching(const hfsb_request *r) {
     return r->reply.state != HFSBI_REPLY_FILE &&
            hfsb_str_equal(r->head.method, HFSB_LIT("GET")) &&
@@ -1424,7 +1424,7 @@ HFSBI_FN hfsbi_face *hfsbi_request_face(const hfsb_request *r) {
 /* ---- web pages: Host and Origin ----
 
    A browser sends requests to this machine for any page that is open in it,
-   and DNS rebinding lets a name of that page's own lead here. One of three
+   and with DNS rebinding the page's own host name points here. One of three
    things keeps pages out:
 
      a secret   that the request must carry: no page knows it. Names matter
@@ -1941,7 +1941,7 @@ static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
     return false;
 }
 
-/* Whether the sender may use the route, in the way of its face. */
+/* True if the sender may use the route, by the rules of its face. */
 static bool hfsbi_check_face(hfsb_request *r, hfsbi_face *face, bool trusted) {
     r->trusted = trusted;
     if (r->route->set.no_token || r->trusted) return true;
@@ -1949,7 +1949,7 @@ static bool hfsbi_check_face(hfsb_request *r, hfsbi_face *face, bool trusted) {
     return false;
 }
 
-/* Whether the host lets a request in that does not have the token. */
+/* True if the host admits a request without the token. */
 static bool hfsbi_ask_host(const hfsb_request *r) {
     const hfsb_server *server = r->conn->server;
     return server->access.authorize &&
@@ -1984,8 +1984,8 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #undef HFSBI_USE_TOKEN
 }
 
-/* Decodes the parts of the path, so that who judges a request and who answers
-   it see the same; on failure they are empty. */
+/* Decodes the parts of the path, so that the checks of a request and its
+   handler see the same; on failure they are empty. */
 static hfsb_status hfsbi_request_decode_parts(hfsb_request *r, hfsb_err *err) {
     size_t      i, at[HFSBI_PARTS + 1] = {0};
     hfsb_status st = HFSB_OK;
@@ -2092,9 +2092,9 @@ static size_t hfsbi_bodies_room(const hfsb_server *server) {
     return used < max ? max - used : 0;
 }
 
-/* A body without a token may bring one (/init). It must not leave copies when
-   its buffer grows, so that has its final size at once. A route that takes
-   larger bodies is not such a one, and a stranger reserves no more of them
+/* The body of a request without a token may contain one (/init). Its buffer
+   has its final size at once, since growing would leave copies. A route that
+   takes larger bodies is not such a route: there a stranger reserves no more
    than it sends. */
 static bool hfsbi_request_make_room(hfsb_request *r) {
     size_t max = hfsbi_request_max_body(r);
@@ -2345,7 +2345,7 @@ static bool hfsbi_reply_is_bodiless(const hfsb_request *r) {
                              hfsb_str_equal(r->head.method, HFSB_LIT("HEAD")));
 }
 
-/* HTTP/1.0 knows no chunks. */
+/* HTTP/1.0 has no chunks. */
 static bool hfsbi_reply_is_chunked(const hfsb_request *r) {
     return r->head.minor > 0 && !r->tunnel.fn && !r->reply.sized;
 }
@@ -2493,7 +2493,7 @@ static ssize_t hfsbi_reply_send(hfsb_request *r) {
     return n;
 }
 
-/* Everything is sent: gives the memory back unless it is little. */
+/* Everything is sent: frees the memory unless it is small. */
 static void hfsbi_reply_clear(hfsb_request *r) {
     r->reply.out_at = 0;
     hfsb_buf_free(&r->reply.out_body);
@@ -2818,7 +2818,7 @@ void hfsb_reply_abort(hfsb_request *request) {
    taken out. */
 /* ---- states ---- */
 
-/* BROKEN and CLOSED are final: nothing leads back. */
+/* BROKEN and CLOSED are final. */
 static void hfsbi_conn_enter(hfsbi_conn *conn, hfsbi_conn_state state) {
     if (conn->state >= HFSBI_CONN_BROKEN && state < HFSBI_CONN_CLOSED) return;
     conn->state = state;
@@ -3332,7 +3332,7 @@ static long long hfsbi_conn_deadline(const hfsbi_conn *conn) {
     case HFSBI_CONN_HEAD: return conn->since + limits->head_ms;
     case HFSBI_CONN_BODY:
     case HFSBI_CONN_DISCARD: return hfsbi_conn_body_deadline(conn);
-    case HFSBI_CONN_LINGER: /* while bytes come, but not for ever */
+    case HFSBI_CONN_LINGER: /* while bytes come, but not forever */
         return hfsbi_earlier(conn->moved + HFSBI_LINGER_MS,
                              conn->since + limits->head_ms);
     default: break;
@@ -3407,7 +3407,7 @@ HFSBI_FN void hfsbi_conns_settle(hfsb_server *server) {
 
 /* ---- the beginning ---- */
 
-/* An IPv4 address that came over an IPv6 socket is one of IPv4. */
+/* An IPv4 address received over an IPv6 socket counts as IPv4. */
 HFSBI_FN hfsbi_peer hfsbi_peer_of(const struct sockaddr *address) {
     const struct sockaddr_in *four =
         (const struct sockaddr_in *)(const void *)address;
@@ -3565,8 +3565,8 @@ HFSBI_FN void hfsbi_websocket_close(hfsbi_websocket *w, unsigned code,
 
 /* ---- receiving ---- */
 
-/* The peer closes, or breaks the rules: our close, if none was sent, is the
-   last frame. */
+/* The peer closes, or violates the protocol: our close, if none was sent, is
+   the last frame. */
 static void hfsbi_websocket_answer(hfsbi_websocket *w, unsigned code) {
     hfsb_str none = HFSB_LIT("");
     if (w->state == HFSBI_WEBSOCKET_OPEN) hfsbi_websocket_close(w, code, none);
@@ -3841,7 +3841,7 @@ static void hfsbi_wire_choke(hfsbi_wire *l) {
     }
 }
 
-/* Polls for what is of use now. */
+/* Polls for what is needed now. */
 static void hfsbi_wire_watch(hfsbi_wire *l) {
     unsigned out = hfsbi_wire_waiting(l) ? HFSBI_IO_WRITE : 0;
     bool     reads;
@@ -3911,7 +3911,7 @@ static ssize_t hfsbi_wire_write(hfsbi_wire *l, hfsb_str bytes) {
         errno = EAGAIN;
         return -1;
     }
-    if (!plain) /* a pipe that is ready has room for so much */
+    if (!plain) /* a pipe that is ready has room for this much */
         bytes = hfsb_str_slice(bytes, 0,
                                bytes.len < PIPE_BUF ? bytes.len : PIPE_BUF);
     hfsbi_signal_guard_begin(&guard);
@@ -4004,7 +4004,7 @@ static void hfsbi_wire_add(hfsbi_wire *l, hfsb_str piece) {
     l->fn->refused(l->user, &err);
 }
 
-/* Hands over the lines in a block. Goes on when they choke the output: the
+/* Hands over the lines in a block. Continues when they choke the output: the
    bytes are read already. */
 static void hfsbi_wire_bytes(hfsbi_wire *l, hfsb_str bytes) {
     while (bytes.len && l->state < HFSBI_WIRE_SHUT) {
@@ -4224,7 +4224,7 @@ static void hfsbi_relay_put_cookies(hfsb_str value, hfsb_buf *out) {
     }
 }
 
-/* A line is written without tabs, and without the folds of old servers. */
+/* Removes tabs, and the line folds of old servers. */
 static void hfsbi_relay_unfold(hfsb_buf *value) {
     size_t i;
     for (i = 0; i < value->len; i++)
@@ -4233,7 +4233,7 @@ static void hfsbi_relay_unfold(hfsb_buf *value) {
             value->ptr[i] = ' ';
 }
 
-/* Appends a field; `value` is for the work. */
+/* Appends a field; `value` is a scratch buffer. */
 static hfsb_status hfsbi_relay_put_field(const hfsb_http_field  *f,
                                          const hfsbi_relay_opts *opts,
                                          hfsb_buf *value, hfsb_buf *out) {
@@ -4310,7 +4310,7 @@ static void hfsbi_relay_put_cookie(hfsb_str value, hfsb_str base,
     hfsb_buf_append_byte(out, '/');
 }
 
-/* The path of a redirect to the host that the client asked; empty: it leads
+/* The path of a redirect to the host that the client asked; empty: it points
    elsewhere, or is relative. */
 static hfsb_str hfsbi_relay_local(hfsb_str url, hfsb_str host) {
     size_t   scheme = hfsb_str_find(url, HFSB_LIT("://"));
@@ -4542,8 +4542,8 @@ static int hfsbi_relay_connect(int family, unsigned port) {
     return -1;
 }
 
-/* An attempt to connect has failed. True if nobody listens on the port of IPv4
-   and that of IPv6 is to be tried. */
+/* An attempt to connect has failed. True if nobody listens on the IPv4 port
+   and the IPv6 port is to be tried. */
 static bool hfsbi_relay_goes_on(hfsbi_relay *r, int code) {
     if (code != ECONNREFUSED || r->opts.dial || r->family == AF_INET6)
         return false;
@@ -4593,7 +4593,8 @@ static size_t hfsbi_relay_unsent(const hfsbi_relay *r) {
     return r->out.len - r->out_at;
 }
 
-/* Asks for what it waits for. False after a failure, which has freed it. */
+/* Registers what the relay waits for. False after a failure, which has freed
+   it. */
 static bool hfsbi_relay_wait(hfsbi_relay *r) {
     unsigned want = 0;
     bool     full = r->complete
@@ -4610,7 +4611,7 @@ static bool hfsbi_relay_wait(hfsbi_relay *r) {
     return false;
 }
 
-/* Sends what there is; lets the client go on when little is left. */
+/* Sends what there is; resumes the client when little is left. */
 static void hfsbi_relay_flush(hfsbi_relay *r) {
     while (r->state >= HFSBI_RELAY_HEAD && hfsbi_relay_unsent(r) && !r->deaf) {
         ssize_t n = send(r->io.fd, r->out.ptr + r->out_at,
@@ -4679,7 +4680,7 @@ static void hfsbi_relay_eof(void *user, hfsb_request *request) {
     (void)hfsbi_relay_wait(r);
 }
 
-/* From here on bytes pass as they are. False: it was refused, and freed. */
+/* From here on bytes pass unchanged. False: it was refused, and freed. */
 static bool hfsbi_relay_switch(hfsbi_relay *r, hfsb_str upgrade) {
     char protocol[64];
     if (!r->upgrade || !upgrade.len || upgrade.len >= sizeof protocol) {
@@ -4695,7 +4696,7 @@ static bool hfsbi_relay_switch(hfsbi_relay *r, hfsb_str upgrade) {
     return true;
 }
 
-/* True if the length of the body is known: also of one that is not sent, in a
+/* True if the length of the body is known, even of one that is not sent, in a
    reply to HEAD. */
 static bool hfsbi_relay_length(const hfsbi_relay    *r,
                                const hfsb_http_head *head,
@@ -4732,7 +4733,7 @@ static void hfsbi_relay_shift(hfsbi_relay *r, size_t n) {
     hfsb_buf_truncate(&r->in, r->in.len - n);
 }
 
-/* Parses what has come. False when it is over, and freed. */
+/* Parses what has arrived. False when the relay is over, and freed. */
 static bool hfsbi_relay_parse(hfsbi_relay *r) {
     hfsb_http_event event = HFSB_HTTP_BODY;
     hfsb_http_head  head;
@@ -4770,7 +4771,7 @@ static bool hfsbi_relay_has_body(const hfsbi_relay *r) {
     return r->chunked || (head->body == HFSB_HTTP_LENGTH && head->length);
 }
 
-/* The inner server sends no more. False when it is over, and freed. */
+/* The inner server sends no more. False when the relay is over, and freed. */
 static bool hfsbi_relay_finish_reply(hfsbi_relay *r) {
     bool broke =
         r->input == HFSBI_RELAY_RESET && !r->deaf && !hfsbi_relay_has_body(r);
@@ -4787,7 +4788,7 @@ static bool hfsbi_relay_finish_reply(hfsbi_relay *r) {
     return false;
 }
 
-/* Acts on what has come. False when it is over, and freed. */
+/* Acts on what has arrived. False when the relay is over, and freed. */
 static bool hfsbi_relay_step(hfsbi_relay *r) {
     if (!r->complete) {
         if (r->in.len <= HFSBI_RELAY_AHEAD || r->deaf) return true;
@@ -4802,7 +4803,7 @@ static bool hfsbi_relay_step(hfsbi_relay *r) {
     return hfsbi_relay_finish_reply(r);
 }
 
-/* Reads once. False when it is over, and freed. */
+/* Reads once. False when the relay is over, and freed. */
 static bool hfsbi_relay_read(hfsbi_relay *r) {
     char    block[32768];
     ssize_t n;
@@ -4820,7 +4821,7 @@ static bool hfsbi_relay_read(hfsbi_relay *r) {
 }
 
 /* Reads what is left of a connection that is broken. A client that was held
-   goes on with its body, which is dropped: the reply follows it. */
+   continues with its body, which is dropped: the reply follows it. */
 static void hfsbi_relay_drain(hfsbi_relay *r) {
     if (!r->complete || hfsbi_relay_unsent(r)) r->deaf = true;
     hfsbi_relay_flush(r);
@@ -5202,7 +5203,7 @@ static void hfsbi_listener_free(hfsbi_listener *l) {
     hfsbi_array_free(&server->alloc, l, 1, sizeof *l);
 }
 
-/* Adds a listening socket to the server; takes over fd, also on failure. */
+/* Adds a listening socket to the server; takes over fd, even on failure. */
 static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
                                       const char *name, bool made,
                                       unsigned *bound, hfsb_err *err) {
@@ -5565,7 +5566,7 @@ HFSBI_FN hfsb_status hfsbi_face_listen(hfsb_server *server, hfsbi_face *face,
 static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
     struct stat st;
     int         fd = hfsbi_socket(AF_UNIX), code = 0;
-    if (fd < 0) return false; /* the caller's own socket() fails, too */
+    if (fd < 0) return false; /* the caller's own socket() fails too */
     /* a server with a full backlog would make a blocking call wait */
     if (!hfsbi_set_nonblocking(fd) ||
         connect(fd, (const struct sockaddr *)(const void *)a, sizeof *a) != 0)
@@ -6004,7 +6005,7 @@ struct hfsbi_api {
     long long              beat_ms; /* 0: HFSBI_API_BEAT_MS */
     long long              began;   /* hfsb_clock_ms() */
     struct hfsbi_api_call *calls;   /* newest first */
-    hfsbi_reset           *resets;  /* that go on */
+    hfsbi_reset           *resets;  /* in progress */
     bool                   ended;   /* no more commands are started */
     hfsbi_open             open;
     hfsbi_endpoint         endpoints[HFSBI_TOOLS];
@@ -6141,7 +6142,7 @@ HFSBI_FN void hfsbi_api_report_request(const hfsb_request *request,
                                        const char *job, hfsb_str error,
                                        long long          began,
                                        unsigned long long bytes);
-/* Who makes a request: "page", or NULL for those that do not say so. */
+/* Returns who makes a request: "page", or NULL if it does not say. */
 HFSBI_FN const char *hfsbi_request_who(const hfsb_request *request);
 /* Handles GET /api/events; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
@@ -6150,9 +6151,9 @@ HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
 
 /* Adds the routes of /proxy and /open. */
 HFSBI_FN hfsb_status hfsbi_open_add(hfsbi_api *api, hfsb_err *err);
-/* Makes all keys invalid; what is open stays so. */
+/* Makes all keys invalid; open connections stay open. */
 HFSBI_FN void hfsbi_open_forget(hfsbi_api *api);
-/* The parameters of its query. */
+/* The parameters of the query of GET /api/events. */
 HFSBI_FN const hfsbi_param *hfsbi_events_query_params(void);
 
 /* ---- openapi.c ---- */
@@ -6178,8 +6179,8 @@ typedef struct hfsbi_figures {
     unsigned long long disk_total, disk_used;
 } hfsbi_figures;
 
-/* Reads them; dir: whose disk is meant (NULL: none). In a thread that is not
-   walled. */
+/* Reads them; dir: a folder of the disk that is meant (NULL: none). In a
+   thread that is not walled. */
 HFSBI_FN void hfsbi_figures_read(hfsbi_figures *f, const char *dir,
                                  const hfsb_alloc *alloc);
 
@@ -6251,10 +6252,10 @@ typedef struct hfsbi_fetch_opts {
     hfsb_str          path;  /* copied */
     const char       *type;  /* Content-Type; constant (NULL:
                                 application/octet-stream) */
-    bool part; /* send `length` bytes from `offset` on, or as many as
-                         there are, with 200; the head of the request is not
-                         looked at. Else its Range and its conditions count,
-                         and the reply has ETag and Last-Modified */
+    bool part; /* send `length` bytes from `offset` on, or as many as there
+                         are, with 200; the head of the request is ignored.
+                         Else its Range and its conditions apply, and the reply
+                         has ETag and Last-Modified */
     unsigned long long offset, length; /* ~0ull: up to the end */
     /* Adds fields to the reply to an open file, whose status is 200, 206, 304
        or 416; info has the true size of a file of /proc. False: without
@@ -6267,7 +6268,7 @@ typedef struct hfsbi_fetch_opts {
        hfsb_reply_error()) */
     void (*refuse)(void *user, hfsb_request *request, int status,
                    const hfsb_err *err);
-    /* Called once, last, also if the client is gone. (NULL: nothing) */
+    /* Called once, last, even if the client is gone. (NULL: nothing) */
     void (*release)(void *user);
     void *user;
 } hfsbi_fetch_opts;
@@ -6295,8 +6296,8 @@ typedef struct hfsbi_upload_end {
                    answer already */
     const hfsb_err          *err;   /* for a status from 400 on: the reason */
     hfsb_str                 path;  /* of the file that failed, or "" */
-    const hfsbi_upload_file *files; /* written completely, also if another
-                                       part failed after them */
+    const hfsbi_upload_file *files; /* written completely, even if another part
+                                       failed after them */
     size_t                   file_count;
 } hfsbi_upload_end;
 
@@ -6307,7 +6308,7 @@ typedef struct hfsbi_upload_opts {
                                 the request */
     const hfsb_root  *root;  /* another root (NULL: that of the tools) */
     hfsb_str          path;  /* copied; not used with `part` */
-    hfsb_file_write_opts write; /* what its pointers lead to must exist until
+    hfsb_file_write_opts write; /* what its pointers refer to must exist until
                                    `done` */
     /* Write into the file from range->offset on, in place, instead of
        replacing it; made if it does not exist. `write` is not used then.
@@ -6315,15 +6316,16 @@ typedef struct hfsbi_upload_opts {
     const hfsbi_range_opts *range;
     bool                    no_sha256; /* nobody wants it */
     /* Before a file is opened: may check conditions, change the path and the
-       options. Else HFSB_OK: the file is refused with *err, and with *status
-       if that is set. (NULL: nothing) */
+       options. Any status but HFSB_OK: the file is refused with *err, and with
+       *status if that is set. (NULL: nothing) */
     hfsb_status (*prepare)(void *user, hfsb_buf *path,
                            hfsb_file_write_opts *write, int *status,
                            hfsb_err *err);
     /* The body is multipart/form-data. Called when a part begins, with its
        name, filename and type: appends the path of the file that the part
-       becomes to *path; without one the part is skipped. Else HFSB_OK: the
-       upload ends, as for `prepare`. (NULL: the body is one file) */
+       becomes to *path; without one the part is skipped. Any status but
+       HFSB_OK: the upload ends, as for `prepare`. (NULL: the body is one file)
+       */
     hfsb_status (*part)(void *user, const hfsbi_multipart *part,
                         hfsb_buf *path, int *status, hfsb_err *err);
     size_t max_parts; /* (0: 1000) */
@@ -6338,14 +6340,14 @@ typedef struct hfsbi_upload hfsbi_upload;
 
 /* Sends the body of the request to a file, or with `part` to one for each part
    as it ends. Called from `begin` of a route whose `body` and `fn` are the two
-   functions below; hfsb_request_set() and _on_gone() are used by the upload.
-   The files are opened before the body arrives: a client that sent "Expect:
+   functions below; the upload uses hfsb_request_set() and _on_gone(). The
+   files are opened before the body arrives: a client that sent "Expect:
    100-continue" receives a refusal instead of 100. Memory is bounded: two
    blocks of 192 KiB and the paths. Each file is reported as "upload". If the
-   client goes, files that are complete stay, the one that is not is as it
-   was (of a range, bytes that came are written). Statuses of failures:
-   hfsbi_file_http_status(); 415, 400 or 413 for a body in parts that is
-   not multipart/form-data, malformed or beyond a limit. */
+   client goes, complete files stay, an incomplete one is left unchanged (of a
+   range, bytes that came are written). Statuses of failures:
+   hfsbi_file_http_status(); 415, 400 or 413 for a body in parts that is not
+   multipart/form-data, malformed or beyond a limit. */
 HFSBI_FN void hfsbi_upload_start(hfsb_request            *request,
                                  const hfsbi_upload_opts *opts);
 HFSBI_FN void hfsbi_upload_body(void *user, hfsb_request *request,
@@ -6361,7 +6363,8 @@ HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request);
 
 /* Handles POST /reset; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_reset_post(void *user, hfsb_request *request);
-/* Gives up what nobody waits for and has not come to the files yet. */
+/* Gives up resets that nobody waits for and that have not reached the files
+   yet. */
 HFSBI_FN void hfsbi_resets_end(hfsbi_api *api);
 
 /* ---- files.c ---- */
@@ -6707,7 +6710,7 @@ static void hfsbi_api_call_refuse(hfsbi_api_call *x, hfsb_str key,
 
 /* ---- reading the body ---- */
 
-/* True if the body is valid JSON but for a repeated key; sets a 422 (503
+/* True if the body is valid JSON except for a repeated key; sets a 422 (503
    without memory). */
 static bool hfsbi_api_call_has_repeated_key(hfsbi_api_call *x,
                                             const hfsb_err *err) {
@@ -6859,8 +6862,8 @@ static bool hfsbi_api_call_release(hfsbi_api_call *x) {
     event is the offset of the next one, and the value with which
     /api/jobs/ID/output?offset= continues. A gap is text that was dropped
     because the reader was too slow or memory ran out. A line, for a client
-    that asks with X-Hfsb-Lines, is an unfinished one as it looks now: it has
-    no offset, and is dropped when there is more to send. */
+    that asks with X-Hfsb-Lines, is the present text of an unfinished line: it
+    has no offset, and is dropped when there is more to send. */
 
 static const char *const hfsbi_stream_names[] = {"stdout", "stderr"};
 
@@ -7152,7 +7155,7 @@ static void hfsbi_api_call_start_beats(hfsbi_api_call *x) {
 /* ---- running the call ---- */
 
 /* Takes the options of bash that concern its reply. Its other arguments are
-   copied: those of the request need not exist any more. */
+   copied: those of the request need no longer exist. */
 static void hfsbi_api_call_prepare_bash(hfsbi_api_call *x) {
     hfsbi_delivery d = hfsbi_call_delivery(x->call);
     double         most = x->api->tools->limits.max_timeout;
@@ -7782,7 +7785,7 @@ typedef enum hfsbi_upload_input {
 } hfsbi_upload_input;
 
 struct hfsbi_upload {
-    hfsbi_upload_opts opts; /* its path is not valid any more */
+    hfsbi_upload_opts opts; /* its path is no longer valid */
     hfsbi_range_opts  range;
     bool              ranged; /* opts.range was given */
     hfsb_alloc        alloc;
@@ -7812,7 +7815,7 @@ static bool hfsbi_upload_is_open(const hfsbi_upload *u) {
     return u->writer || u->patch;
 }
 
-/* Without a commit before it, the file is as it was. */
+/* Without a commit before it, the file is unchanged. */
 static void hfsbi_upload_close(hfsbi_upload *u) {
     hfsb_file_writer_close(u->writer);
     hfsbi_range_writer_close(u->patch);
@@ -7843,8 +7846,8 @@ static hfsb_status hfsbi_upload_append(hfsbi_upload *u, hfsb_str bytes) {
                     : hfsb_file_writer_append(u->writer, bytes, &u->err);
 }
 
-/* Makes room in the list of files before a commit, which must not fail for
-   want of memory after it has changed the file. */
+/* Makes room in the list of files before a commit, which must not run out of
+   memory after it has changed the file. */
 static bool hfsbi_upload_make_room(hfsbi_upload *u) {
     size_t             room = u->file_room ? u->file_room * 2 : 1;
     hfsbi_upload_file *files;
@@ -8485,8 +8488,8 @@ static hfsbi_open_key *hfsbi_open_find(hfsbi_api *api, hfsb_str key) {
     return NULL;
 }
 
-/* The place for another key: a free one, or that of the key that was unused
-   for longest. NULL: all are in use. */
+/* The slot for another key: a free one, or that of the key that was unused for
+   longest. NULL: all are in use. */
 static hfsbi_open_key *hfsbi_open_room(hfsbi_api *api) {
     hfsbi_open_key *best = NULL;
     size_t          i;
@@ -8533,8 +8536,8 @@ static hfsb_status hfsbi_open_guard(hfsb_request *request, bool foreign) {
 }
 
 /* Fields of replies that concern the whole origin, or were decided above. A
-   browser keeps them for our own pages: where it connects to, what it reports
-   to whom, what it sends, which session or dictionary it has. */
+   browser would apply them to our own pages: where it connects to, what it
+   reports to whom, what it sends, which session or dictionary it has. */
 static const char *const hfsbi_open_drop[] = {
     "Service-Worker-Allowed",
     "Referrer-Policy",
@@ -8567,7 +8570,7 @@ static const char *const hfsbi_open_drop[] = {
 /* Passes a request on to a port. */
 static void hfsbi_open_relay(hfsbi_api *api, hfsb_request *request,
                              hfsbi_relay_opts *opts, bool foreign) {
-    /* a browser's words about an origin that the inner server does not know */
+    /* they concern an origin that the inner server does not know */
     static const char *const hide[] = {"Origin", "Sec-Fetch-Site", NULL};
     const hfsb_http_head    *head = hfsb_request_head(request);
     opts->prefix = hfsbi_relay_prefix(head->path, 2);
@@ -8630,8 +8633,8 @@ static void hfsbi_open_refuse(hfsbi_face *face, hfsb_request *request,
     hfsb_buf_free(&detail);
 }
 
-/* Answers the question of a browser whether a page of another origin may send
-   such a request; true if it is one. */
+/* Answers a CORS preflight, which asks whether a page of another origin may
+   send such a request; true if it is one. */
 static bool hfsbi_open_preflight(hfsb_request *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_str              method, fields;
@@ -8845,8 +8848,8 @@ static hfsb_status hfsbi_init_read(hfsbi_init *x, hfsb_buf *body,
     return st;
 }
 
-/* Sets all of it. The token is last but for what cannot fail: until then the
-   server is closed. */
+/* Sets all of it. The token comes last, except for what cannot fail: until
+   then the server is closed. */
 static hfsb_status hfsbi_init_set(hfsbi_api *api, hfsbi_init *x,
                                   hfsb_err *err) {
     hfsbi_tools_group *group = hfsbi_server_group(api->server);
@@ -9026,8 +9029,8 @@ static void hfsbi_reset_run(hfsbi_task *task) {
     hfsb_tool_result_free(&result);
 }
 
-/* Forgets what the last user has left here. Called at both ends: an agent
-   may send more of it while its commands are being ended. */
+/* Forgets what the last user has left here. Called at the start and at the
+   end: an agent may send more of it while its commands are being ended. */
 static void hfsbi_reset_forget(hfsbi_api *api) {
     hfsbi_open_forget(api);
     hfsbi_plan_free(&hfsbi_server_group(api->server)->plan);
@@ -9459,9 +9462,9 @@ HFSBI_FN const hfsbi_param *hfsbi_events_query_params(void) {
     return hfsbi_events_params;
 }
 
-/* Builds the arguments from the query, as texts: numbers are accepted so.
-   Last-Event-ID, which a stream sends when it connects again, counts more than
-   `since`. HFSB_OK; HFSB_SYNTAX, HFSB_NOMEM. */
+/* Builds the arguments from the query, as texts: numbers are accepted as such.
+   Last-Event-ID, which a stream sends when it reconnects, overrides `since`.
+   HFSB_OK; HFSB_SYNTAX, HFSB_NOMEM. */
 static hfsb_status hfsbi_events_query(hfsb_request  *request,
                                       hfsb_json_doc *doc, hfsb_err *err) {
     hfsb_str last =
@@ -9605,7 +9608,7 @@ static void hfsbi_raw_drop(hfsbi_raw *raw, size_t keep) {
     hfsb_buf_truncate(&raw->last, kept.len - from);
 }
 
-/* There is no room for these bytes now. */
+/* Keeps the newest of the bytes that do not fit now. */
 static void hfsbi_raw_skip(hfsbi_raw *raw, hfsb_str bytes) {
     if (raw->last.len > 2 * HFSBI_RAW_LAST)
         hfsbi_raw_drop(raw, HFSBI_RAW_LAST);
@@ -9853,9 +9856,9 @@ static void hfsbi_exec_pause(hfsbi_exec *x, bool pause) {
     hfsbi_websocket_pause(x->socket, pause);
 }
 
-/* Gives the program what it takes; the rest waits for room, and no more is read
-   from the client until then. Input of a program that reads no
-   more is dropped, as a pipe would. */
+/* Gives the program what it takes; the rest waits for room, and no more is
+   read from the client until then. Input of a program that reads no more is
+   dropped, as by a pipe. */
 static void hfsbi_exec_give(hfsbi_exec *x) {
     hfsb_status st = HFSB_OK;
     if (x->state != HFSBI_EXEC_RUNNING) return;
@@ -9865,7 +9868,7 @@ static void hfsbi_exec_give(hfsbi_exec *x) {
         st = hfsbi_program_input(x->job, part, false, NULL);
         if (st == HFSB_OK) x->given += part.len;
     }
-    if (st == HFSB_OK && x->eof) /* a full queue refuses the end, too */
+    if (st == HFSB_OK && x->eof) /* a full queue refuses the end too */
         st = hfsbi_program_input(x->job, HFSB_LIT(""), true, NULL);
     if (st == HFSB_NOMEM) {
         hfsbi_exec_fail(x, HFSB_NOMEM, "Out of memory.");
@@ -9920,7 +9923,7 @@ static bool hfsbi_exec_has_nul(hfsb_str text) {
     return hfsb_str_find_byte(text, '\0') != HFSB_NPOS;
 }
 
-/* False for an argument that is no string, or has a NUL. */
+/* False for an argument that is not a string, or has a NUL. */
 static bool hfsbi_exec_fill_argv(const hfsb_json_value *argv, hfsb_buf *out) {
     hfsb_json_iter it = hfsb_json_begin(argv);
     while (hfsb_json_next(&it)) {
@@ -10127,7 +10130,7 @@ enum {
 
 /* ---- figures of the machine ---- */
 
-/* Replaces the text by the content of a file; "" if it cannot be read. */
+/* Replaces the text with the content of a file; "" if it cannot be read. */
 static hfsb_str hfsbi_stats_read(hfsb_buf *text, const char *path) {
     hfsb_buf_truncate(text, 0);
     (void)hfsb_file_read(NULL, hfsb_cstr(path), HFSBI_STATS_TEXT, text, NULL,
@@ -10206,7 +10209,8 @@ typedef struct hfsbi_port {
 } hfsbi_port;
 
 typedef struct hfsbi_stats {
-    hfsb_buf           dir;  /* whose disk is meant; its allocator is ours */
+    hfsb_buf           dir;  /* of the disk that is meant; its allocator is
+                                ours */
     hfsb_buf           text; /* of a file */
     hfsbi_figures      figures;
     unsigned long long cpu_ms, memory, memory_max;
@@ -10219,7 +10223,7 @@ typedef struct hfsbi_stats {
 } hfsbi_stats;
 
 /* The processors that a cgroup may use, from its cpu.max, "200000 100000" for
-   two of them or "max 100000" for all: a part of one counts as one. */
+   two of them or "max 100000" for all: a fraction of one counts as one. */
 HFSBI_FN long hfsbi_stats_cpus(hfsb_str max, long cpus) {
     unsigned long long quota, period, n;
     size_t             digits = hfsbi_read_decimal(max, ~0ull >> 1, &quota);
@@ -10300,7 +10304,7 @@ static long hfsbi_stats_owner(const hfsbi_stats *s, unsigned long long inode) {
     return 0;
 }
 
-/* True for a port that is listed already: it has IPv4 and IPv6. */
+/* True for a port that is listed already: it may have both IPv4 and IPv6. */
 static bool hfsbi_stats_has_port(const hfsbi_stats *s, unsigned number) {
     size_t i;
     for (i = 0; i < s->port_count; i++)
@@ -11091,8 +11095,8 @@ HFSBI_FN void hfsbi_webpage_close(hfsbi_webpage *page) {
     hfsb_buf_free(&page->policy);
 }
 
-/* Joins the lines when somebody asks for them first: most servers have nobody
-   who watches. False without memory. */
+/* Joins the lines at the first request: most servers have nobody who watches.
+   False without memory. */
 static bool hfsbi_webpage_make(hfsbi_webpage *page, const hfsb_alloc *alloc) {
     const char *const *line = hfsbi_webpage_lines();
     char               hex[HFSB_SHA256_HEX];
@@ -11255,8 +11259,8 @@ static const hfsbi_param hfsbi_openapi_write[] = {
                 "Octal, such as 755; default: that of the old file, or 644"),
     HFSBI_PARAM_END};
 
-/* A body or a reply that is not JSON is named by its media type; one that is
-   by its schema. */
+/* A body or a reply is named by its schema if it is JSON, else by its media
+   type. */
 typedef struct hfsbi_operation {
     const char        *method, *path; /* as in the route */
     const char        *id, *summary;
@@ -12148,8 +12152,8 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     return st;
 }
 
-/* Opens the tools, and a journal in memory if the options have none. Returns as
-   hfsb_tools_open(). */
+/* Opens the tools, and a journal in memory if the options have none. Returns
+   as hfsb_tools_open(). */
 static hfsb_status hfsbi_api_open_tools(hfsbi_api             *api,
                                         const hfsb_tools_opts *opts,
                                         hfsb_err              *err) {
@@ -12231,7 +12235,7 @@ const hfsb_tools *hfsb_server_tools(hfsb_server *server) {
 }
 
 /* ---- src/mcp/mcp_private.h ---- */
-/* The inside of MCP. A file uses only the files above it:
+/* The internals of MCP. A file uses only the files above it:
 
        message.c   reads and writes messages of the protocol (pure)
        show.c      turns the result of a tool into content blocks (pure)
@@ -12243,7 +12247,7 @@ const hfsb_tools *hfsb_server_tools(hfsb_server *server) {
        mcp.c       the object: options, start, shutdown
        remote.c    runs calls in the sandbox of a session
 
-   The way of a tool call:
+   The path of a tool call:
 
        bytes -> stdio, http -> channel -> message (what is asked)
                                        -> call (runs it) -> show (blocks)
@@ -12287,7 +12291,7 @@ typedef struct hfsbi_mcp_head {
                                        Mcp-Name */
 } hfsbi_mcp_head;
 
-/* What a version of the protocol belongs to: with initialize, or without. */
+/* The era of a version of the protocol: with initialize, or without. */
 typedef enum hfsbi_mcp_era {
     HFSBI_ERA_UNKNOWN, /* no version that is served */
     HFSBI_ERA_LEGACY,
@@ -12427,7 +12431,7 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out);
 
-/* Adds the answer for a command that goes on as a job. so_far: the result of
+/* Adds the answer for a command that continues as a job. so_far: the result of
    bash_output for that job. */
 HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
                                      const hfsb_tool_result *so_far,
@@ -12468,10 +12472,10 @@ HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
 HFSBI_FN hfsb_status hfsbi_mcp_define_requested(bool history, hfsb_buf *all,
                                                 hfsb_err *err);
 
-/* Replaces the built-in tools by those of `all` (a JSON array of definitions)
-   that `only` names, or sets that it names (commas between; empty: all but
-   those on request). HFSB_OK; HFSB_ARG when a name is unknown, is not
-   read-only though it must be, or belongs to a tool of the program;
+/* Replaces the built-in tools with those of `all` (a JSON array of
+   definitions) that `only` names, or sets that it names (commas between;
+   empty: all but those on request). HFSB_OK; HFSB_ARG when a name is unknown,
+   is not read-only though it must be, or belongs to a tool of the program;
    HFSB_NOMEM. A failure leaves the list as it was. */
 HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err);
@@ -12510,7 +12514,7 @@ typedef struct hfsbi_mcp_session {
     hfsb_tools               *tools;   /* NULL until the first local call */
     char                      version[16]; /* agreed on by initialize */
     char                      who[80];     /* "mcp:NAME" once the client has
-                                              said its name, else "" */
+                                              given its name, else "" */
     int                       log_level;   /* of legacy requests */
     size_t                    users;       /* channels and calls */
     long long                 used;        /* time of the last release */
@@ -12556,8 +12560,8 @@ typedef struct hfsbi_mcp_remote {
     /* Runs a call to its end, in a thread. NULL: tools are local. */
     void (*run)(struct hfsb_mcp_call *call);
     /* Called in the loop when a call reaches its deadline. True: the call is
-       answered with *out and its thread goes on unheard. False: the thread is
-       cancelled with HFSBI_MCP_CALL_TIMED_OUT and returns what it has. */
+       answered with *out and its thread continues unheard. False: the thread
+       is cancelled with HFSBI_MCP_CALL_TIMED_OUT and returns what it has. */
     bool (*on_deadline)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
 } hfsbi_mcp_remote;
 
@@ -12595,7 +12599,7 @@ struct hfsb_mcp {
     size_t                working; /* calls in threads */
     struct hfsbi_mcp_stdio *stdio;
     hfsbi_mcp_remote        remote;
-    bool                    stopping; /* no call starts any more */
+    bool                    stopping; /* no more calls start */
 };
 
 /* ---- call.c: sessions ---- */
@@ -12688,9 +12692,9 @@ struct hfsb_mcp_call {
     hfsb_mcp             *mcp;
     hfsbi_mcp_session    *session; /* held */
     hfsbi_mcp_channel    *channel; /* NULL: answered, cancelled or detached */
-    hfsbi_mcp_input      *input;   /* held; NULL: not needed any more */
+    hfsbi_mcp_input      *input;   /* held; NULL: no longer needed */
     hfsbi_mcp_ask         ask;
-    char                  who[80]; /* calls, for the journal */
+    char                  who[80]; /* the caller, for the journal */
     bool                  in_thread;
     long long             started, next_beat;
     long long             deadline; /* for an answer; -1: none */
@@ -12721,7 +12725,7 @@ HFSBI_FN void hfsbi_mcp_report_refused(const hfsbi_mcp_session *session,
 /* Cancels the calls of a session with that id. */
 HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
                                     const hfsb_json_value *id);
-/* The channel can send nothing more. Its calls go on unanswered, or with
+/* The channel can send nothing more. Its calls continue unanswered, or with
    cancel they are stopped and their commands killed. */
 HFSBI_FN void hfsbi_mcp_calls_detach(hfsbi_mcp_channel *channel, bool cancel);
 /* The server stops: cancels the calls in threads, with `all` every call. */
@@ -13590,7 +13594,7 @@ typedef struct hfsbi_mcp_facts {
     hfsb_str               notes; /* those that are not in the output, or "" */
     hfsb_str               tag;   /* of the file that was read, or "" */
     hfsb_str spill_path;  /* of the file with the whole output, or "" */
-    size_t   spill_bytes; /* that it holds only; 0: all */
+    size_t   spill_bytes; /* the file holds only these; 0: all */
     size_t   total_chars; /* of an output that was truncated; 0: whole */
     hfsb_str id;          /* of the job, or "" */
 } hfsbi_mcp_facts;
@@ -13821,7 +13825,7 @@ static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text,
 }
 
 /* Appends the output and the footer of its tool. A page of a job's output is
-   complete, whatever notes there are: the next one goes on after it. */
+   complete, whatever notes there are: the next one continues after it. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
                                  hfsbi_mcp_room room, const hfsbi_mcp_facts *f,
                                  hfsb_buf *out) {
@@ -14122,8 +14126,8 @@ HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
 
 /* Sets of tools that suit a family of models. Claude and most others edit by
    replacing text; GPT models are trained to write patches; small models choose
-   better among few tools. A tool that is not there is left out: some names
-   exist on a Space only, others with checkpoints only. */
+   better among few tools. A tool that does not exist is left out: some exist
+   only on a Space, others only with checkpoints. */
 static const struct {
     const char *name, *tools;
 } hfsbi_mcp_sets[] = {
@@ -14153,7 +14157,7 @@ static bool hfsbi_mcp_on_request(hfsb_str name) {
     const hfsbi_tool *tool = hfsbi_tool_find(name);
     return hfsb_str_equal(name, HFSB_LIT("exists")) ||
            (tool && (tool->flags & HFSBI_TOOL_ON_REQUEST) &&
-            !(tool->flags & HFSBI_TOOL_HISTORY)); /* asked for by option */
+            !(tool->flags & HFSBI_TOOL_HISTORY)); /* requested by an option */
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_define_requested(bool history, hfsb_buf *all,
@@ -14222,7 +14226,7 @@ static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
     return HFSB_OK;
 }
 
-/* True when `only` has the name, or a set that has it. */
+/* True when `only` contains the name, or a set that contains it. */
 static bool hfsbi_mcp_is_named(hfsb_str only, hfsb_str name) {
     hfsb_str one, set, tool;
     while (hfsbi_list_next(&only, ',', &one)) {
@@ -14258,7 +14262,7 @@ static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
     return HFSB_OK;
 }
 
-/* Exchanges the built-in tools of two lists. */
+/* Swaps the built-in tools of two lists. */
 static void hfsbi_mcp_list_swap(hfsbi_mcp_list *a, hfsbi_mcp_list *b) {
     hfsbi_mcp_list old = *a;
     a->doc = b->doc;
@@ -14479,7 +14483,7 @@ static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
 }
 
-/* True when a command of the session runs or waits, or is being asked for. */
+/* True when a command of the session runs or waits, or is being requested. */
 static bool hfsbi_mcp_session_works(const hfsbi_mcp_session *session) {
     return session->tools && hfsbi_tools_in_use(session->tools);
 }
@@ -14499,7 +14503,8 @@ static bool hfsbi_mcp_session_before(const hfsbi_mcp_session *a,
     return a_worth != b_worth ? a_worth < b_worth : a->used <= b->used;
 }
 
-/* Ends a session: no id finds it any more, its commands are asked to end. */
+/* Ends a session: it is no longer found by an id, and its commands are asked
+   to end. */
 static void hfsbi_mcp_session_close(hfsbi_mcp_session *session) {
     session->ended = true;
     if (session->tools) hfsbi_jobs_end(session->tools, HFSB_LIT(""));
@@ -14862,7 +14867,7 @@ static void hfsbi_mcp_call_drop(hfsb_mcp_call *call) {
                                                    : HFSBI_MCP_CALL_CANCELLED);
 }
 
-/* The same, and the channel hears that there will be no answer. */
+/* The same, and tells the channel that there will be no answer. */
 static void hfsbi_mcp_call_abandon(hfsb_mcp_call *call) {
     hfsbi_mcp_channel *channel = call->channel;
     hfsb_buf           nothing = HFSB_INIT;
@@ -14941,7 +14946,7 @@ static void hfsbi_mcp_call_arm(hfsb_mcp_call *call) {
     else hfsbi_loop_timer_clear(call->mcp->loop, &call->timer);
 }
 
-/* Answers for a command that goes on as a job. */
+/* Answers for a command that continues as a job. */
 static void hfsbi_mcp_call_running(hfsb_mcp_call *call, long long now) {
     hfsb_buf         arguments = HFSB_INIT;
     hfsb_str         job = hfsb_cstr(hfsb_call_job(call->command));
@@ -15477,7 +15482,7 @@ static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INTERNAL, 200);
 }
 
-/* The first name that a client says is that of its session. */
+/* The first name that a client gives becomes that of its session. */
 static void hfsbi_mcp_session_name(hfsbi_mcp_session *session, hfsb_str name) {
     if (session->who[0] || !name.len) return;
     (void)snprintf(session->who, sizeof session->who, "mcp:%.*s",
@@ -15598,7 +15603,7 @@ static void hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
    HFSB_LIMIT with *err. *out, if not NULL, must be released. */
 static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
                                    hfsbi_mcp_input **out, hfsb_err *err) {
-    char                 empty[1] = ""; /* no text is no JSON */
+    char                 empty[1] = ""; /* an empty text is not JSON */
     hfsb_json_parse_opts how = HFSB_INIT;
     hfsbi_mcp_input     *input =
         (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);
@@ -15688,8 +15693,8 @@ static void hfsbi_stdio_timer(hfsbi_mcp_stdio *io, long long ms) {
 
 /* ---- states ---- */
 
-/* Starts LINGERING; the timer or hfsbi_stdio_look() goes on from there.
-   at_once: neither calls nor unsent answers are waited for. */
+/* Starts LINGERING; the timer or hfsbi_stdio_look() continues from there.
+   at_once: waits for neither calls nor unsent answers. */
 static void hfsbi_stdio_linger(hfsbi_mcp_stdio *io, bool at_once) {
     long long now = hfsb_clock_ms();
     if (io->state > HFSBI_STDIO_LINGERING ||
@@ -15718,7 +15723,7 @@ static bool hfsbi_stdio_owes(const hfsbi_mcp_stdio *io) {
 }
 
 /* LINGERING to TERM. Processes are searched before calls are cancelled: a
-   killed command leaves orphans that cannot be found any more. */
+   killed command leaves orphans that can no longer be found. */
 static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
     hfsb_mcp *mcp = io->channel.mcp;
     size_t    left;
@@ -15733,7 +15738,7 @@ static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
     else hfsbi_stdio_timer(io, HFSBI_STDIO_LOOK_MS);
 }
 
-/* Ends LINGERING when there is nothing to wait for, or its time is over. */
+/* Ends LINGERING when there is nothing to wait for, or its time is up. */
 static void hfsbi_stdio_look(hfsbi_mcp_stdio *io) {
     if (io->state == HFSBI_STDIO_LINGERING &&
         (hfsb_clock_ms() >= io->until ||
@@ -15932,7 +15937,7 @@ typedef enum hfsbi_mcp_post_state {
 
 /* One POST. */
 typedef struct hfsbi_mcp_post {
-    hfsbi_mcp_channel    channel; /* first: it is found by it */
+    hfsbi_mcp_channel    channel; /* first: the post is found by it */
     hfsbi_timer          timer;   /* signs of life */
     hfsb_request        *request;
     hfsbi_mcp_post_state state;
@@ -16074,8 +16079,8 @@ static void hfsbi_mcp_post_gone(void *user, hfsb_request *request) {
 
 /* ---- the session ---- */
 
-/* Writes the id of the session of a message. Ids that are made up here have a
-   blank, which no Mcp-Session-Id has. True when it names one client. */
+/* Writes the id of the session of a message. Ids that are generated here have
+   a blank, which no Mcp-Session-Id has. True when it names one client. */
 static bool hfsbi_mcp_post_id(const hfsbi_mcp_post    *p,
                               const hfsbi_mcp_message *m,
                               char id[HFSBI_MCP_KEY_SIZE]) {
@@ -16332,7 +16337,7 @@ static bool hfsbi_mcp_writes(const hfsb_mcp *mcp) {
     return false;
 }
 
-/* Says that long commands become jobs, and which tools handle these. */
+/* Explains that long commands become jobs, and which tools handle these. */
 static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
     static const char *const names[] = {"bash_output", "bash_input", "kill"};
     const char              *before = ": see ";
@@ -16414,7 +16419,7 @@ static void hfsbi_mcp_part_end(hfsbi_server_part *part) {
     hfsbi_mcp_sessions_end(mcp);
 }
 
-/* With stdio, nothing slow is waited for: the host wants it gone. */
+/* With stdio, waits for nothing slow: the host wants the process gone. */
 static bool hfsbi_mcp_part_busy(hfsbi_server_part *part) {
     hfsb_mcp *mcp = (hfsb_mcp *)(void *)part;
     if (mcp->stdio) return !hfsbi_mcp_stdio_ended(mcp->stdio);
@@ -16521,7 +16526,8 @@ static hfsb_status hfsbi_mcp_choose_tools(hfsb_mcp *mcp, hfsb_err *err) {
     return st;
 }
 
-/* Opens the local tools that sessions are opened like, and offers them. */
+/* Opens the local tools whose options those of sessions copy, and offers them.
+   */
 static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
                                         const hfsb_tools_opts *opts,
                                         hfsb_err              *err) {
@@ -16579,7 +16585,7 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
     /* from here on it lives as long as the server */
     hfsbi_server_part_add(server, &mcp->part);
     if (*path) st = hfsbi_mcp_route(mcp, "DELETE", path, err);
-    if (st == HFSB_NOMEM) return st; /* any other: the host has its own */
+    if (st == HFSB_NOMEM) return st; /* any other: the host has its DELETE */
     if (out) *out = mcp;
     return hfsbi_ok(err);
 }
@@ -16686,7 +16692,8 @@ static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
 
 /* ---- results ---- */
 
-/* A Hub that did not answer: a job costs money and must not start twice. */
+/* Reports that the Hub did not answer: a job costs money and must not start
+   twice. */
 static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
     hfsb_str operation = hfsbi_json_get_str(call->ask.arguments, "operation");
     bool     starts = hfsb_str_equal(operation, HFSB_LIT("run"));
@@ -16697,7 +16704,7 @@ static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
                          : ".");
 }
 
-/* Shows a result, or of a call that was stopped early what there is. */
+/* Shows a result, or what there is of a call that was stopped early. */
 static void hfsbi_mcp_remote_show(hfsb_mcp_call *call, hfsb_status st,
                                   const hfsb_tool_result *result) {
     long long seconds = hfsbi_mcp_remote_seconds(call);
@@ -16743,7 +16750,7 @@ static void hfsbi_mcp_remote_output(hfsb_mcp_call *call) {
 
 /* ---- bash ---- */
 
-/* Answers for a command that goes on as a job. */
+/* Answers for a command that continues as a job. */
 static void hfsbi_mcp_remote_running(hfsb_mcp_call *call, const char *job) {
     long long        seconds = hfsbi_mcp_remote_seconds(call);
     hfsb_tool_result so_far;
@@ -16833,7 +16840,7 @@ static void hfsbi_mcp_remote_run(hfsb_mcp_call *call) {
     else hfsbi_mcp_remote_plain(call, call->ask.arguments);
 }
 
-/* To cancel sandbox_create would delete the sandbox, so it goes on. */
+/* Cancelling sandbox_create would delete the sandbox, so it continues. */
 static bool hfsbi_mcp_remote_on_deadline(hfsb_mcp_call    *call,
                                          hfsbi_mcp_blocks *out) {
     if (!hfsbi_mcp_call_is(call, "sandbox_create")) return false;
@@ -16905,7 +16912,7 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
    that turns a request into a call and a result into that protocol's reply.
    That of huggingface_hub is in hf.c, hf_exec.c (commands), hf_files.c, and
    hf_host.c and hf_create.c (host mode).
-   All of it runs in the thread of the server, but for the functions given to
+   All of it runs in the thread of the server, except the functions given to
    hfsbi_request_work(). */
 
 typedef struct hfsbi_dialect_kind hfsbi_dialect_kind;
@@ -16920,17 +16927,17 @@ typedef struct hfsbi_dialect {
     hfsb_tools               *tools; /* owned; `who` is the dialect's name */
     hfsb_alloc                alloc;
     unsigned char             token[HFSB_SHA256_SIZE]; /* digest of its own */
-    bool                      has_token; /* else that of the server counts */
+    bool                      has_token; /* else that of the server applies */
 } hfsbi_dialect;
 
 struct hfsbi_dialect_kind {
     const char *name;
-    size_t      size; /* of its struct, in bytes; all zero but for the first
+    size_t      size; /* of its struct, in bytes; all zero except the first
                          member when open is called */
     /* Sets the functions of the face and adds the routes. */
     hfsb_status (*open)(hfsbi_dialect *d, const hfsb_dialect_opts *opts,
                         hfsb_err *err);
-    /* Frees what it owns; called also after open has failed. (NULL: nothing) */
+    /* Frees what it owns; called even if open has failed. (NULL: nothing) */
     void (*close)(hfsbi_dialect *d);
 };
 
@@ -17003,13 +17010,13 @@ struct hfsbi_guest {
     hfsb_root         *root;  /* owned; NULL: the tools own theirs */
     hfsb_buf           dir;   /* absolute */
     hfsb_buf           token; /* in plain: clients recover it, and signatures
-                                 need it; empty: that of the dialect counts */
+                                 need it; empty: that of the dialect applies */
     unsigned char      digest[HFSB_SHA256_SIZE]; /* of it */
     unsigned           uid;     /* its own; 0: that of the server */
     bool               stuck;   /* some of its processes did not end */
     size_t             users;   /* those that hold it */
     long long          used;    /* hfsb_clock_ms() of the last of them */
-    long long          idle_ms; /* ends it so long after (0: never) */
+    long long          idle_ms; /* ends it so long after `used` (0: never) */
     long long          until;   /* ends it then (0: never) */
     long long          since;   /* it was ordered, ms since 1970 */
     unsigned long long serial;  /* of all that have lived, from 1 */
@@ -17017,7 +17024,7 @@ struct hfsbi_guest {
     hfsbi_task         task; /* its removal */
 };
 
-/* What a dialect has done with its guests. All in the loop; NULL: nothing. */
+/* What a dialect does with its guests, all in the loop. NULL: nothing. */
 typedef struct hfsbi_host_kind {
     size_t             size; /* of its struct of a guest, in bytes */
     const char        *id_prefix;
@@ -17025,10 +17032,10 @@ typedef struct hfsbi_host_kind {
     const char *const *folders; /* in each directory; NULL-terminated */
     /* Opens guest->tools; the directory exists. */
     hfsb_status (*open)(hfsbi_order *order, hfsbi_guest *guest, hfsb_err *err);
-    void (*end)(hfsbi_guest *guest);   /* ends streams that are no commands */
+    void (*end)(hfsbi_guest *guest);   /* ends streams that are not commands */
     void (*close)(hfsbi_guest *guest); /* frees what needs the tools */
     void (*free)(hfsbi_guest *guest);  /* frees the rest of its members; the
-                                          guest is not in the list any more */
+                                          guest is no longer in the list */
 } hfsbi_host_kind;
 
 struct hfsbi_host {
@@ -17074,7 +17081,7 @@ HFSBI_FN hfsbi_guest *hfsbi_host_find(const hfsbi_host *host, hfsb_str id);
 HFSBI_FN size_t hfsbi_host_live(const hfsbi_host *host);
 
 /* Adds a guest to an order, with an id, a token and the name of its directory;
-   the caller has seen that host->count is less than host->max. NULL without
+   the caller has checked that host->count is less than host->max. NULL without
    memory or random numbers. */
 HFSBI_FN hfsbi_guest *hfsbi_order_add(hfsbi_order *order);
 /* Makes the guests of an order; calls order->done later. */
@@ -17087,7 +17094,8 @@ HFSBI_FN void hfsbi_guest_hold(hfsbi_guest *guest);
 HFSBI_FN void hfsbi_guest_release(hfsbi_guest *guest);
 /* Sets the token; false without memory. Also for the server's own. */
 HFSBI_FN bool hfsbi_guest_set_token(hfsbi_guest *guest, hfsb_str token);
-/* Lets a guest that is LIVE end in so many ms, instead of earlier settings. */
+/* Makes a guest that is LIVE end after that many ms; replaces earlier
+   settings. */
 HFSBI_FN void hfsbi_guest_set_timeout(hfsbi_guest *guest, long long ms);
 /* Ends a guest and its processes at once; it is freed later. */
 HFSBI_FN void hfsbi_guest_end(hfsbi_guest *guest);
@@ -17164,7 +17172,7 @@ struct hfsbi_codex_call {
     hfsb_err                  err;     /* code is not OK: it has failed */
     int                       code;    /* for the client (0: by err.code) */
     long long                 began;   /* hfsb_clock_ms() */
-    bool                      owed;    /* an answer: it is no notification */
+    bool                      owed;    /* an answer: not a notification */
     bool                      working; /* in a thread */
     /* of codex_process.c: a read that waits for output */
     hfsbi_codex_call *next;
@@ -17213,12 +17221,12 @@ struct hfsbi_codex_channel {
 };
 
 struct hfsbi_codex {
-    hfsbi_dialect        dialect; /* first: it is found by it */
+    hfsbi_dialect        dialect; /* first: the object is found by it */
     hfsbi_codex_channel *channels;
     hfsbi_codex_session *sessions; /* newest first */
     hfsbi_codex_channel *stdio;    /* in `channels`, or NULL */
     size_t               held;     /* bytes of messages in memory */
-    bool                 ended;    /* no session begins any more */
+    bool                 ended;    /* no more sessions begin */
 };
 
 HFSBI_FN const hfsbi_dialect_kind *hfsbi_dialect_codex(void);
@@ -17300,8 +17308,8 @@ HFSBI_FN hfsb_status hfsbi_codex_fs_list(hfsbi_codex_call *call);
 HFSBI_FN hfsb_status hfsbi_codex_fs_walk(hfsbi_codex_call *call);
 HFSBI_FN hfsb_status hfsbi_codex_fs_open(hfsbi_codex_call *call);
 HFSBI_FN hfsb_status hfsbi_codex_fs_block(hfsbi_codex_call *call);
-/* In the loop, before the work: reads the paths, and finds or makes the handle.
-   False after hfsbi_codex_fail(). */
+/* In the loop, before the work: reads the paths, and finds or makes the
+   handle. False after hfsbi_codex_fail(). */
 HFSBI_FN bool hfsbi_codex_fs_prepare(hfsbi_codex_call *call);
 HFSBI_FN void hfsbi_codex_fs_close(hfsbi_codex_call *call);
 /* In the loop, after the work. */
@@ -17320,7 +17328,7 @@ typedef enum hfsbi_bridge_kind {
     HFSBI_BRIDGE_REJOIN /* START again */
 } hfsbi_bridge_kind;
 
-/* A process that runs over there, or has not been closed yet. */
+/* A process that runs on the server, or has not been closed yet. */
 typedef struct hfsbi_bridge_process {
     struct hfsbi_bridge_process *next;
     hfsb_buf                     id, start; /* start: its message, */
@@ -17333,7 +17341,7 @@ typedef struct hfsbi_bridge_message {
     struct hfsbi_bridge_message *next;
     hfsbi_bridge_kind            kind;
     hfsb_buf                     id;      /* as JSON; "": needs no answer */
-    hfsb_buf                     text;    /* "" once it is of no use */
+    hfsb_buf                     text;    /* "" once it is not needed */
     hfsbi_bridge_process        *process; /* of START and REJOIN */
     size_t                       at;      /* bytes given to the WebSocket */
     bool                         sent;
@@ -17370,7 +17378,7 @@ HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_add(hfsbi_bridge_calls *c,
                                                 bool first);
 HFSBI_FN void                  hfsbi_bridge_message_free(hfsbi_bridge_calls   *c,
                                                          hfsbi_bridge_message *m);
-/* Queues the end of a process over there. */
+/* Queues the end of a process on the server. */
 HFSBI_FN void hfsbi_bridge_kill(hfsbi_bridge_calls         *c,
                                 const hfsbi_bridge_process *p);
 /* Puts the messages that resume the session before all others. False without
@@ -17380,7 +17388,7 @@ HFSBI_FN bool hfsbi_bridge_resume(hfsbi_bridge_calls *c, const char *session);
    what resumes it. */
 HFSBI_FN hfsbi_bridge_message *hfsbi_bridge_next(const hfsbi_bridge_calls *c,
                                                  bool resuming);
-/* A message has left. */
+/* A message was sent. */
 HFSBI_FN void hfsbi_bridge_sent(hfsbi_bridge_calls   *c,
                                 hfsbi_bridge_message *m);
 /* The call that was sent with the id of an answer; NULL: none. */
@@ -17408,7 +17416,7 @@ typedef struct hfsbi_hf_place {
     hfsbi_guest       guest;     /* first */
     hfsbi_hf_process *processes; /* oldest first */
     unsigned long     next;      /* number of the next background process */
-    hfsbi_hf_wait    *wait;      /* for the removal; NULL: nobody */
+    hfsbi_hf_wait    *wait;      /* waits for the removal; NULL: nobody does */
 } hfsbi_hf_place;
 
 typedef struct hfsbi_hf_host hfsbi_hf_host;
@@ -17429,7 +17437,7 @@ HFSBI_FN hfsb_status hfsbi_hf_add(hfsbi_hf                  *hf,
                                   hfsb_err                  *err);
 /* The first "*" of the route that is not the id of a sandbox. */
 HFSBI_FN hfsb_str hfsbi_hf_part(const hfsbi_hf *hf, hfsb_request *request);
-/* Reads a number of digits alone, up to max. */
+/* Reads a number that consists of digits only, up to max. */
 HFSBI_FN bool hfsbi_hf_number(hfsb_str s, unsigned long long max,
                               long long *out);
 
@@ -17469,9 +17477,9 @@ HFSBI_FN hfsb_status hfsbi_hf_host_open(hfsbi_hf                *hf,
                                         const hfsb_dialect_opts *opts,
                                         hfsb_err                *err);
 HFSBI_FN void        hfsbi_hf_host_close(hfsbi_hf *hf);
-/* Whether a request may use its route. */
+/* True if a request may use its route. */
 HFSBI_FN bool hfsbi_hf_host_trusts(hfsbi_hf *hf, hfsb_request *request);
-/* True if the last request that was not trusted has a token, for a sandbox that
+/* True if the last request that was not trusted has a token for a sandbox that
    does not exist. */
 HFSBI_FN bool hfsbi_hf_host_lacks(const hfsbi_hf_host *host);
 /* A socket that connects to that port of a sandbox; -1 with errno. */
@@ -17498,8 +17506,7 @@ typedef struct hfsbi_e2b_box {
     hfsbi_guest        guest; /* first */
     hfsbi_e2b         *e2b;
     hfsb_buf           env;      /* "NAME=value", each ends in NUL */
-    hfsb_buf           work_dir; /* where paths begin; empty: that of the
-                                    tools */
+    hfsb_buf           work_dir; /* base of paths; empty: that of the tools */
     hfsb_buf           user;     /* one more name of its user; or empty */
     double             set_at;   /* the newest timestamp of /init */
     hfsbi_e2b_watcher *watchers; /* also those that streams have */
@@ -17525,8 +17532,8 @@ typedef struct hfsbi_e2b_ask {
     hfsb_json_doc  doc;
 } hfsbi_e2b_ask;
 
-/* Checks a request and parses its message, which is in an envelope if `stream`.
-   False after an error reply; else the caller frees the document. */
+/* Checks a request and parses its message, which is in an envelope if
+   `stream`. False after an error reply; else the caller frees the document. */
 HFSBI_FN bool hfsbi_e2b_ask_open(hfsbi_e2b *e2b, hfsb_request *request,
                                  bool stream, hfsbi_e2b_ask *ask);
 /* The sandbox that a request names and its user may use; NULL after an error
@@ -17567,10 +17574,10 @@ HFSBI_FN long long hfsbi_e2b_beat_ms(const hfsb_request *request);
 /* Appends the absolute path for a path of a client; false without memory. */
 HFSBI_FN bool hfsbi_e2b_path(const hfsbi_e2b_box *box, hfsb_str path,
                              hfsb_buf *out);
-/* The same for paths that begin at `base`, in any thread. */
+/* The same for paths relative to `base`, in any thread. */
 HFSBI_FN bool hfsbi_e2b_join(hfsb_str base, hfsb_str path, hfsb_buf *out);
-/* Appends the variables of an object to a list, instead of those that it has.
-   HFSB_OK; HFSB_ARG for an invalid name or value; HFSB_NOMEM. */
+/* Appends the variables of an object to a list, replacing those of the same
+   name. HFSB_OK; HFSB_ARG for an invalid name or value; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_e2b_set_env(hfsb_buf              *list,
                                        const hfsb_json_value *object,
                                        hfsb_err              *err);
@@ -17644,7 +17651,7 @@ HFSBI_FN size_t hfsbi_codex_waiting(const hfsbi_codex_channel *c) {
     return c->wire ? hfsbi_wire_waiting(c->wire) : 0;
 }
 
-/* Nobody can be answered any more. */
+/* Nobody can be answered from now on. */
 static void hfsbi_codex_lose(hfsbi_codex_channel *c) {
     hfsb_buf none = HFSB_INIT;
     if (c->socket)
@@ -17699,7 +17706,8 @@ static hfsbi_codex_channel *hfsbi_codex_channel_new(hfsbi_codex *codex) {
     return c;
 }
 
-/* A client over descriptors is answered, or has no time any more. */
+/* Stops the server once a client over descriptors has all its answers, or its
+   time is up. */
 static void hfsbi_codex_stdio_look(hfsbi_codex_channel *c, bool late) {
     hfsb_server *server = c->codex->dialect.server;
     if (!c->over || !c->wire) return;
@@ -17855,8 +17863,8 @@ static void hfsbi_codex_worked(hfsbi_task *task) {
     hfsbi_codex_call *call = (hfsbi_codex_call *)(void *)task;
     const hfsb_tools *tools = call->codex->dialect.tools;
     if (call->handle) hfsbi_codex_handle_done(call);
-    /* Codex looks for .git in all folders above: what is outside the root does
-       not exist */
+    /* Codex looks for .git in all parent folders: those outside the root do
+       not exist for it */
     if (call->err.code == HFSB_OUTSIDE &&
         call->method->work == hfsbi_codex_fs_stat)
         call->code = HFSBI_CODEX_NOT_FOUND;
@@ -17882,8 +17890,7 @@ static void hfsbi_codex_serve(hfsbi_codex_call *call) {
     }
 }
 
-/* Reads what is asked for. False after a failure, or when nothing is to be
-   answered. */
+/* Reads the request. False after a failure, or when no answer is due. */
 static bool hfsbi_codex_understand(hfsbi_codex_call *call) {
     const hfsb_json_value *root = call->doc.root;
     const hfsb_json_value *id = hfsb_json_get(root, "id");
@@ -18090,7 +18097,7 @@ static void hfsbi_codex_refuse(hfsbi_face *face, hfsb_request *request,
     hfsb_reply(request, status, "text/plain; charset=utf-8", message);
 }
 
-/* The server stops: clients hear of it; processes end a moment later. */
+/* The server stops: tells the clients; processes end a moment later. */
 static void hfsbi_codex_part_stop(hfsbi_server_part *part) {
     hfsbi_codex         *codex = (hfsbi_codex *)(void *)part;
     hfsbi_codex_channel *c = codex->channels, *next;
@@ -18247,8 +18254,8 @@ HFSBI_FN void hfsbi_codex_put_base64(hfsb_buf *out, hfsb_str bytes) {
 
 /* ---- the environment of a process ---- */
 
-/* True when a pattern with "*" and "?" matches the whole name, whatever the
-   case of its letters. */
+/* True when a pattern with "*" and "?" matches the whole name, ignoring case.
+   */
 static bool hfsbi_codex_matches(hfsb_str pattern, hfsb_str name) {
     size_t p = 0, n = 0, star = HFSB_NPOS, from = 0;
     while (n < name.len) {
@@ -18341,7 +18348,7 @@ static bool hfsbi_codex_set(const hfsb_json_value *object,
     return true;
 }
 
-/* The loop has no time for more. */
+/* True when the environment is small enough for the loop. */
 static bool hfsbi_codex_env_is_small(const hfsb_json_value *policy,
                                      const hfsb_json_value *set,
                                      const hfsb_json_value *own) {
@@ -18508,7 +18515,7 @@ HFSBI_FN void hfsbi_codex_detach(hfsbi_codex_channel *c) {
 
 /* ---- the beginning ---- */
 
-/* Makes room for a session: of those without a connection the oldest goes. */
+/* Makes room for a session: the oldest one without a connection goes. */
 static bool hfsbi_codex_session_room(hfsbi_codex *codex) {
     hfsbi_codex_session *s, *oldest = NULL;
     size_t               n = 0;
@@ -18618,7 +18625,7 @@ enum {
     HFSBI_CODEX_CHUNKS = 8192,    /* of one read */
     HFSBI_CODEX_READ = 4 << 20,   /* bytes of one read at most */
     HFSBI_CODEX_WAIT_MS = 60000,  /* longest wait of a read */
-    HFSBI_CODEX_REUSE_MS = 30000, /* an id is free so long after the end */
+    HFSBI_CODEX_REUSE_MS = 30000, /* an id is free that long after its end */
     HFSBI_CODEX_WRITES = 32       /* ids of writes that are remembered */
 };
 
@@ -18630,11 +18637,11 @@ struct hfsbi_codex_process {
     hfsbi_job           *job;      /* held; NULL: all of it was sent */
     hfsbi_codex_call    *starting; /* waits for the start */
     hfsbi_feed_reader    reader;
-    unsigned long        epoch;  /* connection that has started it */
+    unsigned long        epoch;  /* connection that started it */
     unsigned long        pushed; /* connection that got the last event, */
     bool                 whole;  /* and all before it */
     long long            closed; /* hfsb_clock_ms(); 0: not yet */
-    bool                 input;  /* it takes some */
+    bool                 input;  /* it takes input */
     unsigned long long   lost;   /* events that are gone, to report, */
     unsigned long long   lost_bytes;
     unsigned long long   lost_seq;                   /* from this number on */
@@ -18675,7 +18682,7 @@ static void hfsbi_codex_process_free(hfsbi_codex_process *p) {
     hfsbi_array_free(&s->codex->dialect.alloc, p, 1, sizeof *p);
 }
 
-/* Forgets the oldest of those that have ended, if there are many. */
+/* Forgets the oldest ended processes, if there are many. */
 static void hfsbi_codex_processes_trim(hfsbi_codex_session *s) {
     hfsbi_codex_process *p, *oldest = NULL;
     size_t               n = 0;
@@ -18793,7 +18800,7 @@ static void hfsbi_codex_send_lost(hfsbi_codex_process *p) {
     hfsbi_codex_send_event(p, &e);
 }
 
-/* Sends what there is and the client takes. */
+/* Sends what there is, as far as the client takes it. */
 static void hfsbi_codex_process_push(hfsbi_codex_process *p) {
     char             block[HFSBI_FEED_EVENT + 3];
     hfsbi_feed_event e;
@@ -18888,9 +18895,9 @@ static void hfsbi_codex_launch(hfsbi_codex_call *call, hfsbi_codex_process *p,
     hfsbi_program_release(job);
 }
 
-/* Whether a start may use the id of a process that is known. An id is free
-   again a while after its process has ended; after the session was resumed the
-   start may be a repetition, and joins. */
+/* True when a start may use the id of a known process. An id is free again a
+   while after its process has ended; after the session was resumed the start
+   may be a repetition, and joins. */
 static bool hfsbi_codex_may_start(hfsbi_codex_call     *call,
                                   hfsbi_codex_process **p) {
     hfsbi_codex_session *s = call->session;
@@ -19050,7 +19057,7 @@ HFSBI_FN void hfsbi_codex_reads_end(hfsbi_codex_session *s) {
     while (s->reads) hfsbi_codex_read_now(s->reads, true);
 }
 
-/* Waits for news. */
+/* Makes a read wait for news. */
 static void hfsbi_codex_read_wait(hfsbi_codex_call *call, long long wait) {
     hfsbi_codex_session *s = call->session;
     if (wait > HFSBI_CODEX_WAIT_MS) wait = HFSBI_CODEX_WAIT_MS;
@@ -19334,8 +19341,8 @@ HFSBI_FN hfsb_status hfsbi_codex_fs_canonical(hfsbi_codex_call *call) {
 
 /* ---- folders ---- */
 
-/* The type of an entry; of a symlink that of what it leads to. A lack of
-   memory is in call->out.status. */
+/* The type of an entry; of a symlink, that of its target. A lack of memory is
+   in call->out.status. */
 static hfsbi_entry_type hfsbi_codex_type(hfsbi_codex_call       *call,
                                          hfsb_str                folder,
                                          const hfsbi_list_entry *entry) {
@@ -19938,7 +19945,7 @@ enum {
     HFSBI_BRIDGE_AHEAD = 1 << 20,   /* bytes that Codex has not read: stop
                                       reading from the server */
     HFSBI_BRIDGE_HELD = 4 << 20,    /* bytes of calls: stop reading input, */
-    HFSBI_BRIDGE_CALLS = 1024,      /* and so many calls */
+    HFSBI_BRIDGE_CALLS = 1024,      /* or this many calls */
     HFSBI_BRIDGE_STARTS = 16 << 20, /* bytes of the starts that are kept */
     HFSBI_BRIDGE_TURN = 64,         /* events in one turn of the loop */
     HFSBI_BRIDGE_PING_MS = 4000,    /* the server gives up after 10 s */
@@ -19995,7 +20002,7 @@ typedef struct hfsbi_bridge {
 
 static void hfsbi_bridge_ready(hfsbi_io *io, unsigned events);
 
-/* Goes on in the next turn of the loop. */
+/* Continues in the next turn of the loop. */
 static void hfsbi_bridge_post(hfsbi_bridge *r) {
     if (r->turn_posted) return;
     r->turn_posted = true;
@@ -20115,7 +20122,7 @@ static void hfsbi_bridge_rewind(hfsbi_bridge *r) {
     }
 }
 
-/* A connection that was of use earns the next one all the time again. */
+/* After a connection that worked, the next one gets the full time again. */
 static void hfsbi_bridge_renew(hfsbi_bridge *r) {
     hfsbi_retry_reset(&r->dial.retry);
     r->dial.retry.deadline = 0;
@@ -20143,7 +20150,7 @@ static void hfsbi_bridge_lose(hfsbi_bridge *r, const hfsb_err *err) {
 
 /* ---- connecting ---- */
 
-/* Says more about an answer other than 101. */
+/* Explains an answer other than 101. */
 static hfsb_status hfsbi_bridge_explain(const hfsb_sandbox *sandbox,
                                         int status, hfsb_status st,
                                         hfsb_err *err) {
@@ -20169,7 +20176,7 @@ static hfsb_status hfsbi_bridge_connect(hfsbi_bridge      *r,
     return hfsbi_bridge_explain(r->sandbox, status, st, err);
 }
 
-/* In a thread: until it succeeds, cannot, or the time is over. */
+/* In a thread: tries until it succeeds, cannot succeed, or the time is up. */
 static void hfsbi_bridge_dial_run(hfsbi_task *task) {
     hfsbi_bridge *r =
         (hfsbi_bridge *)(void *)((char *)task - offsetof(hfsbi_bridge, dial));
@@ -20221,7 +20228,7 @@ static void hfsbi_bridge_note(hfsbi_bridge *r, const hfsbi_bridge_message *m,
     }
 }
 
-/* A process cannot be followed any more: Codex gets an end of it. */
+/* A process can no longer be followed: reports its end to Codex. */
 static void hfsbi_bridge_abandon(hfsbi_bridge *r, hfsbi_bridge_process *p) {
     static const char *const parts[] = {"exited", "closed"};
     size_t                   i;
@@ -20255,7 +20262,7 @@ static void hfsbi_bridge_resumed(hfsbi_bridge          *r,
     (void)hfsbi_fail(&err, HFSB_LOST, 0,
                      "The session in the sandbox cannot be resumed:");
     hfsbi_sandbox_quote(r->sandbox, text, &err);
-    /* the server has not noticed yet that the connection before is dead */
+    /* the server has not noticed yet that the previous connection is dead */
     if (hfsb_json_int(hfsb_json_get(error, "code"), 0) == HFSBI_CODEX_ATTACHED)
         hfsbi_bridge_lose(r, &err);
     else hfsbi_bridge_give_up(r, &err);
@@ -20395,7 +20402,7 @@ static hfsb_status hfsbi_bridge_write(hfsbi_bridge *r, hfsb_err *err) {
 
 /* ---- turns ---- */
 
-/* Reads, writes, and waits for what is of use. */
+/* Reads, writes, and waits for what is needed. */
 static void hfsbi_bridge_run(hfsbi_bridge *r) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st = HFSB_OK;
@@ -20843,7 +20850,7 @@ static void hfsbi_kube_reply_end(hfsb_request *request, hfsb_buf *json,
     hfsb_reply(request, 200, "application/json", hfsb_cstr(plain));
 }
 
-/* Why there is no exit code of the command; NULL: there is one. */
+/* Returns why there is no exit code of the command; NULL: there is one. */
 static const char *hfsbi_kube_run_problem(const hfsbi_kube_run *run) {
     const char *failure = hfsbi_program_failure(run->job);
     if (failure) return failure;
@@ -20893,7 +20900,7 @@ static void hfsbi_kube_run_read(void *user) {
     }
 }
 
-/* The program goes on: a repeat may ask for its output. */
+/* The program keeps running: a repeat may ask for its output. */
 static void hfsbi_kube_run_gone(void *user, hfsb_request *request) {
     (void)request;
     hfsbi_kube_run_free((hfsbi_kube_run *)user);
@@ -21155,7 +21162,7 @@ static void hfsbi_kube_op_free(hfsbi_kube_op *op) {
     hfsbi_array_free(&alloc, op, 1, sizeof *op);
 }
 
-/* Sets the path of the client: slashes before it do not count. */
+/* Sets the path of the client: leading slashes do not count. */
 static hfsb_status hfsbi_kube_op_set_path(hfsbi_kube_op *op, hfsb_str given) {
     size_t skip = 0;
     hfsb_buf_truncate(&op->path, 0);
@@ -21230,7 +21237,8 @@ static void hfsbi_kube_put_time(const hfsb_file_info *info, bool v1,
                         info->changed_nanos / 1000);
 }
 
-/* Follows a symlink; one that leads out, or nowhere, is left out. */
+/* Follows a symlink; one that points outside the root, or nowhere, is left
+   out. */
 static hfsb_status hfsbi_kube_list_entry(void                   *user,
                                          const hfsbi_list_entry *entry) {
     hfsbi_kube_op  *op = (hfsbi_kube_op *)user;
@@ -21974,7 +21982,7 @@ static void hfsbi_guest_removal_done(hfsbi_task *task) {
     hfsbi_guest_free(hfsbi_guest_of_task(task));
 }
 
-/* Closes what a guest has open. Survivors of its commands end, too. */
+/* Closes what a guest has open. Survivors of its commands end too. */
 static void hfsbi_guest_close(hfsbi_guest *g) {
     g->state = HFSBI_GUEST_REMOVING;
     hfsbi_loop_timer_clear(g->host->dialect->loop, &g->timer);
@@ -22029,7 +22037,7 @@ HFSBI_FN void hfsbi_guest_end(hfsbi_guest *g) {
 
 /* ---- time ---- */
 
-/* Lets the timer come when a guest may have to end. */
+/* Sets the timer for when a guest may have to end. */
 static void hfsbi_guest_set_timer(hfsbi_guest *g) {
     hfsbi_loop *loop = g->host->dialect->loop;
     long long   at = g->until, idle = g->used + g->idle_ms;
@@ -22160,7 +22168,7 @@ static void hfsbi_order_run(void *user) {
     }
 }
 
-/* The directories exist: opens the tools. If that fails, or the client, who
+/* The directories exist: opens the tools. If that fails, or the client, which
    alone knows of the guests, is gone, there are none. */
 static void hfsbi_order_finish(void *user, hfsb_request *request) {
     hfsbi_order      *order = (hfsbi_order *)user;
@@ -22343,7 +22351,7 @@ static void hfsbi_hf_trim(hfsbi_hf_place *place) {
 /* ---- events ---- */
 
 /* Finds the next character at which a client may split lines: U+0085, U+2028,
-   U+2029. Returns its place, or the length of s; *code is 0 then. */
+   U+2029. Returns its offset, or the length of s; *code is 0 then. */
 static size_t hfsbi_hf_find_break(hfsb_str s, size_t at, unsigned *code) {
     *code = 0;
     for (; at + 1 < s.len; at++) {
@@ -22442,8 +22450,8 @@ static void hfsbi_hf_ping(hfsbi_hf_process *p) {
     hfsbi_hf_send(p, &line);
 }
 
-/* A command may wait longer for a place than a client waits for bytes: the
-   stream begins with a ping then. */
+/* A command may wait longer for a slot than a client waits for bytes: then the
+   stream begins with a ping. */
 static void hfsbi_hf_tick(hfsbi_timer *timer) {
     hfsbi_hf_process *p =
         (hfsbi_hf_process *)(void *)((char *)timer -
@@ -22459,8 +22467,8 @@ static void hfsbi_hf_tick(hfsbi_timer *timer) {
     else hfsbi_hf_gone(p, NULL);
 }
 
-/* The client sends no more: bytes that it does not want find out whether it
-   still reads. */
+/* The client sends no more: bytes that it ignores show whether it still reads.
+   */
 static void hfsbi_hf_on_eof(void *user, hfsb_request *request) {
     hfsbi_hf_process *p = (hfsbi_hf_process *)user;
     (void)request;
@@ -22625,8 +22633,8 @@ static void hfsbi_hf_on_start(void *user, hfsbi_job *job) {
     hfsbi_hf_pump(p);
 }
 
-/* The client is gone: its command ends. One in the background, which nobody
-   knows of, too. */
+/* The client is gone: its command ends, even one in the background, which
+   nobody knows of. */
 static void hfsbi_hf_gone(void *user, hfsb_request *request) {
     hfsbi_hf_process *p = (hfsbi_hf_process *)user;
     hfsbi_job        *job = p->job;
@@ -22894,8 +22902,8 @@ static void hfsbi_hf_clip(hfsb_str path, hfsb_buf *out) {
     if (out->len == from) hfsb_buf_append_byte(out, '.');
 }
 
-/* Appends the path of a client as the root of the place needs it. What
-   commands see as the path of a sandbox's home is accepted as well. */
+/* Appends the path of a client in the form that the root of the place needs.
+   What commands see as the path of a sandbox's home is accepted as well. */
 static void hfsbi_hf_put_path(const hfsbi_hf_place *place, hfsb_str path,
                               hfsb_buf *out) {
     hfsb_str home = hfsb_root_path(place->guest.tools->place);
@@ -23078,8 +23086,8 @@ static hfsb_status hfsbi_hf_list_entry(void *user, const hfsbi_list_entry *e) {
     return hfsbi_fail_status(&f->err, HFSB_NOMEM, "List");
 }
 
-/* A cursor is the last name; one that is not UTF-8, which JSON would change, in
-   hexadecimal digits after a slash, which no name has. */
+/* A cursor is the last name. One that is not UTF-8, which JSON would change,
+   is written in hexadecimal digits after a slash, which no name has. */
 static void hfsbi_hf_put_cursor(hfsb_buf *out, hfsb_str name) {
     hfsb_buf text = HFSB_INIT;
     size_t   i;
@@ -23294,7 +23302,7 @@ static void hfsbi_hf_files_write(void *user, hfsb_request *request) {
     opts.path = hfsb_buf_str(&f->path);
     opts.write.mode = range.mode;
     opts.write.no_parents = range.no_parents;
-    opts.write.no_sync = true; /* as the protocol's own server */
+    opts.write.no_sync = true; /* like the protocol's own server */
     if (part || range.truncate) opts.range = &range;
     opts.no_sha256 = true;
     opts.done = hfsbi_hf_write_done;
@@ -23555,7 +23563,7 @@ HFSBI_FN void hfsbi_hf_host_close(hfsbi_hf *hf) {
     hf->host = NULL;
 }
 
-/* Chooses how sandboxes are kept apart. */
+/* Chooses how sandboxes are isolated from each other. */
 static hfsb_status hfsbi_hf_choose_confine(hfsbi_hf                *hf,
                                            const hfsb_dialect_opts *opts,
                                            hfsb_err                *err) {
@@ -23806,7 +23814,7 @@ static bool hfsbi_hf_create_read(hfsbi_hf_create *c, hfsb_request *request,
                                  const hfsb_json_value *o) {
     hfsbi_host *host = c->order.host;
     long long   count = 1, idle = 0, procs = 0, megabytes = 0;
-    if (host->uids.on) { /* else they would count for all sandboxes */
+    if (host->uids.on) { /* else they would apply to all sandboxes */
         procs = HFSBI_HF_PROCESSES;
         megabytes = HFSBI_HF_MEGABYTES;
     }
@@ -24067,8 +24075,8 @@ static bool hfsbi_hf_trusts(hfsbi_face *face, hfsb_request *request) {
     return hfsbi_dialect_trusts(&hf->base, request, "X-Sandbox-Token", NULL);
 }
 
-/* {"error":...}. A path with another method is no route. Whoever sends a token
-   for a sandbox that does not exist, or no longer, hears that: 404. */
+/* {"error":...}. A path with another method is not a route. A token for a
+   sandbox that does not exist, or no longer does, gets 404. */
 static void hfsbi_hf_refuse_as(hfsbi_face *face, hfsb_request *request,
                                int status, hfsb_str message) {
     const hfsbi_hf *hf =
@@ -24143,8 +24151,8 @@ static bool hfsbi_hf_needs(hfsbi_server_part *part) {
     return hf->host && hf->host->host.count > 0;
 }
 
-/* Checks all settings, also those that do not matter without host mode: a
-   value that is ignored would be believed to be in force. */
+/* Checks all settings, also those that do not matter without host mode: an
+   ignored value would seem to be in force. */
 static hfsb_status hfsbi_hf_check_settings(const hfsb_dialect_opts *opts,
                                            hfsb_err                *err) {
     static const struct {
@@ -24861,7 +24869,7 @@ static hfsb_str hfsbi_e2b_init_text(const hfsb_json_value *message,
     return hfsb_json_str(hfsbi_e2b_get(message, name, other), HFSB_LIT(""));
 }
 
-/* Gives *to what *from has. */
+/* Moves *from to *to; *from gets the old value. */
 static void hfsbi_e2b_init_set(hfsb_buf *to, hfsb_buf *from) {
     hfsb_buf old = *to;
     *to = *from;
@@ -24976,7 +24984,7 @@ static void hfsbi_e2b_figures_done(void *user, hfsb_request *request) {
     double             busy =
         all ? 100.0 * (double)(all - (idle < all ? idle : all)) / (double)all
                         : 0.0;
-    e2b->cpu_all = f->now.cpu_all; /* the next one is about the time since then */
+    e2b->cpu_all = f->now.cpu_all; /* the next one covers the time since */
     e2b->cpu_idle = f->now.cpu_idle;
     (void)snprintf(text, sizeof text,
                    "{\"ts\":%lld,\"cpu_count\":%ld,\"cpu_used_pct\":%d.%02d,"
@@ -25018,7 +25026,7 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_rest(hfsbi_e2b *e2b, hfsb_err *err) {
         {"GET", "/envs", hfsbi_e2b_envs, false, NULL, NULL},
         {NULL, NULL, NULL, false, NULL, NULL}};
     static const hfsbi_dialect_route init[] = {
-        {"POST", "/init", hfsbi_e2b_init, true, NULL, NULL}, /* it checks */
+        {"POST", "/init", hfsbi_e2b_init, true, NULL, NULL}, /* fn checks */
         {NULL, NULL, NULL, false, NULL, NULL}};
     hfsb_status st = hfsbi_dialect_add(&e2b->dialect, routes, err);
     /* a server that waits for its own /init has one first caller */
@@ -25125,7 +25133,7 @@ static void hfsbi_e2b_files_get(void *user, hfsb_request *request) {
 
 typedef struct hfsbi_e2b_put {
     hfsbi_e2b_box *box;
-    hfsb_buf       base;     /* where the names of parts begin */
+    hfsb_buf       base;     /* the base of the names of parts */
     hfsb_buf       path;     /* of the query; or empty */
     hfsb_buf       metadata; /* as of hfsbi_path_marks() */
     hfsb_buf       written;  /* paths, each ended by NUL */
@@ -25272,7 +25280,7 @@ static bool hfsbi_e2b_put_fields(hfsbi_e2b_put        *put,
     return put->metadata.status == HFSB_OK;
 }
 
-/* What a request to write has; NULL after an error reply. */
+/* Returns what a request to write contains; NULL after an error reply. */
 static hfsbi_e2b_put *hfsbi_e2b_put_new(hfsbi_e2b_box *box,
                                         hfsb_request *request, bool parts) {
     hfsbi_e2b_put *put =
@@ -26350,8 +26358,8 @@ static void hfsbi_e2b_put_time(hfsb_json_writer     *w,
     hfsb_json_put_member_str(w, "modifiedTime", hfsb_cstr(text));
 }
 
-/* Where a symlink leads: the absolute path beneath the root, or its text; and
-   what is there. HFSB_OK or HFSB_NOMEM. */
+/* Finds the target of a symlink: the absolute path beneath the root, or its
+   text; and what is there. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_e2b_follow(const hfsb_root *root, hfsb_str path,
                                     hfsb_str link, hfsb_buf *target,
                                     hfsbi_path_info *info) {
@@ -26392,7 +26400,7 @@ static hfsb_status hfsbi_e2b_add_metadata(hfsb_json_writer *w,
     return st == HFSB_NOMEM ? st : HFSB_OK;
 }
 
-/* Writes an entry; a symlink is shown as what it leads to. */
+/* Writes an entry; a symlink is shown as its target. */
 static hfsb_status hfsbi_e2b_put_info(hfsb_json_writer    *w,
                                       const hfsbi_e2b_box *box, hfsb_str path,
                                       const hfsbi_path_info *found,
@@ -26671,7 +26679,7 @@ HFSBI_FN hfsb_status hfsbi_e2b_add_files(hfsbi_e2b *e2b, hfsb_err *err) {
    the watcher keeps some, and reports when it had to drop others. */
 enum {
     HFSBI_E2B_WATCHERS = 64,   /* of a sandbox that streams have, and as many
-                                that are asked by id */
+                                that are polled by id */
     HFSBI_E2B_PROBE_MS = 1000, /* between keepalives to a client that may
                                      be gone */
     HFSBI_E2B_EVENTS = 128 << 10, /* bytes of messages made at once */
@@ -26690,7 +26698,8 @@ struct hfsbi_e2b_watcher {
     hfsbi_e2b_watch_state state;
     bool                  ended; /* free it as soon as no thread uses it */
     bool                  stream, recursive, entries;
-    bool                  over, lost; /* the directory is gone; changes are */
+    bool                  over, lost; /* the directory is gone; changes were
+                                         lost */
     bool                  more;       /* there may be changes to take */
     bool                  news;       /* the same, since a thread reads */
     char                  id[20];
@@ -26706,7 +26715,7 @@ struct hfsbi_e2b_watcher {
 
 /* ---- life ---- */
 
-/* No thread uses the root of the sandbox any more. */
+/* No thread uses the root of the sandbox now. */
 static void hfsbi_e2b_watcher_drop(void *user) {
     hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
     hfsb_alloc         alloc = w->path.alloc;
@@ -26783,8 +26792,8 @@ static void hfsbi_e2b_watcher_beat(hfsbi_timer *timer) {
     hfsbi_loop_timer(w->box->guest.tools->loop, timer, w->sent + w->every);
 }
 
-/* The client of a stream sends no more: bytes find out whether it still reads,
-   so that its stream does not count for long. */
+/* The client of a stream sends no more: bytes show whether it still reads, so
+   that its stream does not count for long. */
 static void hfsbi_e2b_watcher_eof(void *user, hfsb_request *request) {
     hfsbi_e2b_watcher *w = (hfsbi_e2b_watcher *)user;
     (void)request;
@@ -26909,7 +26918,7 @@ static void hfsbi_e2b_watcher_sent(void *user, hfsb_request *request) {
     else hfsbi_e2b_watcher_pump(w);
 }
 
-/* Lets a thread take changes, unless the client has to read first. */
+/* Lets a thread take changes, unless the client must read first. */
 static void hfsbi_e2b_watcher_pump(hfsbi_e2b_watcher *w) {
     if (w->state != HFSBI_E2B_READY || !w->more ||
         hfsb_reply_waiting(w->request) >= HFSBI_E2B_FULL)
@@ -27161,7 +27170,7 @@ static long long hfsbi_e2b_now(void) {
     return hfsbi_time_ns() / 1000000000;
 }
 
-/* Lets the sandbox end in so many seconds. */
+/* Makes the sandbox end after that many seconds. */
 static void hfsbi_e2b_extend(hfsbi_e2b_box *box, long long seconds) {
     if (seconds < 0) seconds = 0;
     if (seconds > HFSBI_E2B_LONGEST) seconds = HFSBI_E2B_LONGEST;
@@ -27301,7 +27310,7 @@ static bool hfsbi_e2b_take_seconds(hfsb_request          *request,
     const hfsb_json_value *value = hfsb_json_get(message, key);
     hfsb_json_type         type = hfsb_json_type_of(value);
     double                 n = hfsb_json_double(value, 0);
-    if (type == HFSB_JSON_NULL) return true; /* it is absent, too */
+    if (type == HFSB_JSON_NULL) return true; /* null counts as absent */
     *seconds = HFSBI_E2B_LONGEST;
     if (n < (double)HFSBI_E2B_LONGEST) *seconds = n > 0 ? (long long)n : 0;
     if (type == HFSB_JSON_INT || type == HFSB_JSON_UINT ||
@@ -27533,7 +27542,7 @@ static bool hfsbi_e2b_page_read(hfsbi_e2b_page *p, hfsb_request *request) {
     return ok;
 }
 
-/* True if a sandbox is asked for, whatever the page. */
+/* True if the query selects the sandbox, on any page. */
 static bool hfsbi_e2b_page_has(const hfsbi_e2b_page *p,
                                const hfsbi_e2b_box *box, hfsbi_build *list) {
     hfsb_str state = hfsb_buf_str(&p->state);
