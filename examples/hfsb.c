@@ -26,211 +26,214 @@
 static const cli_command commands[] = {
     GROUP("Here, or in a sandbox with --on"),
     {"bash", "[OPTIONS] COMMAND", "run a command and print its output",
-     "Run COMMAND, one word, with the shell, as the tool of a model does: no "
-     "terminal, no standard input, output without escape "
-     "sequences, progress bars in their last state (on a terminal as they "
-     "move). It returns when the "
-     "shell exits; processes that it left running are listed on stderr. "
-     "Ctrl-C ends the command and all processes it started, a second Ctrl-C "
-     "only hfsb.\n"
+     "Run COMMAND, a single word, with the shell, as the model's bash tool "
+     "does: no terminal, no standard input, output without escape sequences, "
+     "progress bars in their final state (on a terminal as they move). hfsb "
+     "returns when the shell exits; processes left running are listed on "
+     "stderr. Ctrl-C ends the command and all processes that it started; a "
+     "second Ctrl-C ends only hfsb.\n"
      "Exit codes: that of the command, 128 + N after signal N, 124 after the "
-     "timeout, 125 when the command could not run, 2 wrong usage.",
+     "timeout, 125 if the command could not be run, 2 wrong usage.",
      "bash", {"command", "description", "background"}, run_bash},
-    {"exec", "[OPTIONS] -- COMMAND...", "run a program as it is",
+    {"exec", "[OPTIONS] -- COMMAND...",
+     "run a program with raw input and output",
      "Run a program with these words as its arguments, without a shell, on "
-     "this machine or with --on in a sandbox. Its standard input is that of "
-     "hfsb, its output comes as it is written, byte for byte: progress bars "
-     "move, pipes carry anything.\n"
+     "this machine or, with --on, in a sandbox. It reads the standard input "
+     "of hfsb, and its output is passed on as it is written, byte for byte: "
+     "progress bars move, and pipes can carry binary data.\n"
      "    tar c src | hfsb exec --on alice/sandbox-1a2b3c4d -- tar x\n"
      "    hfsb exec --on . -- cat model.bin > model.bin\n"
-     "Ctrl-C, or a lost connection, ends the program and all processes that "
-     "it started. A sandbox must run hfsb-server; with one that does not, use "
-     "`hfsb bash`.\n"
+     "Ctrl-C or a lost connection ends the program and all processes that it "
+     "started. The sandbox must run hfsb-server; for other servers use `hfsb "
+     "bash`.\n"
      "Exit codes: that of the program, 128 + N after signal N, 124 after the "
-     "timeout, 127 when it was not found, 126 when it cannot be executed, 125 "
-     "when it could not run, 2 wrong usage.",
+     "timeout, 127 if it was not found, 126 if it cannot be executed, 125 if "
+     "it could not be run for another reason, 2 wrong usage.",
      NO_TOOL, run_exec},
-    {"read", "[OPTIONS] FILE", "show lines of a file with their numbers",
-     "Show a text file as the tool of a model does: the number of each line, "
-     "a tab, the line. Lines are cut after 4,000 characters.",
+    {"read", "[OPTIONS] FILE", "show a file with line numbers",
+     "Print a text file as the model's read tool does: for each line its "
+     "number, a tab and the line. Lines are cut after 4,000 characters.",
      "read", {"path"}, run_tool_command},
     {"write", "[OPTIONS] FILE", "write standard input to a file",
-     "Write standard input, any bytes of any length, to FILE. The file is "
-     "replaced at the end of the input, whole or not at all. Missing "
-     "directories are created; mode, owner and symbolic links stay. The "
+     "Write standard input, of any size and content, to FILE. FILE is "
+     "replaced when the input ends, completely or not at all. Missing "
+     "directories are created; mode, owner and symbolic links are kept. The "
      "content is not checked: `hfsb tool write` warns about syntax errors. "
-     "With --on the tool of the sandbox writes: UTF-8 only (`hfsb cp` copies "
-     "any bytes).",
+     "With --on the sandbox's write tool is used, which takes only UTF-8 "
+     "(`hfsb cp` copies any bytes).",
      NO_TOOL, run_write},
     {"edit", "[OPTIONS] FILE", "replace text in a file, show the change",
-     "Replace text in FILE and show the change. The text may differ in "
-     "blanks, indentation and quotes, but must match only one place. Without "
-     "--old and --new standard input is a JSON object with old_str, new_str "
-     "and optionally mode, replace_all, line, exact; or with edits, an array "
-     "of such objects, of which all or none are applied.",
+     "Replace text in FILE and show the change. The text may differ from FILE "
+     "in blanks, indentation and quotes, but must match in only one place. "
+     "Without --old and --new, standard input is a JSON object: either "
+     "old_str and new_str, optionally with mode, replace_all, line and exact, "
+     "or edits, an array of such objects, which are all applied or none.",
      "edit", {"path", "old_str", "new_str"}, run_edit},
-    {"grep", "[OPTIONS] PATTERN [PATH]", "search the lines of files",
-     "Search lines of text files for a POSIX extended regular expression (also "
-     "\\w \\d \\s \\b). Leaves out .git, what .gitignore names, and binary "
-     "files.\n"
-     "Exit codes: 0 found, 1 no match or refused (with --json only refused), 2 "
-     "wrong usage.",
+    {"grep", "[OPTIONS] PATTERN [PATH]",
+     "search files for a regular expression",
+     "Search text files for lines that match a POSIX extended regular "
+     "expression (\\w \\d \\s \\b work too). Skips .git, what .gitignore "
+     "names, and binary files.\n"
+     "Exit codes: 0 found, 1 no match or refused (with --json only refused), "
+     "2 wrong usage.",
      "grep", {"pattern", "path"}, run_tool_command},
     {"glob", "[OPTIONS] PATTERN [PATH]", "find files by name, newest first",
      NULL, "glob", {"pattern", "path"}, run_tool_command},
     {"list", "[OPTIONS] [PATH]", "list a folder",
      NULL, "list", {"path"}, run_tool_command},
     {"undo", "[OPTIONS] [CHECKPOINT]", "restore an earlier state of the files",
-     "Take back what an agent did through `hfsb mcp --root DIR`, edits and "
-     "commands alike: restore CHECKPOINT, a number or a name (in quotes) that "
-     "`hfsb checkpoints` lists, or \"first\", or without it the state before "
-     "the last step. With --on, what was done through an `hfsb-server "
-     "--checkpoints on`. It "
-     "can itself be undone: it prints how. Files that a person has changed "
-     "are kept, or the undo is refused; --force restores them too.",
+     "Revert what an agent did through `hfsb mcp --root DIR`, by edits or by "
+     "commands: restore CHECKPOINT, which is a number or name (in quotes) "
+     "that `hfsb checkpoints` lists, or \"first\"; without it, the state "
+     "before the last step. With --on, revert what was done through an "
+     "`hfsb-server --checkpoints on`. An undo can itself be undone; it prints "
+     "how. Files that only a person has changed are kept. If a tool may have "
+     "changed such a file too, nothing is restored. --force overwrites them "
+     "in both cases.",
      "undo", {"to"}, run_history},
-    {"changes", "[OPTIONS] [CHECKPOINT]", "show what has changed",
-     "List the files that were changed, created or deleted since CHECKPOINT, "
-     "or since the last session of `hfsb mcp` began, with diffs.",
+    {"changes", "[OPTIONS] [CHECKPOINT]",
+     "show what changed since a checkpoint",
+     "List the files changed, created or deleted since CHECKPOINT, with "
+     "diffs. Without CHECKPOINT: since the last session of `hfsb mcp` began.",
      "changes", {"since"}, run_history},
     {"checkpoints", "[OPTIONS]", "list the states that undo can restore",
-     "List the checkpoints of the current directory, newest first, with the "
-     "tool or command that made each.",
+     "List the checkpoints of the current directory, newest first, each with "
+     "the tool or command that made it.",
      "checkpoints", {NULL}, run_history},
     {"tool", "TOOL [OPTIONS]", "call a tool: JSON in, JSON out",
-     "Call a tool of `hfsb tools`. Its arguments are options, or a JSON "
-     "object on standard input (nothing: an empty one); its result is one line "
-     "of JSON: success, output, error and the fields of the tool. Each call is "
-     "on its own: a "
-     "file need not be read before it is written, and no job outlives the "
-     "call on this machine. `hfsb tool TOOL --help` lists the options of a "
-     "tool.\n"
-     "Exit codes: 0 success, 1 failure or wrong arguments (see the result), "
-     "2 wrong usage, 128 + N when signal N ended it.",
+     "Call one of the tools that `hfsb tools` lists. Its arguments are "
+     "options, or a JSON object on standard input (empty input is an empty "
+     "object). Its result is one line of JSON: success, output, error and the "
+     "fields of the tool. Each call stands alone: a file need not be read "
+     "before it is written, and on this machine no job outlives the call. "
+     "`hfsb tool TOOL --help` lists the options of a tool.\n"
+     "Exit codes: 0 success, 1 failure or wrong arguments (see the result), 2 "
+     "wrong usage, 128 + N if signal N ended it.",
      NO_TOOL, run_tool},
     {"tools", "[OPTIONS]", "print the definitions of the tools",
-     "Print the definitions of all tools, as a model gets them, as a JSON "
-     "array.",
+     "Print the definitions of all tools as a JSON array, as a model receives "
+     "them.",
      NO_TOOL, run_tools},
     {"mcp", "[OPTIONS]", "serve MCP to Claude Code, Cursor ...",
-     "Serve the tools of this machine, or with --on of a sandbox, to a host "
-     "of the Model Context Protocol, on standard input and output. The host "
+     "Serve the tools of this machine or, with --on, of a sandbox to an MCP "
+     "host (Model Context Protocol), on standard input and output. The host "
      "starts it:\n"
      "    claude mcp add hfsb -- hfsb mcp --root .\n"
      "    codex mcp add hfsb -- hfsb mcp --root .\n"
      "    gemini mcp add hfsb hfsb mcp --root .\n"
      "    claude mcp add gpu1 -- hfsb mcp --on ssh:gpu1\n"
-     "Relative paths begin in the current directory, which hosts set to that "
-     "of the project. At the end of its input it kills what its commands "
-     "left running, and exits. It does not use the sandbox of $HFSB_SANDBOX, "
-     "and refuses to start when that is set, except with --on or "
-     "--sandbox-tools.\n"
-     "Exit codes: 0 after the end of input or a signal, 1 when it could not "
+     "Relative paths start in the current directory, which hosts set to that "
+     "of the project. At the end of input hfsb kills what its commands left "
+     "running, and exits. It does not use $HFSB_SANDBOX, and if that is set "
+     "refuses to start without --on or --sandbox-tools.\n"
+     "Exit codes: 0 after the end of input or a signal, 1 if it could not "
      "serve, 2 wrong usage.",
      NO_TOOL, run_mcp},
-    {"exec-server", "[OPTIONS]", "run the commands of Codex",
+    {"exec-server", "[OPTIONS]", "run commands for Codex",
      "Serve Codex as its exec-server, on standard input and output: its "
-     "commands run here, or with --on in a sandbox, and its patches change "
-     "files there. Codex starts it, when $CODEX_HOME/environments.toml (~/.codex) says so:\n"
+     "commands run, and its patches change files, on this machine or, with "
+     "--on, in a sandbox. Codex starts it if $CODEX_HOME/environments.toml "
+     "(~/.codex) contains:\n"
      "    default = \"hfsb\"\n"
      "    [[environments]]\n"
      "    id = \"hfsb\"\n"
      "    program = \"/usr/bin/hfsb\"\n"
      "    args = [\"exec-server\", \"--root\", \"/work\"]\n"
-     "At the end of its input it kills what its commands left running, and "
-     "exits. With --on they run in a sandbox: a URL, a Space or a job whose "
-     "hfsb-server was started with --api codex, as those of `hfsb create` "
-     "are. A connection that breaks is made again, and commands go on.\n"
-     "Exit codes: 0 after the end of input or a signal, 1 when it could not "
+     "At the end of input hfsb kills what its commands left running, and "
+     "exits. With --on, SANDBOX is ssh:HOST or the like, or a URL, Space or "
+     "job whose hfsb-server was started with --api codex, as `hfsb create` "
+     "does. A broken connection is reopened, and commands continue.\n"
+     "Exit codes: 0 after the end of input or a signal, 1 if it could not "
      "serve, 2 wrong usage.",
      NO_TOOL, run_exec_server},
     GROUP("Sandboxes"),
     {"create", "[OPTIONS]", "create a sandbox on the Hugging Face Hub",
-     "Create a private Space that runs hfsb-server, or with --image a job "
-     "that does, wait until it answers, and print its id. Its address and token are kept in "
-     "$XDG_STATE_HOME/hfsb/sandboxes.json (~/.local/state), which only you "
+     "Create a private Space, or with --image a job, that runs hfsb-server; "
+     "wait until it answers, and print its id. Its address and token are kept "
+     "in $XDG_STATE_HOME/hfsb/sandboxes.json (~/.local/state), which only you "
      "can read, and it becomes the default sandbox (`hfsb use`). Its hardware "
-     "is billed until it is paused, asleep or deleted. If anything fails, or "
-     "Ctrl-C ends it, the Space is deleted or the job cancelled; the log of a "
-     "failure is kept in $XDG_STATE_HOME/hfsb/logs, and with --keep the Space "
-     "or job as well. A job starts in seconds and runs any image with "
-     "/bin/sh; hfsb-server is kept in your private model OWNER/hfsb-server. "
-     "It needs a token of the Hub: HF_TOKEN, or the file that `hf auth "
-     "login` writes. owner, hardware, template and sleep_time can also be "
-     "set in $XDG_CONFIG_HOME/hfsb/config.json (~/.config).",
+     "is billed until it is paused, asleep or deleted. After a failure or "
+     "Ctrl-C the Space is deleted or the job cancelled; the log of a failure "
+     "is kept in $XDG_STATE_HOME/hfsb/logs, and with --keep so is the Space "
+     "or job. A job starts in seconds and runs any image with /bin/sh; "
+     "hfsb-server is kept in your private model OWNER/hfsb-server. A Hub "
+     "token is needed: HF_TOKEN, or the file that `hf auth login` writes. "
+     "Defaults for owner, hardware, template and sleep_time can be set in "
+     "$XDG_CONFIG_HOME/hfsb/config.json (~/.config).",
      NO_TOOL, run_create},
-    {"connect", "[OPTIONS] SANDBOX", "record a sandbox that exists",
-     "Check that the server of SANDBOX, a Space OWNER/NAME, a job "
-     "jobs/OWNER/ID or a URL such as http://127.0.0.1:7860, answers, and "
-     "record it with its token for the other commands. The token is that of "
-     "SANDBOX_API_TOKEN, or the one recorded before; that of a job follows "
-     "from the Hub's token with which it was created.",
+    {"connect", "[OPTIONS] SANDBOX", "record an existing sandbox",
+     "Check that the server of SANDBOX answers, and record it with its token "
+     "for the other commands. SANDBOX is a Space OWNER/NAME, a job "
+     "jobs/OWNER/ID, or a URL such as http://127.0.0.1:7860. The token is "
+     "$SANDBOX_API_TOKEN, or else the recorded one; that of a job is derived "
+     "from the Hub token that created the job.",
      NO_TOOL, run_connect},
     {"use", "[OPTIONS] [SANDBOX]", "set or show the default sandbox",
-     "Make SANDBOX the default, as `hfsb create` does with a new one, or "
-     "print it. One that is not recorded must exist: the Hub is asked, or the "
-     "URL must answer. Commands about sandboxes use it when they name none: status, "
-     "logs, events, shell, pause, restart, and cp with :PATH. Commands that "
-     "also work on this machine, such as bash, edit and exec, do so only with "
-     "--on . or HFSB_SANDBOX=. and never by themselves; delete always needs a "
-     "name, or \".\" for the default one.",
+     "Make SANDBOX the default, as `hfsb create` does with a new one; without "
+     "SANDBOX print the default. A SANDBOX that is not recorded must exist: "
+     "the Hub is asked, or the URL must answer. Commands about sandboxes use "
+     "the default if they name none: status, open, logs, events, shell, "
+     "pause, restart, and cp with :PATH. Commands that also work on this "
+     "machine, such as bash, edit and exec, use it only with --on . or "
+     "HFSB_SANDBOX=.; delete always needs a name, or \".\" for the default.",
      NO_TOOL, run_use},
     {"shell", "[OPTIONS] [SANDBOX]", "open a shell in a sandbox",
-     "Open the shell of a sandbox in this terminal. Its window has the size "
-     "of this one, also when that changes; all keys go there, Ctrl-C "
-     "included. It ends with `exit` or Ctrl-D, and hfsb exits as it does. "
-     "When standard input is no terminal, the shell reads its commands there. "
-     "Without SANDBOX it is $HFSB_SANDBOX, or the default one.",
+     "Open the shell of a sandbox in this terminal. It follows changes of the "
+     "window size, and all keys are sent there, Ctrl-C included. `exit` or "
+     "Ctrl-D ends it, and hfsb exits with its exit code. If standard input is "
+     "not a terminal, the shell reads its commands from it. Without SANDBOX: "
+     "$HFSB_SANDBOX, or the default sandbox.",
      NO_TOOL, run_shell},
     {"ls", "[OPTIONS]", "list your sandboxes",
-     "List the recorded sandboxes, and those on the Hub that hfsb created "
-     "for an owner: name, stage, hardware, and whether `hfsb create` made it "
-     "here or `hfsb connect` recorded it.",
+     "List the recorded sandboxes, and those on the Hub that hfsb created for "
+     "an owner: name, stage, hardware, and whether it was created here, "
+     "recorded by `hfsb connect`, or is not recorded here.",
      NO_TOOL, run_ls},
     {"status", "[OPTIONS] [SANDBOX]", "show the state of a sandbox",
-     "Show the stage of a Space (RUNNING, BUILDING, PAUSED, SLEEPING ...) or "
-     "job, its hardware and sleep time; for a URL, whether it answers, and for "
+     "Show the stage of a Space or job (RUNNING, BUILDING, PAUSED, SLEEPING "
+     "...), its hardware and sleep time; for a URL whether it answers; for "
      "ssh:HOST and the like also whether commands are confined there. Without "
-     "SANDBOX it is $HFSB_SANDBOX, or the default one (`hfsb use`).",
+     "SANDBOX: $HFSB_SANDBOX, or the default sandbox.",
      NO_TOOL, run_status},
-    {"open", "[OPTIONS] [SANDBOX]", "show the page of a sandbox",
-     "Print the URL of the page where a person watches and steers the "
-     "sandbox, with its token after the #, and open it in a browser on a "
-     "terminal that has one. Without SANDBOX it is $HFSB_SANDBOX, or "
-     "the default one.",
+    {"open", "[OPTIONS] [SANDBOX]", "open the page of a sandbox in a browser",
+     "Print the URL of the page where a person can watch and steer the "
+     "sandbox, with its token after the #. On a terminal also open it in a "
+     "browser, if there is one. Without SANDBOX: $HFSB_SANDBOX, or the "
+     "default sandbox.",
      NO_TOOL, run_open},
     {"logs", "[OPTIONS] [SANDBOX]", "print the log of a sandbox",
      "Print what the server of a Space or job has written, or with --build "
-     "the build of a Space. Without SANDBOX it is $HFSB_SANDBOX, or the "
-     "default one. The log of another job: hfsb job logs.",
+     "the build log of a Space. Without SANDBOX: $HFSB_SANDBOX, or the "
+     "default sandbox. For the log of other jobs see `hfsb job logs`.",
      NO_TOOL, run_logs},
-    {"events", "[OPTIONS] [SANDBOX]", "show what was called, and by whom",
-     "Print the journal of a sandbox: each call of a tool with its time, who "
-     "made it, the command or path, and how it ended. Without SANDBOX it is "
+    {"events", "[OPTIONS] [SANDBOX]", "print the journal of tool calls",
+     "Print the journal of a sandbox: for each tool call its time, its "
+     "caller, the command or path, and how it ended. Without SANDBOX: "
      "$HFSB_SANDBOX, else the file $HFSB_JOURNAL of this machine, else the "
      "default sandbox.",
      NO_TOOL, run_events},
     {"hardware", "[OPTIONS]", "list hardware and its prices",
-     "List what --hardware of create, or with --jobs that of job run, can be: "
+     "List the values of --hardware for create, or with --jobs for job run: "
      "name, CPU, memory, accelerator, price.",
      NO_TOOL, run_hardware},
-    {"pause", "[OPTIONS] [SANDBOX]", "stop a sandbox for a while",
-     "Stop the Space, without SANDBOX the default one. It costs nothing until "
-     "`hfsb restart`, and loses the content of its disk.",
+    {"pause", "[OPTIONS] [SANDBOX]", "stop a sandbox until it is restarted",
+     "Stop a Space. It costs nothing until `hfsb restart`, but the content of "
+     "its disk is lost. Without SANDBOX: $HFSB_SANDBOX, or the default "
+     "sandbox.",
      NO_TOOL, run_pause},
     {"restart", "[OPTIONS] [SANDBOX]", "restart a sandbox",
-     "Restart a Space, running or paused, without SANDBOX the default one, and "
-     "wait until its server answers.",
+     "Restart a Space, running or paused, and wait until its server answers. "
+     "Without SANDBOX: $HFSB_SANDBOX, or the default sandbox.",
      NO_TOOL, run_restart},
     {"delete", "[OPTIONS] SANDBOX...", "delete sandboxes",
      "Delete a Space that `hfsb create` made here, or cancel a job that it "
      "made anywhere, and remove the record. For a URL only the record is "
-     "removed. After one that fails it goes on with the next.",
+     "removed. If one fails, hfsb continues with the next.",
      NO_TOOL, run_delete},
-    {"sweep", "[OPTIONS]", "find sandboxes that are no longer used",
-     "List the Spaces of an owner that hfsb created and that have not "
-     "changed for days, and the jobs that it started as long ago, for "
-     "example because a program crashed. Deletes them only with --delete.",
+    {"sweep", "[OPTIONS]", "find sandboxes no longer in use",
+     "List the Spaces of an owner that hfsb created and that have not changed "
+     "for days, and the jobs that it started that long ago: what a crashed "
+     "program left behind, for example. Only --delete deletes them.",
      NO_TOOL, run_sweep},
     {"forget", "[OPTIONS] [SANDBOX]", "remove hfsb-server from a machine",
      "Remove the copies of hfsb-server that --on ssh:HOST and the like left "
@@ -240,44 +243,45 @@ static const cli_command commands[] = {
      "exec:COMMAND.",
      NO_TOOL, run_forget},
     {"each", "[OPTIONS] COMMAND...", "run a command on many sandboxes",
-     "Run COMMAND with the tool bash on every sandbox of --on and --from, "
+     "Run COMMAND with the bash tool on every sandbox of --on and --from, "
      "several at a time, and print each line of output after the name of its "
-     "sandbox. One word is a command for the shell; several words are a "
-     "program and its arguments, which stay as they are.\n"
+     "sandbox. A single word is a command for the shell; several words are a "
+     "program and its arguments, passed on unchanged.\n"
      "    hfsb each --on ssh:node1 --on ssh:node2 -- uptime\n"
      "    hfsb each --on ssh:node1 -- 'df -P / | tail -1'\n"
      "    hfsb each --on ssh:node1 -- grep 'two words' log.txt\n"
-     "Exit codes: the highest one of all, as of `hfsb bash`; 2 wrong usage; "
-     "128 + N when signal N ended it.",
+     "Exit codes: the highest of all commands, as with `hfsb bash`; 2 wrong "
+     "usage; 128 + N if signal N ended hfsb.",
      NO_TOOL, run_each},
-    {"cp", "[OPTIONS] FROM... TO", "copy files to a sandbox, or from it",
+    {"cp", "[OPTIONS] FROM... TO", "copy files to or from a sandbox",
      "Copy files of any size, byte for byte, with their modes; with -r "
-     "directories, too. FROM... or TO is on a sandbox: SANDBOX:PATH, where "
-     "SANDBOX is an id or a URL, or :PATH with --on, $HFSB_SANDBOX or the "
-     "default sandbox. Relative paths there begin in its work directory. A TO "
-     "that ends in \"/\" is a directory to copy into, and so is the TO of "
-     "several files, or of one file where it is a directory already. With -r "
-     "and a directory FROM, a TO that exists on a sandbox gets what is in FROM "
-     "beside what it has; with \"/\" at its end, or here, FROM itself is "
+     "directories too. One side, FROM... or TO, is in a sandbox: "
+     "SANDBOX:PATH, where SANDBOX is an id, a URL, or ssh:HOST and the like; "
+     "or :PATH for the sandbox of --on or $HFSB_SANDBOX, or the default one. "
+     "A relative PATH starts in the working directory of the sandbox. TO is a "
+     "directory to copy into if it ends in \"/\", if there are several files, "
+     "or if it is an existing directory and FROM a file. With -r and a "
+     "directory FROM, an existing TO in a sandbox is merged with the content "
+     "of FROM; if TO ends in \"/\", or exists on this machine, FROM itself is "
      "copied into it. \"-\" is standard input or output. A file appears whole "
-     "or not at all; a lost connection is resumed. Symlinks of a directory "
-     "are copied as links; from a sandbox only those that stay in it. On a "
-     "terminal a progress bar is shown.\n"
+     "or not at all; a lost connection is resumed. Symlinks in a directory "
+     "are copied as links; from a sandbox only those that stay inside the "
+     "directory. A terminal shows a progress bar.\n"
      "    hfsb cp data.csv alice/sandbox-1a2b3c4d:data.csv\n"
      "    hfsb cp http://127.0.0.1:7860:/tmp/log .\n"
      "    hfsb cp -r src tests :app/\n"
      "    pg_dump shop | hfsb cp - :shop.sql",
      NO_TOOL, run_cp},
     {"job", "SUBCOMMAND ...", "run and manage jobs on the Hub",
-     "Jobs on the Hugging Face Hub. Options of a subcommand: hfsb job run "
-     "--help",
+     "Run and manage jobs on the Hugging Face Hub. Options of a subcommand: "
+     "hfsb job run --help",
      NO_TOOL, NULL},
     {"job run", "[OPTIONS] SCRIPT [ARGUMENT...]", "start a job",
-     "Start a job on the Hub and print its log. Exits with 0 when the job "
-     "completed, with 1 when it did not. Ctrl-C ends the printing, not the "
-     "job. SCRIPT is a file (its text is sent), a URL, or Python code, run "
-     "with uv; anything else is a command with the words ARGUMENT... (`hfsb "
-     "classify` shows which of these a text is.)",
+     "Start a job on the Hub and print its log. Exits with 0 if the job "
+     "completed, else with 1. Ctrl-C stops the printing, not the job. SCRIPT "
+     "is a file (its text is sent), a URL, or Python code, and is run with "
+     "uv; anything else is a command, with ARGUMENT... as its arguments "
+     "(`hfsb classify` shows which of these SCRIPT is).",
      NO_TOOL, run_job_run},
     {"job ls", "[OPTIONS]", "list jobs",
      "List the jobs: id, stage, hardware, time of creation, command.",
@@ -292,63 +296,65 @@ static const cli_command commands[] = {
      "Cancel the job (ID, or NAMESPACE/ID).",
      NO_TOOL, run_job_cancel},
     {"job schedule", "SUBCOMMAND ...", "manage scheduled jobs",
-     "Jobs that the Hub starts again and again, made by hfsb job run "
-     "--schedule. Each costs money at every run until it is deleted or "
-     "suspended.",
+     "Jobs that the Hub starts repeatedly, created by `hfsb job run "
+     "--schedule`. Every run costs money until the scheduled job is deleted "
+     "or suspended.",
      NO_TOOL, NULL},
     {"job schedule ls", "[OPTIONS]", "list scheduled jobs",
      "List the scheduled jobs: id, schedule, active or suspended, hardware, "
      "command.",
      NO_TOOL, run_schedule_ls},
-    {"job schedule inspect", "[OPTIONS] ID", "show all details of one",
+    {"job schedule inspect", "[OPTIONS] ID", "show a scheduled job in full",
      "Print the scheduled job (ID, or NAMESPACE/ID) as the Hub describes it.",
      NO_TOOL, run_schedule_inspect},
-    {"job schedule suspend", "[OPTIONS] ID", "start no more of its jobs",
+    {"job schedule suspend", "[OPTIONS] ID", "suspend a scheduled job",
      "Suspend the scheduled job (ID, or NAMESPACE/ID) until it is resumed.",
      NO_TOOL, run_schedule_suspend},
-    {"job schedule resume", "[OPTIONS] ID", "go on with it",
-     "Resume the scheduled job (ID, or NAMESPACE/ID) that was suspended.",
+    {"job schedule resume", "[OPTIONS] ID", "resume a scheduled job",
+     "Resume the suspended scheduled job (ID, or NAMESPACE/ID).",
      NO_TOOL, run_schedule_resume},
-    {"job schedule run", "[OPTIONS] ID", "start one of its jobs now",
-     "Start a job of the scheduled job (ID, or NAMESPACE/ID) now, and print "
-     "the id of the new job.",
+    {"job schedule run", "[OPTIONS] ID", "run a scheduled job now",
+     "Start the scheduled job (ID, or NAMESPACE/ID) now, and print the id of "
+     "the new job.",
      NO_TOOL, run_schedule_run},
-    {"job schedule delete", "[OPTIONS] ID", "delete it",
-     "Delete the scheduled job (ID, or NAMESPACE/ID). Jobs that it started go "
-     "on.",
+    {"job schedule delete", "[OPTIONS] ID", "delete a scheduled job",
+     "Delete the scheduled job (ID, or NAMESPACE/ID). Jobs that it has "
+     "started continue.",
      NO_TOOL, run_schedule_delete},
-    GROUP("Texts and this program"),
+    GROUP("Text, and hfsb itself"),
     {"patch", "[OPTIONS] [FILE]", "apply a patch or a diff",
      "Apply a patch from FILE or standard input: the *** Begin Patch format, "
      "a unified or git diff, or SEARCH/REPLACE blocks after their path. All "
-     "changes are computed before the first file is written. "
-     "Paths are relative to the current directory and must not leave it, "
-     "unless --root names others; in a sandbox to its work directory.",
+     "changes are computed before the first file is written. Paths are "
+     "relative to the current directory and must stay in it, unless --root "
+     "names other directories; in a sandbox they are relative to its working "
+     "directory.",
      NO_TOOL, run_patch},
     {"json", "[OPTIONS] [FILE]", "check and reformat JSON",
-     "Check JSON from FILE or standard input and print it again. Exits with "
-     "1 and the position of the error when it is invalid.",
+     "Check JSON from FILE or standard input and print it. If it is invalid, "
+     "print the position of the error and exit with 1.",
      NO_TOOL, run_json},
-    {"strip", "[OPTIONS]", "clean the output of a command",
-     "Copy standard input to standard output without escape sequences, with "
-     "rewritten lines (progress bars) as a terminal leaves them.",
+    {"strip", "[OPTIONS]", "clean up terminal output",
+     "Copy standard input to standard output without escape sequences. Lines "
+     "that were rewritten (progress bars) appear as a terminal leaves them.",
      NO_TOOL, run_strip},
     {"truncate", "[OPTIONS]", "cut the middle out of a long text",
-     "Copy standard input to standard output. Of a text that is too long the "
-     "first quarter and the last three quarters of the limit are printed.",
+     "Copy standard input to standard output. Of a text longer than the "
+     "limit, only the beginning, a quarter of the limit, and the end, three "
+     "quarters of it, are printed.",
      NO_TOOL, run_truncate},
     {"classify", "[OPTIONS] STRING", "classify the script of a job",
-     "Print what the script of a job is: path, url, inline or command. Put "
-     "\"--\" before a STRING that may begin with \"-\".",
+     "Print what `hfsb job run` takes a SCRIPT for: path, url, inline or "
+     "command. Put \"--\" before a STRING that may begin with \"-\".",
      NO_TOOL, run_classify},
-    {"completion", "bash|zsh|fish", "print a script for tab completion",
+    {"completion", "bash|zsh|fish", "print a shell completion script",
      "Print the completion script of a shell. In ~/.bashrc or ~/.zshrc:\n"
      "    source <(hfsb completion bash)\n"
      "For fish: hfsb completion fish > ~/.config/fish/completions/hfsb.fish",
      NO_TOOL, run_completion},
     {"man", "", "print the manual page hfsb(1)",
      "Print the manual page in mdoc, made from the same table as --help: hfsb "
-     "man | mandoc | less. `make install` puts it in place.",
+     "man | mandoc | less. `make install` installs it.",
      NO_TOOL, run_man}};
 /* clang-format on */
 
@@ -461,16 +467,15 @@ static void list_commands(const char *family) {
 }
 
 static int print_overview(void) {
-    printf("hfsb %s - run commands, read, write and edit files the way an "
-           "agent needs it\n",
+    printf("hfsb %s - a sandbox for LLM agents: run commands and edit files\n",
            HFSB_VERSION);
     list_commands(NULL);
-    printf("\nSANDBOX of --on ($HFSB_SANDBOX) is OWNER/NAME, jobs/OWNER/ID, "
+    printf("\n--on SANDBOX, or $HFSB_SANDBOX: OWNER/NAME, jobs/OWNER/ID, "
            "a URL, ssh:HOST,\ndocker:NAME, podman:NAME, kubectl:POD, "
            "slurm:OPTIONS or exec:COMMAND.\n"
            "Options: hfsb COMMAND --help. Exit codes: 0 done, 1 refused, "
            "2 wrong usage;\nbash, exec and each: that of the command, 124 "
-           "to 127 as timeout(1) and env(1).\n");
+           "to 127 as in timeout(1), env(1).\n");
     return fflush(stdout) == 0 ? DONE : REFUSED;
 }
 

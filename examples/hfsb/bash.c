@@ -228,20 +228,20 @@ int run_bash(args *a) {
          "set an environment variable; may be repeated"},
         {"-e NAME=VALUE", OPTION_ALIAS, NULL, "--env"},
         {"--shell PATH", OPTION_TEXT, &c.shell,
-         "the shell that runs it (bash, or else sh)"},
+         "shell that runs COMMAND (bash, or else sh)"},
         {"--background", OPTION_FLAG, &c.background,
-         "in a sandbox: print its id and return; `hfsb tool bash_output` "
-         "reads its output"},
+         "in a sandbox: print the id of the job and return; `hfsb tool "
+         "bash_output` reads its output"},
         {"-d", OPTION_ALIAS, NULL, "--background"},
         {"--raw", OPTION_FLAG, &c.raw,
-         "byte for byte, with standard input, as `hfsb exec` does"},
+         "pass input and output on byte for byte, as `hfsb exec` does"},
         {"--merge", OPTION_ALIAS, NULL, "--merge-stderr"},
         {"--timeout S", OPTION_SECONDS, &c.timeout,
-         "end it after S seconds (on a sandbox 1200, which is the maximum)"},
+         "end it after S seconds (never; in a sandbox 1200, the maximum)"},
         {"--work-dir DIR", OPTION_TEXT, &c.work_dir, "run it in DIR"},
         {"-w DIR", OPTION_ALIAS, NULL, "--work-dir"},
         {"--stdin", OPTION_FLAG, &c.has_input,
-         "pass standard input on; it is read to its end first and must be "
+         "pass standard input on: it is first read to its end, and must be "
          "UTF-8"},
         OPTION_ON(&c.on),
         OPTIONS_CONFINE(&c.confine, "Default: none"),

@@ -68,18 +68,18 @@ void each_command(void (*fn)(void *user, const cli_command *c), void *user);
 
 /* What the overview and the manual say before the commands. */
 #define ABOUT_HFSB \
-    "runs commands, and reads, writes, searches and edits files, the way an " \
-    "agent needs it: on this machine, or in a sandbox on another one."
+    "is a sandbox for LLM agents: it runs commands, and reads, writes, " \
+    "searches and edits files, on this machine or another one."
 #define ABOUT_ON \
-    "Commands with --on SANDBOX work on this machine, or with it or " \
-    "$HFSB_SANDBOX in a sandbox: OWNER/NAME of a Space, jobs/OWNER/ID of a " \
-    "job, a URL, ssh:HOST, docker:CONTAINER, podman:CONTAINER, " \
+    "Commands that take --on SANDBOX work on this machine, unless --on or " \
+    "$HFSB_SANDBOX names a sandbox: OWNER/NAME (a Space), jobs/OWNER/ID (a " \
+    "job), a URL, ssh:HOST, docker:CONTAINER, podman:CONTAINER, " \
     "kubectl:NAMESPACE/POD, slurm:OPTIONS, exec:COMMAND, or \".\" for the " \
-    "one of `hfsb use`. What they do on this " \
-    "machine is added to the file $HFSB_JOURNAL, if set."
+    "default sandbox (`hfsb use`). What they do on this machine is appended " \
+    "to the file $HFSB_JOURNAL, if set."
 #define ABOUT_OPTIONS \
-    "The value of an option follows it as the next word or after \"=\". " \
-    "--no-NAME turns a flag off, \"--\" ends the options."
+    "The value of an option is the next word, or follows \"=\". " \
+    "--no-NAME turns a flag off; \"--\" ends the options."
 
 /* ---- options.c: options and words of the command line ---- */
 
@@ -119,43 +119,44 @@ typedef struct option {
 /* The rows that many commands have. */
 #define OPTION_ON(target) \
     {"--on SANDBOX", OPTION_TEXT, target, \
-     "use this sandbox, not this machine ($HFSB_SANDBOX)"}
+     "use this sandbox instead of this machine ($HFSB_SANDBOX)"}
 #define OPTION_ROOT(target) \
     {"--root DIR", OPTION_TEXTS, target, \
-     "refuse paths outside DIR; relative paths begin there; may be repeated"}
+     "refuse paths outside DIR; relative paths start there; may be repeated"}
 /* What commands on this machine may touch; `c` is a confinement, `more` words
    about the default. */
 #define OPTIONS_CONFINE(c, more) \
     {"--confine LEVEL", OPTION_TEXT, &(c)->level, \
-     "none; write: commands may write only beneath the roots, the working " \
-     "directory, $TMPDIR and the caches of common tools; strict: they also " \
-     "read only that and system folders, without network. " more}, \
+     "none; write: commands can write only beneath the roots, the working " \
+     "directory, $TMPDIR and the caches of common tools; strict: they can " \
+     "also read only there and in system folders, and have no network. " \
+     more}, \
     {"--allow-write DIR", OPTION_TEXTS, &(c)->write, \
-     "commands may write there as well; may be repeated"}, \
+     "commands can also write in DIR; may be repeated"}, \
     {"--allow-read DIR", OPTION_TEXTS, &(c)->read, \
-     "commands may read there, with --confine strict; may be repeated"}, \
+     "with --confine strict: commands can also read DIR; may be repeated"}, \
     {"--net WHAT", OPTION_TEXT, &(c)->net, \
      "network of confined commands: on, off, loopback, or TCP ports such as " \
-     "443,80 (with 53 also UDP)"}, \
+     "443,80 (53 includes UDP)"}, \
     {"--max-memory SIZE", OPTION_SIZE, &(c)->max_memory, \
-     "memory of each process of a command: 2G"}, \
+     "limit the memory of each process of a command, such as 2G"}, \
     {"--max-processes N", OPTION_COUNT, &(c)->max_processes, \
-     "processes of this user while a command runs (not for root)"}, \
+     "limit this user's processes while a command runs (not for root)"}, \
     {"--max-file-size SIZE", OPTION_SIZE, &(c)->max_file_size, \
-     "size of a file that a command writes"}, \
+     "limit the size of each file that a command writes"}, \
     {"--max-cpu SECONDS", OPTION_COUNT, &(c)->max_cpu, \
-     "CPU time of each process of a command"}
+     "limit the CPU time of each process of a command"}
 /* What the sandboxes of --sandbox-tools are; `h` is a session_home. */
 #define OPTIONS_HOME(h) \
     {"--image I", OPTION_TEXT, &(h)->image, \
-     "with --sandbox-tools: a job with this Docker image (python:3.12), which " \
-     "starts in seconds, instead of a Space"}, \
+     "with --sandbox-tools: instead of a Space, a job with this Docker " \
+     "image (python:3.12), which starts in seconds"}, \
     {"--hardware H", OPTION_TEXT, &(h)->hardware, \
-     "of the job (cpu-basic), such as t4-small"}, \
+     "hardware of the job, such as t4-small (cpu-basic)"}, \
     {"--flavor H", OPTION_ALIAS, NULL, "--hardware"}, \
     {"--idle-timeout T", OPTION_TEXT, &(h)->idle_timeout, \
-     "end the job after so long without a call and without a running command " \
-     "(45m)"}, \
+     "end the job after this time without a call and without a running " \
+     "command (45m)"}, \
     {"--server FILE", OPTION_TEXT, &(h)->server, \
      "the static hfsb-server that the job runs (the one next to hfsb)"}
 #define OPTION_JSON(target, more) \

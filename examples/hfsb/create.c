@@ -270,45 +270,45 @@ static bool check_kind(args *a, const create_call *call) {
 static bool take_create(args *a, create_call *call) {
     const option options[] = {
         {"--image I", OPTION_TEXT, &call->image,
-         "a job with this Docker image (python:3.12), which starts in "
-         "seconds, instead of a Space"},
+         "instead of a Space, a job with this Docker image (python:3.12), "
+         "which starts in seconds"},
         {"--hardware H", OPTION_TEXT, &call->hardware,
          "cpu-basic, cpu-upgrade, t4-small, t4-medium, a10g-small, "
-         "a10g-large, a100-large ..."},
+         "a10g-large, a100-large ...; see `hfsb hardware`"},
         {"--flavor H", OPTION_ALIAS, NULL, "--hardware"},
         {"--sleep-time S", OPTION_INTEGER, &call->sleep_time,
          "sleep after S seconds without a call"},
         {"--owner O", OPTION_TEXT, &call->owner,
          "your user name (the default), or one of your organisations"},
         {"--name N", OPTION_TEXT, &call->name,
-         "the part of its name before 8 random digits (sandbox)"},
+         "prefix of its name, before 8 random digits (sandbox)"},
         {"--template SPACE", OPTION_TEXT, &call->from,
-         "duplicate this Space as it is: its server must be hfsb-server, or "
-         "the reference's, on port 7860 (default: burtenshaw/sandbox, whose "
-         "files are replaced by the sources of hfsb-server)"},
+         "duplicate this Space unchanged: its server, on port 7860, must be "
+         "hfsb-server or the reference server (default: burtenshaw/sandbox, "
+         "with its files replaced by the sources of hfsb-server)"},
         {"--public", OPTION_FLAG, &call->is_public,
-         "everyone can see it; calls still need its token"},
+         "anyone can see the Space; calls still need its token"},
         {"--secret NAME", OPTION_TEXTS, &call->names,
          "pass the environment variable NAME as a secret; may be repeated"},
         {"--secret-file NAME=FILE", OPTION_TEXTS, &call->files,
          "pass the content of FILE as the secret NAME"},
         {"--idle-timeout T", OPTION_TEXT, &call->idle_timeout,
-         "a job: end after so long without a call and without a running "
+         "a job: end after this time without a call and without a running "
          "command, such as 10m"},
         {"--timeout T", OPTION_TEXT, &call->timeout,
-         "a job: end after so long in any case (24h)"},
+         "a job: end after this time in any case (24h)"},
         {"--volume V", OPTION_TEXTS, &call->mounts,
          "a job: TYPE:OWNER/NAME:/MOUNT[:ro], TYPE is model, dataset, space "
          "or bucket; may be repeated"},
         {"--server FILE", OPTION_TEXT, &call->server,
          "a job: the static hfsb-server that it runs (the one next to hfsb)"},
         {"--download", OPTION_FLAG, &call->download,
-         "a job: download the server instead of mounting it; the job gets "
-         "your token for that"},
+         "a job: download the server instead of mounting it, for which the "
+         "job gets your token"},
         {"--api NAME", OPTION_TEXT, &call->api,
          "a job: its server also speaks this protocol, such as hf"},
         {"--keep", OPTION_FLAG, &call->keep,
-         "if it does not start, do not delete it; it may cost money"},
+         "if it does not start, keep it; it may cost money"},
         {"--wait S", OPTION_SECONDS, &call->wait,
          "how long to wait for its start (600)"},
         {"--poll S", OPTION_SECONDS, &call->poll,

@@ -134,8 +134,8 @@ int run_delete(args *a) {
 
     const option options[] = {
         {"--force", OPTION_FLAG, &force,
-         "delete a Space even if it was not created from here, cancel a job "
-         "even if it is no sandbox"},
+         "delete a Space even if it was not created here, cancel a job even "
+         "if it is not a sandbox"},
         {"--forget", OPTION_FLAG, &forget,
          "remove only the record; the Space or job stays"},
         OPTION_JSON(&json, ", id, deleted; for each of them"),
@@ -218,8 +218,8 @@ int run_sweep(args *a) {
         {"--days N", OPTION_DAYS, &days,
          "unchanged for at least N days (7); 0.001 lists all"},
         {"--delete", OPTION_FLAG, &opts.remove, "delete them"},
-        {"--max N", OPTION_COUNT, &opts.max, "stop after N (20)"},
-        {"--owner O", OPTION_TEXT, &owner, "whose Spaces (yours)"},
+        {"--max N", OPTION_COUNT, &opts.max, "delete at most N (20)"},
+        {"--owner O", OPTION_TEXT, &owner, "whose Spaces to list (yours)"},
         OPTION_JSON(&json, ", spaces (id, modified, days, deleted, error)"),
         OPTIONS_END};
     memset(&s, 0, sizeof s);

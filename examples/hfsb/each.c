@@ -367,11 +367,13 @@ int run_each(args *a) {
     int       code;
 
     const option options[] = {
-        {"--on SANDBOX", OPTION_TEXTS, &c.on, "where; may be repeated"},
+        {"--on SANDBOX", OPTION_TEXTS, &c.on,
+         "run COMMAND in this sandbox; may be repeated"},
         {"--from FILE", OPTION_TEXT, &c.from,
-         "and on every sandbox that a line of FILE names (-: standard input); "
-         "blank lines and those that begin with # do not count"},
-        {"--jobs N", OPTION_COUNT, &c.jobs, "how many at a time (16)"},
+         "and in every sandbox listed in FILE, one a line (-: standard "
+         "input); blank lines and lines that begin with # are ignored"},
+        {"--jobs N", OPTION_COUNT, &c.jobs,
+         "run on N sandboxes at a time (16)"},
         {"--timeout S", OPTION_SECONDS, &c.timeout,
          "end a command after S seconds (1200)"},
         {"--work-dir DIR", OPTION_TEXT, &c.work_dir, "run it in DIR"},

@@ -151,22 +151,22 @@ static bool take_exec_server(args *a, exec_options *o) {
     const char  *given;
     const option options[] = {
         {"--on SANDBOX", OPTION_TEXT, &o->on,
-         "run them in this sandbox, not on this machine ($HFSB_SANDBOX); "
-         "hfsb-server runs there with --api codex. It decides what they may "
-         "touch: the other options are for this machine"},
+         "run commands in this sandbox instead of on this machine "
+         "($HFSB_SANDBOX). Its hfsb-server, started with --api codex, decides "
+         "what they can touch: the other options are for this machine"},
         {"--root DIR", OPTION_TEXTS, &o->roots,
-         "confine file access to DIR, where commands begin; for what commands "
-         "may touch see --confine. May be repeated"},
+         "confine file access to DIR, where commands start; for commands see "
+         "--confine. May be repeated"},
         {"--deny PATTERN", OPTION_TEXTS, &o->deny,
-         "refuse to read and change files that match, as in .gitignore: .env, "
-         "*.pem; commands are not kept from them. May be repeated"},
+         "refuse to read or change files that match as in .gitignore: .env, "
+         "*.pem; commands can still do so. May be repeated"},
         {"--work-dir DIR", OPTION_TEXT, &o->work_dir,
-         "the working directory that Codex is told"},
+         "the working directory that is reported to Codex"},
         OPTIONS_CONFINE(&o->confine,
                         "Default: write with --root, as far as the kernel "
                         "allows; else none"),
         {"--journal FILE", OPTION_TEXT, &o->journal,
-         "append a line of JSON for each command and each change of a file; "
+         "append a line of JSON for each command and each file change; "
          "secrets are hidden"},
         OPTIONS_END};
     memset(o, 0, sizeof *o);

@@ -71,7 +71,7 @@ int run_hardware(args *a) {
 
     const option options[] = {
         {"--jobs", OPTION_FLAG, &jobs,
-         "that of jobs and of sandboxes with --image, not of Spaces"},
+         "hardware of jobs and of sandboxes with --image, not of Spaces"},
         OPTION_JSON(&json, ", hardware as the Hub describes it"),
         OPTIONS_END};
     if (!take_all(a, options, NULL)) return a->status;

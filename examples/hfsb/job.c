@@ -287,7 +287,8 @@ int run_job_logs(args *a) {
     hfsb_status      st;
 
     const option options[] = {
-        {"--follow", OPTION_FLAG, &opts.follow, "until the job ends"},
+        {"--follow", OPTION_FLAG, &opts.follow,
+         "print new lines until the job ends"},
         {"--tail N", OPTION_COUNT, &opts.tail, "only the last N lines"},
         {"-f", OPTION_ALIAS, NULL, "--follow"},
         {"-n N", OPTION_ALIAS, NULL, "--tail"},

@@ -229,16 +229,18 @@ int run_job_run(args *a) {
     static run_call c; /* large */
 
     const option options[] = {
-        {"--hardware H", OPTION_TEXT, &c.hardware, "(cpu-basic)"},
+        {"--hardware H", OPTION_TEXT, &c.hardware,
+         "such as t4-small; see `hfsb hardware --jobs` (cpu-basic)"},
         {"--flavor H", OPTION_ALIAS, NULL, "--hardware"},
         {"--image I", OPTION_TEXT, &c.image,
          "Docker image, or the page of a Space"},
         {"--timeout T", OPTION_TEXT, &c.timeout,
-         "30m, 2h, 90 (seconds); the default of the Hub is 30m"},
+         "end the job after T: 30m, 2h, 90 (seconds); the Hub's default is "
+         "30m"},
         {"--with PACKAGE", OPTION_TEXTS, &c.with,
-         "a package that the script needs; may be repeated"},
+         "a Python package that the script needs; may be repeated"},
         {"--python V", OPTION_TEXT, &c.python,
-         "version of Python, such as 3.12"},
+         "Python version, such as 3.12"},
         {"--env NAME=VALUE", OPTION_TEXTS, &c.env,
          "an environment variable, not for secrets; may be repeated"},
         {"-e NAME=VALUE", OPTION_ALIAS, NULL, "--env"},
@@ -247,26 +249,26 @@ int run_job_run(args *a) {
         {"--secret-file NAME=FILE", OPTION_TEXTS, &c.files,
          "pass the content of FILE as the secret NAME"},
         {"--label NAME=VALUE", OPTION_TEXTS, &c.marks,
-         "a label, by which `job ls` finds it; may be repeated"},
+         "a label, for `job ls --label`; may be repeated"},
         {"--name N", OPTION_TEXT, &c.name,
-         "the label name (that of the file SCRIPT)"},
+         "value of the label \"name\" (the file name of SCRIPT)"},
         {"--volume V", OPTION_TEXTS, &c.mounts,
          "TYPE:OWNER/NAME[@REVISION]:/MOUNT[:ro], TYPE is model, dataset, "
          "space or bucket; may be repeated"},
         {"--expose PORT", OPTION_TEXTS, &c.exposed,
-         "give this port a URL, for your token only; may be repeated"},
+         "give this port a URL that requires your token; may be repeated"},
         {"--on SANDBOX", OPTION_TEXT, &c.on,
          "read the file SCRIPT from this sandbox"},
         {"--namespace N", OPTION_TEXT, &c.space,
          "your user name, or one of your organisations"},
         {"--schedule WHEN", OPTION_TEXT, &c.schedule,
-         "do not run it now, but again and again: @hourly, @daily, @weekly, "
-         "@monthly, @yearly, or the fields of cron: '0 9 * * 1'; see hfsb job "
+         "run it repeatedly instead of now: @hourly, @daily, @weekly, "
+         "@monthly, @yearly, or a cron expression: '0 9 * * 1'; see hfsb job "
          "schedule"},
         {"--suspend", OPTION_FLAG, &c.suspend,
-         "with --schedule: not before it is resumed"},
+         "with --schedule: start nothing until it is resumed"},
         {"--detach", OPTION_FLAG, &c.detach,
-         "print the id of the job, do not follow it"},
+         "print the id of the job without following it"},
         {"-d", OPTION_ALIAS, NULL, "--detach"},
         {"--wait", OPTION_FLAG, &c.wait,
          "with --detach or --json: return when the job has ended"},

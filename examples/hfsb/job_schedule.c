@@ -153,9 +153,8 @@ static int run_on_scheduled(args *a, hfsb_scheduled what) {
     const option options[] = {
         {"--namespace N", OPTION_TEXT, &space,
          "your user name, or one of your organisations"},
-        OPTION_JSON(&json, ", id; schedule, suspended and job as far as it "
-                           "has them; of a job that was started stage and "
-                           "job"),
+        OPTION_JSON(&json, ", id; schedule, suspended and job (run: stage and "
+                           "job; delete: none)"),
         OPTIONS_END};
     if (!take_all(a, options, &word)) return a->status;
     if (!word)

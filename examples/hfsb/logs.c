@@ -60,8 +60,9 @@ int run_logs(args *a) {
 
     const option options[] = {
         {"--build", OPTION_FLAG, &l.build,
-         "of a Space: the log of its build, not of its run"},
-        {"--follow", OPTION_FLAG, &l.opts.follow, "until it ends, or Ctrl-C"},
+         "of a Space: print the build log, not the run log"},
+        {"--follow", OPTION_FLAG, &l.opts.follow,
+         "print new lines until the log ends, or Ctrl-C"},
         {"-f", OPTION_ALIAS, NULL, "--follow"},
         {"--tail N", OPTION_COUNT, &l.opts.tail, "only the last N lines"},
         {"-n N", OPTION_ALIAS, NULL, "--tail"},
@@ -298,9 +299,9 @@ int run_events(args *a) {
 
     const option options[] = {
         {"--journal FILE", OPTION_TEXT, &file,
-         "those of this file, which `hfsb mcp --journal` or hfsb-server "
-         "writes ($HFSB_JOURNAL, without a sandbox)"},
-        {"--follow", OPTION_FLAG, &e.follow, "go on until Ctrl-C"},
+         "print the events in this file, which `hfsb mcp --journal` or "
+         "hfsb-server writes ($HFSB_JOURNAL, without a sandbox)"},
+        {"--follow", OPTION_FLAG, &e.follow, "print new events until Ctrl-C"},
         {"-f", OPTION_ALIAS, NULL, "--follow"},
         {"--json", OPTION_FLAG, &e.json, "print the events as lines of JSON"},
         OPTIONS_END};

@@ -178,28 +178,27 @@ static void put_entries(const char *macro, const entry *list, size_t count) {
 
 static void put_environment(void) {
     static const entry list[] = {
-        {"CLICOLOR_FORCE", "Colours also where the output is no terminal, "
-                           "unless it is 0."},
-        {"HF_TOKEN", "The token of the Hugging Face Hub. The other variables "
-                     "of huggingface_hub count as well: HF_ENDPOINT, HF_HOME, "
-                     "HF_TOKEN_PATH, HF_HUB_OFFLINE."},
-        {"HFSB_JOURNAL", "A file to which calls of tools on this machine are "
-                         "added, one line of JSON each."},
+        {"CLICOLOR_FORCE", "If set and not 0, use colours even if the output "
+                           "is not a terminal."},
+        {"HF_TOKEN", "The token of the Hugging Face Hub. Other variables of "
+                     "huggingface_hub are also honoured: HF_ENDPOINT, "
+                     "HF_HOME, HF_TOKEN_PATH, HF_HUB_OFFLINE."},
+        {"HFSB_JOURNAL", "A file to which each tool call on this machine is "
+                         "appended, as a line of JSON."},
         {"HFSB_LINGER", "Seconds that the server at the other end of a pipe "
-                        "(--on ssh:HOST ...) waits for another one after "
-                        "it broke (60)."},
-        {"HFSB_SANDBOX", "The sandbox of commands that have --on, unless that "
-                         "is given. \".\" is the one of hfsb use. Empty, as "
-                         "unset, it names none."},
+                        "(--on ssh:HOST ...) waits for hfsb to reconnect "
+                        "after the pipe breaks (60)."},
+        {"HFSB_SANDBOX", "The sandbox for commands that take --on, unless "
+                         "that is given. \".\" is the default sandbox (hfsb "
+                         "use). An empty value is the same as unset."},
         {"HFSB_SERVERS", "A folder with static servers, hfsb-server-MACHINE, "
                          "for --on ssh:HOST and the like."},
         {"HFSB_SPACE_URL", "The address of every Space, instead of its own: "
                            "for tests with a fake Hub."},
-        {"NO_COLOR", "No colours, whatever its value, unless it is empty."},
+        {"NO_COLOR", "If set and not empty, use no colours."},
         {"SANDBOX_API_TOKEN", "The token of the server of a sandbox that is "
                               "not recorded, and of hfsb connect."},
-        {"TERM", "With the value dumb no line is rewritten and nothing is "
-                 "coloured."},
+        {"TERM", "If dumb, no line is rewritten and nothing is coloured."},
         {"XDG_CONFIG_HOME", "The folder of hfsb/config.json (~/.config)."},
         {"XDG_STATE_HOME", "The folder of the recorded sandboxes "
                            "(~/.local/state)."}};
@@ -212,7 +211,7 @@ static void put_files(void) {
         {"~/.config/hfsb/config.json",
          "Defaults: owner, hardware, sleep_time, template, tool_runtime."},
         {"~/.local/state/hfsb/sandboxes.json",
-         "The recorded sandboxes with their tokens, for their owner only."},
+         "The recorded sandboxes with their tokens, readable only by you."},
         {"~/.local/state/hfsb/logs/",
          "Build logs of sandboxes whose creation failed."}};
     printf(".Sh FILES\n");
@@ -223,15 +222,15 @@ static void put_exit_status(void) {
     static const entry list[] = {
         {"0", "Done."},
         {"1", "Refused or invalid; the reason is on standard error, or with "
-              "--json in error."},
+              "--json in the member error."},
         {"2", "Wrong usage."},
-        {"124", "hfsb bash and hfsb exec: the timeout has passed."},
+        {"124", "hfsb bash and hfsb exec: the timeout expired."},
         {"125", "hfsb bash and hfsb exec: the command could not be run."},
-        {"126, 127", "hfsb exec: the program is not executable, or was not "
+        {"126, 127", "hfsb exec: the program cannot be executed, or was not "
                      "found."},
-        {"128 + N", "Signal N has ended the command, or hfsb itself."}};
+        {"128 + N", "Signal N ended the command, or hfsb itself."}};
     printf(".Sh EXIT STATUS\n"
-           "The commands bash, exec and shell exit as the command that they "
+           "bash, exec and shell exit with the code of the command that they "
            "ran.\n");
     put_entries("Sy", list, sizeof list / sizeof *list);
 }
@@ -239,7 +238,7 @@ static void put_exit_status(void) {
 static void put_head(void) {
     printf(".\\\" Made by hfsb man, version %s.\n", HFSB_VERSION);
     printf(".Dd %s\n.Dt HFSB 1\n.Os\n.Sh NAME\n.Nm hfsb\n"
-           ".Nd run commands, read, write and edit files as an agent does\n"
+           ".Nd a sandbox for LLM agents: run commands and edit files\n"
            ".Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar options\n"
            ".Op Ar words ...\n.Nm\n.Ar command\n.Sy \\-\\-help\n.Nm\n"
            ".Sy \\-\\-version\n",

@@ -255,55 +255,54 @@ static bool set_checkpoints(args *a, mcp_options *o) {
 static bool take_mcp(args *a, mcp_options *o) {
     const option options[] = {
         {"--on SANDBOX", OPTION_TEXT, &o->on,
-         "serve the tools of this sandbox, not of this machine: a URL, a "
+         "serve the tools of this sandbox instead of this machine: a URL, a "
          "Space, a job, ssh:HOST, docker:CONTAINER, exec:COMMAND ... Its "
-         "server decides where paths begin and what the tools may touch. At "
-         "the end commands that still run there are killed"},
+         "server decides where relative paths start and what the tools can "
+         "touch. Commands that still run there at the end are killed"},
         {"--root DIR", OPTION_TEXTS, &o->roots,
-         "confine the file tools to DIR, where relative paths begin; for "
-         "commands see --confine. May be repeated: the first is where "
-         "relative paths begin"},
+         "confine the file tools to DIR; for commands see --confine. May be "
+         "repeated: relative paths start in the first"},
         {"--deny PATTERN", OPTION_TEXTS, &o->deny,
-         "keep the file tools from paths that match, as in .gitignore: "
-         ".env, *.pem, secrets/; commands are not kept from them. May be "
-         "repeated"},
+         "make the file tools, but not commands, refuse paths that match as "
+         "in .gitignore: .env, *.pem, secrets/. May be repeated"},
         {"--work-dir DIR", OPTION_TEXT, &o->work_dir,
-         "where relative paths and commands begin"},
+         "where relative paths and commands start"},
         OPTIONS_CONFINE(&o->confine,
                         "Default: write, as far as the kernel allows. "
                         "Confined commands cannot signal those of earlier "
-                        "calls; the kill tool can"),
+                        "calls, but the kill tool can"),
         {"--checkpoints WHERE", OPTION_TEXT, &o->checkpoints,
-         "on, off, or a folder, with a \"/\" in it: keep checkpoints of the "
-         "root there, for the tools undo and changes (on with --root: in "
-         "hfsb/undo in $XDG_STATE_HOME or ~/.local/state; of up to 50,000 "
-         "files and 512 MiB)"},
+         "on, off, or a folder with a \"/\" in its name: keep checkpoints of "
+         "the root there, for the tools undo and changes; at most 50,000 "
+         "files and 512 MiB. Default: on with --root, in hfsb/undo in "
+         "$XDG_STATE_HOME or ~/.local/state"},
         {"--checkpoint-ignored", OPTION_FLAG, &o->where.checkpoints.ignored,
-         "also of what .gitignore names, and of .git"},
+         "include .git and what .gitignore names in checkpoints"},
         {"--read-only", OPTION_FLAG, &o->read_only,
-         "only the tools that change nothing"},
+         "serve only the tools that change nothing"},
         {"--tools TOOLS", OPTION_TEXT, &o->tools,
-         "only these tools, separated by commas: read,grep,edit; bash also "
-         "needs bash_output and kill. Or a set: claude, gpt (apply_patch "
-         "instead of edit), small (bash, read, write, edit and what belongs "
-         "to them); small,grep adds to it"},
+         "serve only these tools, separated by commas: read,grep,edit; bash "
+         "also needs bash_output and kill. Or a set: claude, gpt (apply_patch "
+         "instead of edit), small (bash, read, write, edit and what they "
+         "need); small,grep adds grep to it"},
         {"--patience SECONDS", OPTION_SECONDS, &o->patience,
-         "answer a call that takes longer with its output so far; the "
-         "command goes on (50)"},
+         "answer a call that takes longer with its output so far; the command "
+         "continues (50)"},
         {"--max-result BYTES", OPTION_COUNT, &o->max_result,
-         "longest text of a result, in a tenth as many lines (20000)"},
+         "limit the text of a result to BYTES, and to a tenth as many lines "
+         "(20000)"},
         {"--sandbox-tools", OPTION_FLAG, &o->sandbox,
-         "serve the tools of a Space that is created at once (needs "
-         "HF_TOKEN) and deleted at the end; also with \"tool_runtime\": "
+         "serve the tools of a Space that is created at the start (needs "
+         "HF_TOKEN) and deleted at the end; also set by \"tool_runtime\": "
          "\"sandbox\" in config.json"},
         OPTIONS_HOME(&o->home),
         {"--journal FILE", OPTION_TEXT, &o->journal,
          "append a line of JSON for each call: tool, command, exit code, "
          "diff ...; secrets are hidden"},
         {"--journal-size BYTES", OPTION_COUNT, &o->journal_size,
-         "then rename it to FILE.1 (67108864)"},
+         "rename FILE to FILE.1 at this size (67108864)"},
         {"--journal-sync", OPTION_FLAG, &o->journal_sync,
-         "wait for the disk after each line"},
+         "sync to disk after each line"},
         {"--log", OPTION_FLAG, &o->log,
          "print a line for each call on stderr: tool, command or file, exit "
          "code"},

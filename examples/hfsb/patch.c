@@ -165,10 +165,10 @@ int run_patch(args *a) {
     const option options[] = {
         OPTION_ON(&on),
         {"--root DIR", OPTION_TEXTS, &roots,
-         "refuse paths outside DIR, not outside the current directory; "
-         "relative paths begin there; may be repeated"},
+         "refuse paths outside DIR instead of the current directory; relative "
+         "paths start there; may be repeated"},
         {"--dry-run", OPTION_FLAG, &dry_run,
-         "show the changes, do not write the files"},
+         "show the changes without writing the files"},
         OPTION_JSON(&json, ", count, note, lines, diff; on a sandbox the "
                            "fields of its tool apply_patch"),
         OPTIONS_END};

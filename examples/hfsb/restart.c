@@ -54,7 +54,7 @@ int run_restart(args *a) {
 
     const option options[] = {
         {"--factory", OPTION_FLAG, &factory, "rebuild it first"},
-        {"--no-wait", OPTION_FLAG, &no_wait, "return at once"},
+        {"--no-wait", OPTION_FLAG, &no_wait, "return immediately"},
         {"--wait S", OPTION_SECONDS, &wait,
          "how long to wait for its server (600)"},
         {"--poll S", OPTION_SECONDS, &poll,

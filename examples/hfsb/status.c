@@ -183,7 +183,7 @@ int run_ls(args *a) {
     const option options[] = {
         {"--recorded", OPTION_FLAG, &l.recorded,
          "only the recorded ones, without asking the Hub"},
-        {"--owner O", OPTION_TEXT, &owner, "whose Spaces (yours)"},
+        {"--owner O", OPTION_TEXT, &owner, "whose Spaces to list (yours)"},
         OPTION_JSON(&json, ", sandboxes (id, url, stage, hardware, recorded, "
                            "created, default)"),
         OPTIONS_END};
@@ -376,7 +376,7 @@ int run_use(args *a) {
     hfsb_status      st = HFSB_OK;
 
     const option options[] = {
-        {"--none", OPTION_FLAG, &none, "there is no default sandbox any more"},
+        {"--none", OPTION_FLAG, &none, "unset the default sandbox"},
         OPTION_JSON(&json, ", default"),
         OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;

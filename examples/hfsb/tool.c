@@ -85,11 +85,11 @@ int run_tool_command(args *a) {
     int              code = REFUSED, interrupted = 0;
 
     const option options[] = {
-        {"--ignore-case", OPTION_PARAM, NULL, "a and A are the same"},
+        {"--ignore-case", OPTION_PARAM, NULL, "ignore the case of letters"},
         {"-i", OPTION_ALIAS, NULL, "--ignore-case"},
-        {"--all", OPTION_PARAM, NULL, "also what .gitignore names"},
+        {"--all", OPTION_PARAM, NULL, "include what .gitignore names"},
         {"--limit", OPTION_PARAM, NULL, "print at most N"},
-        {"--offset", OPTION_PARAM, NULL, "leave out the first N"},
+        {"--offset", OPTION_PARAM, NULL, "skip the first N"},
         OPTION_ON(&on),
         OPTION_ROOT(&roots),
         {"--json", OPTION_FLAG, &json,
@@ -207,7 +207,7 @@ int run_history(args *a) {
         {"--checkpoints DIR", OPTION_TEXT, &store,
          "where they are stored, as given to hfsb mcp"},
         {"--checkpoint-ignored", OPTION_FLAG, &where.checkpoints.ignored,
-         "also what .gitignore names, and .git"},
+         "include .git and what .gitignore names"},
         OPTION_ON(&on),
         {"--json", OPTION_FLAG, &json,
          "print the result of the tool as one line of JSON"},
@@ -374,7 +374,7 @@ int run_tool(args *a) {
         {"--args JSON", OPTION_TEXT, &given,
          "the arguments, instead of options or standard input"},
         {"--work-dir DIR", OPTION_TEXT, &work_dir,
-         "where relative paths and commands begin"},
+         "where relative paths and commands start"},
         {"--root DIR", OPTION_TEXTS, &roots,
          "confine the file tools to DIR; may be repeated"},
         OPTIONS_CONFINE(&t.confine, "Default: none"),
@@ -382,8 +382,8 @@ int run_tool(args *a) {
          "an unknown key is an error, not a note"},
         OPTION_ON(&t.on),
         {"--sandbox-tools", OPTION_FLAG, &t.sandbox,
-         "use a Space that is created for this call and deleted after it; "
-         "also with \"tool_runtime\": \"sandbox\" in config.json"},
+         "use a Space that is created for this call and deleted afterwards; "
+         "also set by \"tool_runtime\": \"sandbox\" in config.json"},
         OPTIONS_HOME(&t.home),
         {"--json", OPTION_FLAG, &json, "accepted; the result is always JSON"},
         OPTIONS_END};
@@ -442,9 +442,9 @@ int run_tools(args *a) {
          "openai-strict, anthropic or mcp"},
         {"--pretty", OPTION_FLAG, &how.pretty, "indent it for reading"},
         {"--sandbox-tools", OPTION_FLAG, &sandbox,
-         "the tools of a session on a Space; also with \"tool_runtime\": "
+         "the tools of a session on a Space; also set by \"tool_runtime\": "
          "\"sandbox\" in config.json"},
-        {"--json", OPTION_FLAG, &json, "accepted; it is always JSON"},
+        {"--json", OPTION_FLAG, &json, "accepted; the output is always JSON"},
         OPTIONS_END};
     if (!take_all(a, options, NULL)) return a->status;
     if (!hfsb_tools_format_find(hfsb_cstr(name), &format))
