@@ -186,7 +186,7 @@ int print_manual(const char *const *help) {
            ".Bl -tag -width Ds\n"
            ".It 0\nStopped as asked, or the server of\n.Fl Fl check\n"
            "answers.\n"
-           ".It 1\nCould not serve, or it does not answer.\n"
+           ".It 1\nCould not serve, or that server does not answer.\n"
            ".It 2\nInvalid or contradictory options.\n.El\n"
            ".Sh EXAMPLES\n"
            "Serve a folder on this machine, and call a tool:\n"
