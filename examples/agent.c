@@ -421,17 +421,17 @@ static int usage(void) {
     fprintf(stderr, "%s",
             "agent [OPTION...] TASK\n"
             "  --url URL        endpoint ($OPENAI_BASE_URL, $OPENAI_API_KEY)\n"
-            "  --model NAME     as the endpoint calls it, or $OPENAI_MODEL\n"
+            "  --model NAME     its name at the endpoint, or $OPENAI_MODEL\n"
             "  --stream         show the text of the model as it arrives\n"
-            "  --turns N        of the model, at most (50)\n"
-            "  --wait SECONDS   for an endpoint that is starting (60)\n"
-            "  --yes            ask nothing\n"
-            "  --root DIR       where the file tools work (.)\n"
-            "  --confine LEVEL  of commands: none, write or strict\n"
-            "  --on SANDBOX     tools of a URL (with $SANDBOX_API_TOKEN), or\n"
+            "  --turns N        stop after N turns of the model (50)\n"
+            "  --wait SECONDS   wait for an endpoint that is starting (60)\n"
+            "  --yes            do not ask\n"
+            "  --root DIR       root of the file tools (.)\n"
+            "  --confine LEVEL  confine commands: none, write or strict\n"
+            "  --on SANDBOX     tools at a URL (with $SANDBOX_API_TOKEN), or\n"
             "                   ssh:HOST, docker:NAME, exec:COMMAND ...\n"
-            "  --sandbox-tools  tools of a Space of the Hub\n"
-            "  --undo           take back what the last run did to files\n");
+            "  --sandbox-tools  tools in a Space of the Hub\n"
+            "  --undo           revert what the last run did to files\n");
     return 2;
 }
 
