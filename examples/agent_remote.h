@@ -40,9 +40,9 @@ typedef struct remote {
     hfsb_sandbox_spec spec;        /* of a Space */
 } remote;
 
-/* Has fn called by each signal that would end the program, so that it can close
-   its session: a Space that is left behind costs money. Those that are ignored
-   (nohup) stay so. A read() of an answer ends, too. */
+/* Has fn called by each signal that would end the program, so that it can
+   close its session: a Space that is left behind costs money. Ignored signals
+   (nohup) stay ignored. A read() of an answer ends, too. */
 static void remote_catch_signals(void (*fn)(int number)) {
     static const int list[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     struct sigaction caught = HFSB_INIT, old;

@@ -135,8 +135,8 @@ static void fill_hf(const options *o, const secret *sbx,
     if (o->hosts.count == 0) opts->host = "0.0.0.0";
 }
 
-/* Adds the dialect of --api NAME[:PORT]. That of E2B signs with the token, of
-   which the server itself keeps a digest only. */
+/* Adds the dialect of --api NAME[:PORT]. The dialect of E2B signs with the
+   token, of which the server itself keeps only a digest. */
 static hfsb_status add_dialect(const options *o, const char *text,
                                const secret *token, const secret *sbx,
                                hfsb_server *server, hfsb_err *err) {

@@ -375,8 +375,8 @@ static int match_name(const char *name, char **words, int count) {
     return 0;
 }
 
-/* Words of hf, docker and gh that mean one thing here, by the command that they
-   are a subcommand of. */
+/* Command names of hf, docker and gh with ours for them, by the command that
+   they are a subcommand of. */
 typedef struct alias {
     const char *family; /* NULL: none */
     char        word[8], name[8];
@@ -414,8 +414,8 @@ const cli_command *find_command(char **words, int count, int *used) {
     return found;
 }
 
-/* The name to list for a subcommand of the family, or with NULL for a command
-   at the top; else NULL. */
+/* The name to list for a subcommand of the family, or for a top-level command
+   if family is NULL; else NULL. */
 static const char *listed_name(const cli_command *c, const char *family) {
     size_t len = family ? strlen(family) : 0;
     if (!c->name) return NULL;
@@ -439,7 +439,7 @@ void each_command(void (*fn)(void *user, const cli_command *c), void *user) {
     for (i = 0; i < COMMAND_COUNT; i++) fn(user, &commands[i]);
 }
 
-/* Prints the command that the word is nearest to, if there is one. */
+/* Prints the command closest to the word, if there is one. */
 static void print_nearest(const char *family, const char *word) {
     suggestion s;
     size_t     i;

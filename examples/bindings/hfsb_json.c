@@ -77,8 +77,8 @@ static hfsb_status invalid(call *c, const char *message) {
     return HFSB_ARG;
 }
 
-/* A number from 1 on. The library takes 0 for its default, which nobody means
-   who writes it. */
+/* A number from 1 on. The library takes 0 as its default, which no caller
+   means by it. */
 static hfsb_status take_size(call *c, const char *key, size_t *out) {
     long long   value = 0;
     hfsb_status st = hfsb_json_arg_int(c->args, key, false, &value, &c->err);
@@ -127,7 +127,8 @@ static hfsb_status take_edits(call *c, const hfsb_json_value *list,
     return st;
 }
 
-/* Refuses what would be ignored next to edits: it belongs into each of them. */
+/* Refuses keys that would be ignored next to edits: they belong in each
+   edit. */
 static hfsb_status check_alone(call *c) {
     static const char *const keys[] = {"old_str", "new_str", "mode",
                                        "replace_all", "exact", "line"};

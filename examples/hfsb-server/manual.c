@@ -20,7 +20,7 @@ enum { MANUAL_WORDS = 2000, MANUAL_TERM = 100, MANUAL_WIDTH = 72 };
 
 typedef enum entry_kind { ENTRY_HEADING, ENTRY_OPTION, ENTRY_TEXT } entry_kind;
 
-/* One thing that the help describes. */
+/* One entry of the help. */
 typedef struct entry {
     entry_kind kind;
     char       term[MANUAL_TERM];   /* "--host ADDRESS" */
@@ -102,8 +102,8 @@ typedef struct manual {
     int  paragraph; /* texts so far: the first is the synopsis */
 } manual;
 
-/* Prints words as lines of their own: one for each sentence at least, as the
-   format wants it. */
+/* Prints words on lines of their own, each sentence on a new line, as mdoc
+   wants it. */
 static void print_words(const char *words) {
     size_t column = 0;
     while (*words) {

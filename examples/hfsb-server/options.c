@@ -466,8 +466,8 @@ static bool check_options(const options *o, int *code) {
     return false;
 }
 
-/* The library takes a relative work directory as one beneath the root; on a
-   command line a path begins at the current directory. */
+/* The library resolves a relative working directory beneath the root; on a
+   command line it is relative to the current directory. */
 static bool settle_work_dir(options *o, int *code) {
     static char whole[PATH_MAX];
     if (!o->work_dir || !*o->work_dir || !o->roots.count) return true;

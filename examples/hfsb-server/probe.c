@@ -2,8 +2,8 @@
    that have nothing else. One GET, a few seconds, an exit code.
 
    The client of the library would do, but costs 40 kB in a static binary; here
-   a numeric address, "localhost" or unix:PATH is enough, and of the reply only
-   its status counts. */
+   a numeric address, "localhost" or unix:PATH is enough, and only the status
+   of the reply counts. */
 #define _XOPEN_SOURCE 700 /* inet_pton; before any include */
 #include "program.h"
 

@@ -103,10 +103,10 @@ int find_token(options *o, secret *out, secret *sbx);
 
 /* ---- stdio.c: a client at the other end of standard input and output ---- */
 
-/* Passes the pipe on to the server of its client, which is started where there
-   is none. True in the process that is to become that server, *o changed so
-   that it listens for it; false with the exit code in *code when the pipe is
-   over. */
+/* Connects the pipe to the server of its client, which is started if it does
+   not run. True in the process that is to become that server, with *o changed
+   so that it listens for the pipe; false, with the exit code in *code, when
+   the pipe has ended. */
 bool serve_pipe(options *o, int *code);
 /* In the server: its token; the routes of the pipe; "it listens"; instead of
    hfsb_server_run(). All do nothing, or false, without --stdio. */
@@ -117,8 +117,8 @@ void        run_pipe(const options *o, hfsb_server *server);
 /* In its keeper: forgets the key, and returns a descriptor to keep open, or
    -1. */
 int keep_pipe(void);
-/* Removes its files, after the server and all that commands left running: in
-   the keeper, or in the server that has none. */
+/* Removes its files, after the server and everything that commands left
+   running have ended. For the keeper, or a server without one. */
 void end_pipe(void);
 
 /* ---- keeper.c: the process that the server is a child of ---- */
@@ -166,7 +166,8 @@ int print_completion(const char *const *help, const char *shell);
 /* ---- confine.c: what commands may touch ---- */
 
 /* Fills *out from the options. Without --confine: none in a container, which
-   confines them, else as much of write as there is. */
+   confines commands itself; else write, as far as the system can enforce
+   it. */
 void fill_confinement(const options *o, hfsb_confine_opts *out);
 /* The reason why commands run unconfined, where they do. */
 const char *why_unconfined(const options *o);

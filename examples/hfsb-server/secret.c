@@ -1,6 +1,6 @@
-/* secret.c - the token, and leaving no copy of it. A command may run as the
-   same user, or as root, and read this process's memory: so nothing here uses
-   stdio, and every buffer is overwritten. */
+/* secret.c - the token, of which no copy is left behind. A command may run as
+   the same user, or as root, and read this process's memory: so nothing here
+   uses stdio, and every buffer is overwritten. */
 #define _GNU_SOURCE 1 /* environ; before any include */
 #include "program.h"
 

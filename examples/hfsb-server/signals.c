@@ -22,7 +22,7 @@ static void stop(int number) {
     errno = keep;
 }
 
-/* Nobody else ends the commands now. */
+/* The keeper is gone: only this process can end the commands. */
 static void stop_at_once(int number) {
     stop(number);
     stop(number);

@@ -5,7 +5,7 @@
        pipe <--> bridge <--> Unix socket <--> server, in a session of its own
 
    The bridge passes connections on (hfsb_pipe_serve); it ends with its pipe,
-   or with the server. The server goes on, so that calls outlive a pipe that
+   or with the server. The server continues, so that calls outlive a pipe that
    breaks; the next bridge with the same key finds it, and a repeated call
    joins the first. The server ends when the client says so, or `linger`
    seconds after its last bridge has gone.
@@ -583,7 +583,7 @@ static void take_bridge(void *user, hfsb_request *request) {
     (void)hfsb_reply_write(request, HFSB_LIT("bridge\n"));
 }
 
-/* Anyone may ask: who cannot write with this process id gains nothing. */
+/* Anyone may ask: a process that cannot write under this id gains nothing. */
 static void take_nonce(void *user, hfsb_request *request) {
     hfsb_str  given = hfsb_request_part(request, 0);
     char      nonce[HFSB_SHA256_HEX], proof[HFSB_SHA256_HEX];

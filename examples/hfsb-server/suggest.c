@@ -1,9 +1,9 @@
-/* suggest.c - "did you mean": the name that a mistyped word is nearest to.
+/* suggest.c - "did you mean": the name closest to a mistyped word.
 
    The distance of two words is the least number of letters to insert, delete,
    replace or swap with their neighbour (optimal string alignment). A word of n
-   letters may be off by one for every three of them, and a word that a name
-   begins with is always near. */
+   letters may be off by one for every three of them, and a prefix of a name is
+   always near. */
 #include "suggest.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The nearest of the names that were tried; name NULL: none is near. */
+/* The closest of the names that were tried; name NULL: none is near. */
 typedef struct suggestion {
     const char *word;
     size_t      len;

@@ -1,5 +1,6 @@
-/* systemd.c - being a service: sockets that systemd has opened, and reports of
-   when the server is ready and when it stops. No library is needed for either.
+/* systemd.c - running as a service: sockets that systemd has opened, and
+   notifications when the server is ready and when it stops. Neither needs a
+   library.
 
    $LISTEN_PID, $LISTEN_FDS   descriptors from 3 on are listening sockets, if
                               the first is our process id

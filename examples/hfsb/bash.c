@@ -95,7 +95,7 @@ static void list_survivors(const hfsb_json_value *fields, bool ends) {
     hfsb_buf_free(&line);
 }
 
-/* What the result says after the output, which was printed as it came. */
+/* Prints the notes of the result. Its output was printed as it came. */
 static void print_notes(hfsb_str notes) {
     while (notes.len) {
         size_t end = hfsb_str_find_byte(notes, '\n');
@@ -191,7 +191,7 @@ static int run_command(bash_call *c, const hfsb_json_value *arguments) {
     return c->broken ? exit_code_broken(c) : code;
 }
 
-/* What the options cannot say together; false after a message. */
+/* Refuses options that contradict each other; false after a message. */
 static bool check_call(args *a, const bash_call *c) {
     if (c->background && c->on && is_pipe(c->on))
         return usage(a, "--background needs a sandbox that stays; one at the "

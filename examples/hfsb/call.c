@@ -117,8 +117,8 @@ static void pass_line(void *user, hfsb_proc_stream stream, hfsb_str text) {
     r->opts->on_line(r->opts->user, stream, text);
 }
 
-/* True when the server knows no such job: it has ended with the server that
-   ran it, which a signal to our process group ends, too, at the other end of a
+/* True when the server knows no such job: it ended with the server that ran
+   it. A signal to our process group also ends a server at the other end of a
    pipe. */
 static bool is_gone(remote_call *r, hfsb_str id) {
     hfsb_json_doc doc = HFSB_INIT;
@@ -132,9 +132,9 @@ static bool is_gone(remote_call *r, hfsb_str id) {
     return st == HFSB_NOT_FOUND;
 }
 
-/* Kills the command: it goes on after its request is cancelled. Its id is the
-   one in its arguments, or else ours. A server that is not hfsb knows no ids,
-   so all its commands are killed. */
+/* Kills the command, which continues after its request is cancelled. Its id is
+   the one in its arguments, or else ours. A server that is not hfsb knows no
+   ids, so all its commands are killed. */
 static void kill_remote(remote_call *r, const hfsb_json_value *arguments,
                         hfsb_str id, hfsb_tool_result *result) {
     const hfsb_json_value *given = hfsb_json_get(arguments, "id");

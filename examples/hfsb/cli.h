@@ -27,8 +27,8 @@ typedef struct cli_command {
     const char *summary;
     const char *details; /* paragraphs (NULL: the tool's description) */
     const char *tool;    /* whose parameters are options (NULL: none) */
-    /* Parameters of the tool that are no options, because the command has
-       other means to give them; for run_tool_command() its words. */
+    /* Parameters of the tool that are not options, because the command takes
+       them in another way; for run_tool_command(), as its words. */
     const char *filled[MAX_FILLED + 1];
     command_fn *run; /* NULL: it has only subcommands */
 } cli_command;
@@ -217,7 +217,7 @@ bool set_work_dir(args *a, const char *dir, hfsb_tools_opts *where);
    misspelt "on". */
 bool set_store(args *a, const char *store, hfsb_tools_opts *where);
 
-/* Where an option of this machine has its effect on another one. */
+/* Where to give an option of this machine for another one. */
 #define TAKEN_AFAR "--on exec:'ssh HOST hfsb-server --stdio %s ...'"
 
 /* The first option of OPTIONS_CONFINE that was given, or NULL. */
@@ -225,8 +225,8 @@ const char *confine_option(const confinement *c);
 /* False, after an error, for one of them when the commands run in a sandbox:
    its server decides what they may touch. */
 bool check_confinement(args *a, const confinement *c, bool afar);
-/* Sets the confinement of *where, at the level `by_default` when no option
-   says one; then it is as much as the system can. False after an error. */
+/* Sets the confinement of *where. Without --confine its level is `by_default`,
+   as far as the system can enforce that. False after an error. */
 bool set_confinement(args *a, const confinement *c,
                      hfsb_confine_level by_default, hfsb_tools_opts *where);
 
@@ -319,7 +319,7 @@ bool check_text(const char *what, hfsb_str text);
 void begin_object(hfsb_json_writer *w, hfsb_json_doc *doc);
 void end_object(hfsb_json_writer *w);
 
-/* Replaces control characters, which a terminal would obey, by blanks. */
+/* Replaces control characters, which a terminal would obey, with blanks. */
 void blank_controls(hfsb_buf *text);
 
 /* Writes text that a server may have chosen: to a terminal without control
@@ -539,10 +539,9 @@ typedef struct client {
     hfsb_hub      *hub;
 } client;
 
-/* Opens all that a call to the Hub needs; until close_client() signals only
-   set c->cancel. HFSB_AUTH, with what to do, when a token is
-   needed and missing. *c is all zero before, except quiet; close it in any
-   case. */
+/* Opens everything that a call to the Hub needs. Until close_client(), signals
+   only set c->cancel. HFSB_AUTH, with what to do, when a token is needed and
+   missing. *c is all zero before, except quiet; close it in any case. */
 hfsb_status open_client(client *c, bool needs_token, hfsb_err *err);
 void        close_client(client *c);
 
@@ -583,9 +582,9 @@ void add_advice(const target *t, hfsb_status st, hfsb_err *err);
 /* Opens what the sandbox needs, unless *c is open. */
 hfsb_status open_client_for(client *c, const target *t, hfsb_err *err);
 /* Connects to the sandbox. The caller sets what is special in opts; address
-   and tokens are filled in, and the cancel of *c unless there is one. *c is open, or all zero: then what the sandbox
-   needs is opened, which is the Hub only for a Space. Close it in any
-   case. */
+   and tokens are filled in, and the cancel of *c unless there is one. *c is
+   open, or all zero: then it is opened as the sandbox needs it, with the Hub
+   only for a Space. Close it in any case. */
 hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
                         hfsb_sandbox **out, hfsb_err *err);
 /* find_target(), open_client(), and a handle of the Space without waiting for

@@ -4,9 +4,9 @@
    transport, a cancel for Ctrl-C, the environment, the Hub. find_target()
    turns the name of a sandbox (OWNER/NAME, jobs/OWNER/ID, a URL, a pipe such
    as ssh:HOST, or the last part of a recorded id) into its address and token;
-   open_target() connects to it. For a server that is not a Space neither the
-   Hub is opened nor its token read, and a Space gets that token only when it
-   is private. */
+   open_target() connects to it. For a server that is not a Space, the Hub is
+   not opened and its token is not read. A Space gets that token only if it is
+   private. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -285,8 +285,8 @@ static bool gets_hub_token(client *c, const target *t, hfsb_err *why) {
                   : is_own_job(c, hfsb_buf_str(&t->url));
 }
 
-/* Adds that the token was kept back: that may be why nobody answers. why: the
-   Hub's error when it was asked whether the Space is private, or "". */
+/* Adds that the token was not sent, which may be why there is no answer. why:
+   the Hub's error when it was asked whether the Space is private, or "". */
 static void add_kept_back(const client *c, const target *t,
                           const hfsb_sandbox_opts *opts, const hfsb_err *why,
                           hfsb_err *err) {

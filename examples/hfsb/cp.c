@@ -1,10 +1,10 @@
 /* cp.c - hfsb cp: copy files to a sandbox or from it, byte for byte.
 
-   The last word is where to, the others are what; one side is SANDBOX:PATH, the
-   other this machine, or "-" for standard input and output. The library copies
-   in blocks and resumes after a lost connection; this file finds out which side
-   is remote, completes a path that is a directory, and draws a progress bar.
-   cp_tree.c copies directories.
+   The last word is the destination, the others are the sources. One side is
+   SANDBOX:PATH, the other a local path, or "-" for standard input or output.
+   The library copies in blocks and resumes after a lost connection; this file
+   finds out which side is remote, completes a path that is a directory, and
+   draws a progress bar. cp_tree.c copies directories.
 
    A stream is copied through a temporary file: the copy appears whole or not at
    all, and can be resumed. */
@@ -195,7 +195,7 @@ static hfsb_status pour(cp_call *c, int from, int to, hfsb_err *err) {
     return fail(err, HFSB_CANCELLED, "Interrupted");
 }
 
-/* Standard input by way of the file at *path. */
+/* Copies standard input through the file at *path. */
 static hfsb_status copy_in(cp_call *c, const hfsb_buf *path, hfsb_str there,
                            hfsb_err *err) {
     /* the copy gets its mode */
@@ -236,7 +236,7 @@ static hfsb_status copy_stream(cp_call *c, const char *there, hfsb_err *err) {
 
 /* ---- one source ---- */
 
-/* What the words say, without SANDBOX. */
+/* The words of the command line, without SANDBOX. */
 typedef struct cp_words {
     const char *from[MAX_SOURCES];
     size_t      count;
@@ -250,8 +250,8 @@ static bool is_dash(const char *word) {
     return strcmp(word, "-") == 0;
 }
 
-/* Is TO a folder to copy into? One that ends in "/" or exists here is, and any
-   for several sources; put_file() finds out about one there. */
+/* True when TO is a folder to copy into: it ends in "/", exists here, or there
+   are several sources. put_file() looks for one in the sandbox. */
 static bool is_folder(const cp_call *c, const cp_words *w) {
     hfsb_str       to = hfsb_cstr(w->to);
     hfsb_file_info info;
@@ -279,7 +279,7 @@ static void complete(const cp_call *c, cp_words *w, const char *from) {
     must(hfsb_buf_append(&w->last, name));
 }
 
-/* A refusal of a path that may be that of a directory there. */
+/* True for a refusal whose reason may be a directory in the sandbox. */
 static bool may_be_dir(hfsb_status st) {
     return st == HFSB_REFUSED || st == HFSB_IS_DIR;
 }
@@ -363,8 +363,8 @@ static void describe(const cp_call *c, const cp_words *w, long long began,
     end_object(&w2);
 }
 
-/* The word without SANDBOX: if it has one; false, after a message, if it is
-   not the sandbox of the others. */
+/* Removes SANDBOX: from a remote word. False, after a message, if its sandbox
+   is not that of the others. */
 static bool take_side(args *a, cp_words *w, const char **word, bool remote,
                       bool first) {
     size_t end = 0;

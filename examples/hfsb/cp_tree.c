@@ -4,11 +4,11 @@
    symlinks are made around them: links last, so that no file is ever written
    through one that came with the tree.
 
-   From here to a sandbox links are copied as they are. What a sandbox sends is
-   not trusted: every path is resolved beneath the destination, names that leave
-   it are refused, and so are links whose target is absolute or leaves the
-   tree. The list of a tree there comes from find(1) over /api/exec, names
-   separated by NUL. */
+   Links are copied to a sandbox unchanged. What a sandbox sends is not
+   trusted: every path is resolved beneath the destination, names that leave it
+   are refused, and so are links whose target is absolute or leaves the tree.
+   The list of a tree there comes from find(1) over /api/exec, names separated
+   by NUL. */
 #define _XOPEN_SOURCE 700 /* lstat, readlink, symlink; before any include */
 #include "cp.h"
 
@@ -58,8 +58,9 @@ static void encode(hfsb_buf *out, const char *word) {
     must(hfsb_buf_append_byte(out, '\0'));
 }
 
-/* Runs argv, which begins with "sh -c SCRIPT sh". Words travel as JSON, which
-   has only UTF-8: names that are not are decoded over there. */
+/* Runs argv, which begins with "sh -c SCRIPT sh". Words are sent as JSON,
+   which must be UTF-8: names that are not are sent as escapes and decoded in
+   the sandbox. */
 static hfsb_status run_there(cp_call *c, const char **argv,
                              const hfsb_exec_opts *opts,
                              hfsb_exec_result *end, hfsb_err *err) {
@@ -231,8 +232,8 @@ hfsb_status upload_tree(cp_call *c, const char *from, const char *to,
 
 /* ---- from the sandbox ---- */
 
-/* Prints a letter, a path and a NUL for each entry; after a link its target and
-   a NUL. Nothing at all for what is no directory. */
+/* Prints a letter, a path and a NUL for each entry; after a link its target
+   and a NUL. Prints nothing for anything but a directory. */
 static const char list_script[] =
     "[ -d \"$1\" ] || exit 0; cd -- \"$1\" && find . "
     "-type d -exec printf 'd%s\\000' {} + -o "

@@ -10,8 +10,8 @@
 
 /* ---- delete ---- */
 
-/* A Space that was not created here is deleted only by force, which is no
-   advice for one that the Hub does not know. */
+/* A Space that was not created here is deleted only with --force, which is not
+   suggested for one that the Hub does not know. */
 static hfsb_status check_space(client *c, const target *t, hfsb_err *err) {
     hfsb_space_runtime is;
     hfsb_status st = hfsb_hub_runtime(c->hub, hfsb_buf_str(&t->id), c->cancel,
@@ -43,7 +43,7 @@ static bool is_owner(client *c, const target *t) {
     return is;
 }
 
-/* A label says that a job is a sandbox, from wherever it was created. */
+/* A label marks a job as a sandbox, wherever it was created. */
 static hfsb_status check_label(client *c, const target *t, hfsb_err *err) {
     hfsb_json_doc doc = HFSB_INIT;
     job_name      name;

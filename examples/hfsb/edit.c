@@ -28,7 +28,7 @@ typedef struct edit_call {
     size_t        count;
 } edit_call;
 
-/* Notes the keys that are not used: those that are no parameters of the tool
+/* Notes the keys that are ignored: those that are not parameters of the tool
    edit, and next to "edits" all others. */
 static void note_unknown(edit_call *c, const hfsb_json_value *object,
                          bool top) {

@@ -1,12 +1,12 @@
 /* exec.c - hfsb exec, hfsb shell: a program as it is, byte for byte.
 
-   Unlike `hfsb bash`, which shows what a model sees, nothing is cleaned, cut or
-   joined: the words of the command line are the arguments of the program, its
-   standard input is ours and its output comes as it is written, so progress
-   bars move and pipes carry any bytes. On this machine the program runs with
-   the library's process runner, in a sandbox over /api/exec. With --tty, as in
-   `hfsb shell`, it has a terminal there of the size of this one, which is put
-   into raw mode until the end. */
+   Unlike `hfsb bash`, which shows what a model sees, nothing is cleaned, cut
+   or joined: the words of the command line are the arguments of the program,
+   its standard input is ours and its output comes as it is written, so
+   progress bars move and pipes carry any bytes. On this machine the program
+   runs with the library's process runner, in a sandbox over /api/exec. With
+   --tty, as in `hfsb shell`, it gets a terminal there of the size of this one,
+   which is in raw mode until the end. */
 #define _XOPEN_SOURCE 700 /* poll, sigaction; before any include */
 #include "cli.h"
 
@@ -177,7 +177,8 @@ static void set_variables(const texts *env) {
     }
 }
 
-/* It may write where it begins. Limits are for every level, also none. */
+/* The program may write in its working directory. Limits apply at every level,
+   none included. */
 static hfsb_status confine_here(exec_call *c, hfsb_confine **out,
                                 hfsb_err *err) {
     static char here[4096];

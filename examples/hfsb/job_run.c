@@ -86,8 +86,8 @@ static void fill_spec(run_call *c, hfsb_job_spec *spec) {
     spec->with_count = c->with.count;
 }
 
-/* The name of a job that has none: that of its script, as far as a label can
-   have it. `job ls` shows it, because the command has the text alone. */
+/* The default name of a job: that of its script, if a label can hold it. `job
+   ls` shows it, because the command contains only the text. */
 static hfsb_str script_name(const run_call *c) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._";
@@ -101,8 +101,8 @@ static hfsb_str script_name(const run_call *c) {
     return name;
 }
 
-/* Starts the job: a script with uv, also a command that needs packages; any
-   other command as it is. */
+/* Starts the job. Scripts, and commands that need packages, run with uv; other
+   commands run directly. */
 static hfsb_status start_job(client *via, run_call *c, hfsb_json_doc *out,
                              hfsb_err *err) {
     hfsb_script_kind kind = hfsb_script_classify(c->words[0]);

@@ -252,8 +252,8 @@ static hfsb_status show_events(const char *name, events_call *e,
 
 /* ---- events of this machine ---- */
 
-/* Prints the complete lines after offset *at; moves it. False when the file
-   cannot be read, or has become shorter: then it begins again. */
+/* Prints the complete lines after offset *at, and advances it; begins again
+   when the file has become shorter. False when the file cannot be read. */
 static bool print_file(const char *path, events_call *e, long long *at) {
     FILE    *f = fopen(path, "rb");
     hfsb_buf line = HFSB_INIT;

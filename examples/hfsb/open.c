@@ -2,8 +2,8 @@
 
    The URL has the token of the sandbox after its "#", which a browser sends to
    nobody. It must not be an argument of another program either, where all
-   users of the machine could read it: the browser is given a file of ours that
-   leads there. */
+   users of the machine could read it: the browser is given a temporary file
+   that redirects to the URL. */
 #define _XOPEN_SOURCE 700 /* mkstemp, isatty; before any include */
 #include "cli.h"
 
@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Appends what follows the "#"; what a token may have that a fragment may not
-   becomes %XX. */
+/* Appends the token as the fragment of a URL; bytes that a fragment may not
+   contain become %XX. */
 static void put_fragment(hfsb_buf *out, hfsb_str token) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._~";
@@ -52,7 +52,7 @@ static hfsb_status find_page(const target *t, hfsb_buf *out, hfsb_err *err) {
     return HFSB_OK;
 }
 
-/* Writes the file that leads to the page. False when that fails. */
+/* Writes the file that redirects to the page. False when that fails. */
 static bool write_way(char *path, int size, const hfsb_buf *url) {
     const char *dir = getenv("TMPDIR");
     hfsb_buf    text = HFSB_INIT;

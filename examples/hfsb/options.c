@@ -41,8 +41,8 @@ param *find_param(args *a, hfsb_str key) {
     return NULL;
 }
 
-/* How a type of JSON Schema is given on the command line. An array of objects
-   is given as JSON text, which the tools accept as well. */
+/* How a type of JSON Schema is written on the command line. An array of
+   objects is given as JSON text, which the tools accept as well. */
 typedef struct param_type {
     const char *type;
     option_kind kind;
@@ -140,7 +140,7 @@ const option *find_row(const option *rows, const char *word, size_t len) {
     return find_row(rows, o->words, name_length(o->words));
 }
 
-/* True when the command has other means to give this parameter. */
+/* True when the command takes this parameter in another way. */
 static bool is_filled(const args *a, const param *p) {
     size_t i;
     for (i = 0; a->command->filled[i]; i++)
@@ -232,9 +232,9 @@ static bool set_param(param *p, const char *value) {
     return add_text(&p->given, value);
 }
 
-/* True for the name of a sandbox, which is never empty: it comes from a
-   variable that an earlier command has left empty, and must not mean this
-   machine or the default sandbox then. */
+/* True for the name of a sandbox, which must not be empty: an empty one comes
+   from a variable that an earlier command left empty, and must not stand for
+   this machine or the default sandbox. */
 static bool is_sandbox(const char *words) {
     return strstr(words, "SANDBOX") != NULL;
 }

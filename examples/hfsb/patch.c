@@ -4,8 +4,8 @@
    apply_patch, unless the files are on a sandbox. A dry run for a sandbox
    reads the files from there and computes the changes here.
 
-   A patch comes from somebody else, so no path of it leaves the roots, which
-   are the current directory unless --root says otherwise. */
+   A patch is not trusted: its paths must not leave the roots, by default the
+   current directory. */
 #include "cli.h"
 
 #include <stdio.h>

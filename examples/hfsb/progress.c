@@ -1,15 +1,15 @@
-/* progress.c - one line on a terminal that shows how far something is.
+/* progress.c - a progress line on a terminal.
 
    While a sandbox starts, the line has a spinner, the stage, the seconds and
    the last line of the log; it is rewritten ten times a second by a thread of
-   its own, since the library waits meanwhile:
+   its own, because the library blocks meanwhile:
 
        \ BUILDING  41 s  #9 RUN apt-get install -y python3
 
    The same line names the sandbox that a command connects to, after SILENT_MS.
-   Another thread reads the build log of a Space, from the first stage on. On
-   anything but a terminal nothing is rewritten and no thread is started: each
-   message is a line, as it comes. */
+   Another thread reads the build log of a Space, from the first stage on.
+   Without a terminal no line is rewritten and no thread is started: each
+   message is printed as a line. */
 #define _XOPEN_SOURCE 700 /* sigset_t, nanosleep; before any include */
 #include "cli.h"
 

@@ -1,8 +1,8 @@
 /* server.c - the static hfsb-server that `hfsb create --image` puts into jobs,
    and `--on ssh:HOST` and the like on other machines.
 
-   Any image must be able to run it, so it may not need a dynamic linker: an
-   ELF file without a program header of the type PT_INTERP. */
+   It must run in any image, so it must not need a dynamic linker: an ELF file
+   without a program header of the type PT_INTERP. */
 #include "cli.h"
 
 #include <stdio.h>

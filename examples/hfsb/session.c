@@ -1,9 +1,9 @@
 /* session.c - a session of the sandbox runtime, for tool, tools and mcp; and
    of the remote runtime, for mcp.
 
-   The tools of the first work on a Space, or with an image in a job, that the
-   session creates at first use and deletes when it is closed; those of the
-   second in any sandbox that has a name. */
+   The tools of the sandbox runtime work on a Space, or with an image in a job,
+   which the session creates at first use and deletes when it is closed; those
+   of the remote runtime work in any named sandbox. */
 #include "cli.h"
 
 #include <stdio.h>

@@ -4,9 +4,9 @@
        {"sandboxes": [{"id": "alice/sandbox-1a2b3c4d", "url": "https://...",
                        "token": "...", "created": true}, ...]}
 
-   "default", which `hfsb create` and `hfsb use` set, is the sandbox of commands
-   about sandboxes that name none. The file is replaced as a whole, so a reader needs no lock. A writer locks
-   sandboxes.lock, so that no change is lost. */
+   "default", which `hfsb create` and `hfsb use` set, is used by commands about
+   sandboxes that name none. The file is replaced as a whole, so a reader needs
+   no lock. A writer locks sandboxes.lock, so that no change is lost. */
 #define _XOPEN_SOURCE 700 /* fcntl's locks, mkdir; before any include */
 #include "cli.h"
 

@@ -49,8 +49,8 @@ static void show_one(listing *l, hfsb_str id, hfsb_str url, const known *k,
     must(hfsb_buf_printf(&l->shown, "%.*s\n", (int)name.len, name.ptr));
 }
 
-/* What the Hub answers about one Space or job; NULL: it is not about that
-   one. */
+/* The stage to show for an error about one Space or job; NULL for an error
+   that is not about it. */
 static const char *stage_of(hfsb_status st) {
     if (st == HFSB_NOT_FOUND) return "NOT_FOUND";
     if (st == HFSB_DENIED) return "DENIED";
@@ -81,8 +81,8 @@ static hfsb_status show_space(listing *l, hfsb_str id, const known *k,
     return HFSB_OK;
 }
 
-/* A Hub that does not answer, or refuses the token, is asked no more, and
-   hides nothing of what is recorded here. */
+/* When the Hub does not answer, or refuses the token, it is not asked again;
+   what is recorded here is listed all the same. */
 static hfsb_status note_answer(listing *l, hfsb_status st,
                                const hfsb_err *err) {
     if (st != HFSB_CONNECT && st != HFSB_LOST && st != HFSB_TIMEOUT &&

@@ -3,7 +3,8 @@
 
    Memory: the size of a block is a power of two; a freed block goes to the
    list of its size and is used again. New ones are cut from the end of the
-   module's memory, which grows and, as WebAssembly has it, never shrinks. */
+   module's memory, which grows and, as always in WebAssembly, never
+   shrinks. */
 #include "libc.h"
 
 #include <stdbool.h>
