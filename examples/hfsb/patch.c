@@ -110,6 +110,7 @@ static int apply_patch(const char *on, const hfsb_root_opts *roots,
     else if (st == HFSB_OK) st = hfsb_root_open(roots, &at.root, &err);
     files.read = read_file;
     files.user = &at;
+    files.names = HFSB_EDIT_NAMES_FLAGS;
     if (st == HFSB_OK)
         st = hfsb_patch_apply(hfsb_buf_str(&text), &files, &patch, &err);
     if (st == HFSB_OK && !dry_run) st = write_changes(at.root, &patch, &err);

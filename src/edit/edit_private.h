@@ -590,6 +590,7 @@ typedef struct hfsbi_section {
 
 typedef struct hfsbi_patch {
     hfsb_alloc       alloc;
+    hfsb_edit_names  names;       /* as in hfsb_patch_files */
     hfsbi_lines      text;        /* the lines of the patch */
     size_t           first, last; /* private: the part that is parsed */
     hfsbi_hunk_line *lines;

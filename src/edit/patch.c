@@ -182,6 +182,7 @@ hfsb_status hfsb_patch_apply(hfsb_str patch, const hfsb_patch_files *files,
     result->count = result->cap = 0;
     result->fuzzy = false;
     st = hfsbi_patch_parse(&result->alloc, patch, &p.patch, err);
+    p.patch.names = files->names;
     for (i = 0; st == HFSB_OK && i < p.patch.section_count; i++)
         st = hfsbi_patch_one(&p, p.patch.sections + i);
     hfsbi_patch_free(&p.patch);

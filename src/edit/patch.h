@@ -3,6 +3,7 @@
 /* ==== PATCH: parse and apply patches in three formats =================== */
 
 #include "../core/base.h"
+#include "edit.h"
 
 /*     *** Begin Patch
        *** Add File: path            lines that all begin with "+"
@@ -69,7 +70,8 @@ typedef struct hfsb_patch_result {
 typedef struct hfsb_patch_files {
     hfsb_status (*read)(void *user, hfsb_str path, hfsb_buf *out,
                         hfsb_err *err);
-    void *user;
+    void           *user;
+    hfsb_edit_names names; /* in messages (0: keys) */
 } hfsb_patch_files;
 
 /* Computes all changes of a patch in memory; nothing is written. Later

@@ -212,7 +212,7 @@ static hfsbi_hint hfsbi_hunk_hint(const hfsbi_update *u) {
     hint.new_text = hfsb_buf_str(&u->hunk.new_text);
     hint.err = u->err;
     hint.hunk = true;
-    hint.names = HFSB_EDIT_NAMES_KEYS;
+    hint.names = u->patch->names;
     return hint;
 }
 

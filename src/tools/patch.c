@@ -397,12 +397,13 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
                                         hfsb_err *err) {
     hfsb_tool_result       *r = &p->call->result;
     const hfsbi_patch_seen *unsafe;
-    hfsb_patch_files        files;
+    hfsb_patch_files        files = HFSB_INIT;
     size_t                  done = 0;
     bool                    unread = false;
     hfsb_status             st, read = HFSB_OK;
     files.read = hfsbi_patch_load;
     files.user = p;
+    files.names = p->call->opts.names;
     st = hfsb_patch_apply(text, &files, &p->result, err);
     if (p->refused || st == HFSB_NOMEM) return st == HFSB_NOMEM ? st : HFSB_OK;
     if (p->call->tools->session && st != HFSB_IO)

@@ -222,7 +222,7 @@ static bool files_are(const hfsb_json_value *files,
 }
 
 static void check_patch_case(const hfsb_json_value *v, const char *id) {
-    hfsb_patch_files  files;
+    hfsb_patch_files  files = HFSB_INIT;
     hfsb_patch_result r = HFSB_INIT;
     hfsb_err          err;
     hfsb_str patch = t_exact(text_of(v, "patch").ptr, text_of(v, "patch").len);

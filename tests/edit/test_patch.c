@@ -344,7 +344,7 @@ static void patch_takes_the_first_of_many_places_after_an_anchor(void) {
         hfsb_buf          file = HFSB_INIT, patch = HFSB_INIT;
         one_file          one = HFSB_INIT;
         disk              d = HFSB_INIT;
-        hfsb_patch_files  files;
+        hfsb_patch_files  files = HFSB_INIT;
         hfsb_patch_result r = HFSB_INIT;
         hfsb_err          err;
         hfsb_status       st;
@@ -377,6 +377,45 @@ static void patch_takes_the_first_of_many_places_after_an_anchor(void) {
     }
 }
 
+/* ---- words ---- */
+
+static void patch_names_arguments_as_the_sender_knows_them(void) {
+    static const char *const words[] = {"To see the place call read with "
+                                        "offset=1, limit=14.",
+                                        "To see the place run hfsb read "
+                                        "--offset 1 --limit 14."};
+    hfsb_buf          file = HFSB_INIT, patch = HFSB_INIT;
+    one_file          one = HFSB_INIT;
+    disk              d = HFSB_INIT;
+    hfsb_patch_files  files = HFSB_INIT;
+    hfsb_patch_result r = HFSB_INIT;
+    hfsb_err          err;
+    size_t            i;
+    te_append(&patch,
+              HFSB_LIT("*** Begin Patch\n*** Update File: f\n@@\n"));
+    for (i = 0; i < 10; i++) { /* lines that are too long to be shown */
+        T_CHECK(hfsb_buf_printf(&file, "%0500d end\n", (int)i) == HFSB_OK);
+        T_CHECK(hfsb_buf_printf(&patch, " %0500d %s\n", (int)i,
+                                i == 5 ? "emd" : "end") == HFSB_OK);
+    }
+    te_append(&patch, HFSB_LIT("+x\n*** End Patch\n"));
+    one.path = "f";
+    one.text = file.ptr;
+    d.files = &one;
+    d.count = 1;
+    files.read = read_file;
+    files.user = &d;
+    for (i = 0; i < 2; i++) {
+        files.names = i ? HFSB_EDIT_NAMES_FLAGS : HFSB_EDIT_NAMES_KEYS;
+        T_CHECK(hfsb_patch_apply(hfsb_buf_str(&patch), &files, &r, &err) ==
+                HFSB_NOT_FOUND);
+        if (!strstr(err.msg, words[i])) printf("%s\n", err.msg);
+        T_CHECK(strstr(err.msg, words[i]) != NULL);
+    }
+    hfsb_buf_free(&file);
+    hfsb_buf_free(&patch);
+}
+
 /* ---- memory ---- */
 
 static const char *oom_patch;
@@ -386,7 +425,7 @@ static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
     static const one_file list[] = {
         {"f", "a\nb \nc\n"}, {"g", "one\r\ntwo"}, {"h", "x\ry\nz\n"}};
     disk              d = HFSB_INIT;
-    hfsb_patch_files  files;
+    hfsb_patch_files  files = HFSB_INIT;
     hfsb_patch_result r = HFSB_INIT;
     hfsb_err          err;
     hfsb_status       st;
@@ -439,6 +478,7 @@ int main(void) {
     T_RUN(patch_adds_at_the_end_of_the_file);
     T_RUN(patch_uses_the_line_ends_of_the_file);
     T_RUN(patch_takes_the_first_of_many_places_after_an_anchor);
+    T_RUN(patch_names_arguments_as_the_sender_knows_them);
     T_RUN(patch_survives_each_failing_allocation);
     return T_END();
 }

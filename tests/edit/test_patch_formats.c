@@ -347,7 +347,7 @@ static const char *oom_patch;
 static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
     static const one_file list[] = {{"f", "a\nb\n"}, {"g", "x\n"}};
     disk              d = HFSB_INIT;
-    hfsb_patch_files  files;
+    hfsb_patch_files  files = HFSB_INIT;
     hfsb_patch_result r = HFSB_INIT;
     hfsb_err          err;
     hfsb_status       st;

@@ -265,7 +265,7 @@ static void check_change(const char *patch, const char *text, bool proven,
                          const char *note) {
     one_file          one = HFSB_INIT;
     disk              d = HFSB_INIT;
-    hfsb_patch_files  files;
+    hfsb_patch_files  files = HFSB_INIT;
     hfsb_patch_result r = HFSB_INIT;
     one.path = "f";
     one.text = text;

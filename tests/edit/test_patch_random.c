@@ -35,7 +35,7 @@ static void random_patches_give_the_described_file(void) {
         hfsb_buf          want = HFSB_INIT;
         one_file          one = HFSB_INIT;
         disk              d = HFSB_INIT;
-        hfsb_patch_files  files;
+        hfsb_patch_files  files = HFSB_INIT;
         hfsb_patch_result r = HFSB_INIT;
         hfsb_err          err;
         hfsb_str          text;

@@ -117,7 +117,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     const void       *bytes = data;
     hfsb_str          rest = hfsb_str_make((const char *)bytes, size), patch;
     disk              d = HFSB_INIT;
-    hfsb_patch_files  files;
+    hfsb_patch_files  files = HFSB_INIT;
     hfsb_patch_result r = HFSB_INIT, again = HFSB_INIT;
     hfsb_err          err;
     hfsb_status       st;

@@ -104,7 +104,7 @@ static void check_world(const patch_case *c, const hfsb_patch_result *r,
 
 static void check_patch(const patch_case *c, hfsb_str patch, size_t number) {
     disk              d = HFSB_INIT;
-    hfsb_patch_files  files;
+    hfsb_patch_files  files = HFSB_INIT;
     hfsb_patch_result r = HFSB_INIT;
     hfsb_err          err;
     hfsb_str          text = t_exact(patch.ptr, patch.len);
