@@ -96,15 +96,16 @@ static bool hfsbi_peer_is_loopback(const hfsbi_peer *peer) {
                              : peer->address[0] == 127;
 }
 
-/* Closes the connection that could be spared for longest, of all or (unless
-   NULL) of one peer; false if all are in use or new. */
+/* Closes the connection that could be spared for longest (of several the one
+   accepted first), of all or (unless NULL) of one peer; false if all are in use
+   or new. */
 static bool hfsbi_accept_make_room(hfsb_server      *server,
                                    const hfsbi_peer *peer) {
     hfsbi_conn *conn, *oldest = NULL;
-    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_GRACE;
-    for (conn = server->conns; conn; conn = conn->next) {
+    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_GRACE - 1;
+    for (conn = server->conns; conn; conn = conn->next) { /* newest first */
         long long since = hfsbi_accept_spare_since(conn);
-        if (since < 0 || since >= first) continue;
+        if (since < 0 || since > first) continue;
         if (peer && !hfsbi_peer_same(peer, &conn->peer)) continue;
         oldest = conn;
         first = since;

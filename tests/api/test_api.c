@@ -171,13 +171,22 @@ static void kill_needs_no_body_and_ends_what_runs(void) {
 static void a_timeout_returns_what_was_printed(void) {
     ts_server s;
     ts_reply  r = HFSB_INIT;
-    long long begin = hfsb_clock_ms();
+    long long begin;
+    char      body[80], error[40];
+    int       seconds = 1; /* more, if a busy machine printed nothing by then */
     ts_start(&s, NULL, NULL);
-    ts_post(&s, &r, "/api/bash",
-            "{\"command\":\"echo part; sleep 60\",\"timeout\":1}");
-    TS_FAIL(&r, "Timeout after 1s");
+    do {
+        snprintf(body, sizeof body,
+                 "{\"command\":\"echo part; sleep 60\",\"timeout\":%d}",
+                 seconds);
+        snprintf(error, sizeof error, "Timeout after %ds", seconds);
+        begin = hfsb_clock_ms();
+        ts_post(&s, &r, "/api/bash", body);
+        TS_FAIL(&r, error);
+        T_CHECK(ts_flag(&r, "timed_out") && hfsb_clock_ms() - begin < 45000);
+        seconds *= 3;
+    } while (!ts_text(&r, "output").len && seconds < 20);
     T_CHECK(hfsb_str_equal(ts_text(&r, "output"), HFSB_LIT("part\n")));
-    T_CHECK(ts_flag(&r, "timed_out") && hfsb_clock_ms() - begin < 20000);
     ts_drop(&r);
     ts_end(&s, false);
 }
@@ -453,7 +462,7 @@ static void a_stop_ends_commands_and_loses_no_reply(void) {
     TS_FAIL(&r, "Exit code -15");
     T_CHECK(hfsb_str_equal(ts_text(&r, "output"), HFSB_LIT("begun\n")));
     pthread_join(s.thread, NULL);
-    T_CHECK(hfsb_clock_ms() - begin < 10000);
+    T_CHECK(hfsb_clock_ms() - begin < 45000);
     hfsb_server_close(s.server);
     ts_hang_up(&c);
     ts_drop(&r);
@@ -504,7 +513,7 @@ static void a_search_ends_with_its_client_and_with_the_server(void) {
     hfsb_server_stop(s.server);
     pthread_join(s.thread, NULL);
     hfsb_server_close(s.server);
-    T_CHECK(hfsb_clock_ms() - begin < 15000);
+    T_CHECK(hfsb_clock_ms() - begin < 45000);
     ts_hang_up(&c);
     ts_drop(&r);
     unlink("huge");

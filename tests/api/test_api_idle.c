@@ -51,19 +51,29 @@ static void a_server_without_the_option_does_not_stop(void) {
     T_CHECK(idle_events == 0);
 }
 
-static void calls_keep_it(void) {
+/* False if a busy machine called too late. */
+static bool calls_keep_a_server(void) {
     ts_reply  r = HFSB_INIT;
     long long began = hfsb_clock_ms(), last = began;
+    bool      late = false;
     begin(2000);
-    while (hfsb_clock_ms() - began < 4500) {
+    while (hfsb_clock_ms() - began < 4500 && !late) {
+        last = hfsb_clock_ms();
         ts_post(&srv, &r, "/api/exists", "{\"path\":\"/\"}");
         T_CHECK(r.status == 200);
-        last = hfsb_clock_ms();
         tt_sleep_ms(100);
+        late = hfsb_clock_ms() - last > 1500;
     }
-    T_CHECK(idle_events == 0);
-    T_CHECK(stopped(last) >= 1900);
+    T_CHECK(late || idle_events == 0);
+    T_CHECK(stopped(last) >= 2000);
     ts_drop(&r);
+    return !late;
+}
+
+static void calls_keep_it(void) {
+    int i;
+    for (i = 0; i < 10 && !calls_keep_a_server(); i++) continue;
+    T_CHECK(i < 10);
 }
 
 /* Health checks and requests with a wrong token, until the server is gone. */
@@ -77,7 +87,7 @@ static void strangers_do_not(void) {
     size_t    n = 0;
     ts_reply  r = HFSB_INIT;
     ts_conn   c;
-    begin(700);
+    begin(2000);
     c = ts_connect(&srv);
     while (n < 1000 && ts_send(&c, hfsb_cstr(asked[n % 2])) &&
            ts_read(&c, &r, false)) {
@@ -94,25 +104,25 @@ static void strangers_do_not(void) {
 static void a_command_keeps_it(void) {
     ts_reply  r = HFSB_INIT;
     long long began;
-    begin(700);
+    begin(2000);
     ts_post(&srv, &r, "/api/bash",
-            "{\"command\":\"sleep 1; echo done\"}"); /* longer than that */
+            "{\"command\":\"sleep 2.5; echo done\"}"); /* longer than that */
     T_CHECK(ts_flag(&r, "success") && ts_contains(&r, "done"));
     began = hfsb_clock_ms();
     ts_post(&srv, &r, "/api/bash",
-            "{\"command\":\"sleep 1.5\",\"background\":true}");
+            "{\"command\":\"sleep 2.5\",\"background\":true}");
     T_CHECK(ts_flag(&r, "success"));
-    T_CHECK(stopped(began) >= 2100);
+    T_CHECK(stopped(began) >= 4400);
     ts_drop(&r);
 }
 
 static void an_open_request_keeps_it(void) {
     ts_reply  r = HFSB_INIT;
     long long began = hfsb_clock_ms();
-    begin(700);
-    ts_get(&srv, &r, "/api/events?since=0&wait_ms=1200");
+    begin(2000);
+    ts_get(&srv, &r, "/api/events?since=0&wait_ms=2500");
     T_CHECK(r.status == 200);
-    T_CHECK(stopped(began) >= 1800);
+    T_CHECK(stopped(began) >= 4400);
     ts_drop(&r);
 }
 
@@ -125,7 +135,7 @@ static void a_forgotten_page_does_not(void) {
     size_t    n = 0;
     ts_reply  r = HFSB_INIT;
     ts_conn   c;
-    begin(700);
+    begin(2000);
     c = ts_connect(&srv);
     do {
         ts_ask(&c, "GET", asked[n % TT_COUNT(asked)],
@@ -148,12 +158,12 @@ static void a_file_that_the_page_saves_keeps_it(void) {
     ts_conn   c;
     tt_fill(&body, "0123456789abcdef", SIZE / 16);
     tt_put("saved", hfsb_buf_str(&body));
-    begin(400);
+    begin(1500);
     c = ts_connect(&srv);
     ts_ask(&c, "GET", "/api/files?path=saved", "X-Hfsb-Who: page\r\n", nothing);
     T_CHECK(ts_await(&c, "0123456789abcdef", 20000));
-    while (hfsb_clock_ms() - began < 1500) {
-        tt_sleep_ms(20);
+    while (hfsb_clock_ms() - began < 4000) {
+        tt_sleep_ms(50);
         (void)ts_more(&c, 100);
     }
     ts_get(&srv, &r, "/api/health"); /* still ready */

@@ -483,7 +483,7 @@ static void *work_slowly(void *user) {
 /* python3 answers one thread only when the other thread's check is done: with
    the lock held that would not be, until its timeout. */
 static void a_program_that_runs_holds_up_no_other_thread(void) {
-    hfsbi_checker *checker = open_with(fake_env, 8000);
+    hfsbi_checker *checker = open_with(fake_env, 60000);
     pthread_t      thread;
     worker         slow;
     int            i;
@@ -493,7 +493,7 @@ static void a_program_that_runs_holds_up_no_other_thread(void) {
     slow.checker = checker;
     slow.failed = false;
     T_CHECK(pthread_create(&thread, NULL, work_slowly, &slow) == 0);
-    for (i = 0; i < 400 && runs() == 0; i++) (void)poll(NULL, 0, 20);
+    for (i = 0; i < 2000 && runs() == 0; i++) (void)poll(NULL, 0, 20);
     T_CHECK(runs() == 1);
     CHECK(checker, "a.py", "known", "Invalid kwarg: known\n");
     put_file("go", HFSB_LIT(""), 0600);

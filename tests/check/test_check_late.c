@@ -83,7 +83,7 @@ static void await_at(hfsb_tools *tools, const char *path, const char *last,
     hfsb_buf all = HFSB_INIT;
     tt_reply r = HFSB_INIT;
     int      i;
-    for (i = 0; i < 400; i++) {
+    for (i = 0; i < 2000; i++) {
         tt_call(&r, tools, "exists", "path=s", path);
         T_CHECK(r.res.output.len >= 4);
         hfsb_buf_append(&all, hfsb_str_slice(hfsb_buf_str(&r.res.output), 4,
@@ -190,13 +190,13 @@ static void notes_stay_apart_from_whole_content(void) {
     let_python_answer(false);
     tt_call(&r, tools, "write", "path=s content=s", "a.py", "bad");
     let_python_answer(true);
-    for (i = 0; i < 200; i++) {
+    for (i = 0; i < 2000; i++) {
         tt_call(&r, tools, "read", "path=s limit=j", "a.py", "0");
         TT_OK(&r, "1\tbad");
         if (hfsb_json_get(r.res.fields.root, "notes")) break;
         (void)poll(NULL, 0, 20);
     }
-    T_CHECK(i < 200);
+    T_CHECK(i < 2000);
     hfsb_tools_close(tools);
     drop("a.py");
     tt_drop(&r);
@@ -301,7 +301,7 @@ static void a_server_keeps_few_late_warnings(void) {
 
 static bool starts_soon(void) {
     int i;
-    for (i = 0; i < 400 && starts() == 0; i++) (void)poll(NULL, 0, 20);
+    for (i = 0; i < 2000 && starts() == 0; i++) (void)poll(NULL, 0, 20);
     return starts() == 1;
 }
 

@@ -134,15 +134,15 @@ static void the_files_of_a_sandbox_are_not_removed_from_outside(void) {
 }
 
 static void an_unused_server_waits_for_its_sandboxes(void) {
-    static const how short_how = {true, false, true, NULL, 700};
+    static const how short_how = {true, false, true, NULL, 1500};
     ts_reply         r = HFSB_INIT;
     char             a[40], fa[200];
     long long        began;
     start(&short_how);
     began = hfsb_clock_ms();
-    create(&r, "{\"timeout\":2}", a, fa);
+    create(&r, "{\"timeout\":3}", a, fa);
     pthread_join(s.thread, NULL);
-    T_CHECK(hfsb_clock_ms() - began >= 2000);
+    T_CHECK(hfsb_clock_ms() - began >= 3000);
     s.started = false;
     ts_drop(&r);
     end();

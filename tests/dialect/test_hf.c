@@ -179,7 +179,7 @@ static void commands_report_output_and_exit(void) {
     for (i = 0; i < TT_COUNT(cases); i++) {
         began = hfsb_clock_ms();
         run(&x, cases[i].body);
-        T_CHECK(hfsb_clock_ms() - began < 10000);
+        T_CHECK(hfsb_clock_ms() - began < 18000);
         if (cases[i].out)
             T_CHECK(hfsb_str_equal(hfsb_buf_str(&x.out),
                                    hfsb_cstr(cases[i].out)));
@@ -272,23 +272,36 @@ static void long_commands_run(void) {
     ts_drop(&r);
 }
 
-static void a_timeout_kills_the_whole_tree(void) {
-    hf_run    x = HFSB_INIT;
-    hfsb_buf  body = HFSB_INIT;
-    long long began = hfsb_clock_ms();
-    tt_with_nap("{\"cmd\":\"echo early; setsid sleep @ & sleep @; echo late\","
-                "\"timeout\":0.9}",
-                &body);
-    run(&x, body.ptr);
-    T_CHECK(hfsb_clock_ms() - began < 15000);
-    T_STR(hfsb_buf_str(&x.out), "early\n");
-    T_CHECK(x.timed_out && !x.has_code && x.signal > 0);
-    T_CHECK(tt_running(tt_nap()) == 0);
-    began = hfsb_clock_ms();
-    run(&x, "{\"cmd\":\"trap '' TERM; while :; do sleep 1; done\","
-            "\"timeout\":0.7}");
-    T_CHECK(hfsb_clock_ms() - began < 15000 && x.timed_out && x.signal == 9);
+/* Runs it with a timeout of less than a second, or with more if a busy machine
+   printed nothing by then. */
+static void time_out(hf_run *x, const char *cmd) {
+    static const char *const timeouts[] = {"0.9", "3.6", "14.4"};
+    hfsb_buf                 text = HFSB_INIT, body = HFSB_INIT;
+    size_t                   i;
+    for (i = 0; i < TT_COUNT(timeouts); i++) {
+        long long began = hfsb_clock_ms();
+        hfsb_buf_truncate(&text, 0);
+        if (hfsb_buf_printf(&text, "{\"cmd\":\"%s\",\"timeout\":%s}", cmd,
+                            timeouts[i]) != HFSB_OK)
+            abort();
+        tt_with_nap(text.ptr, &body);
+        run(x, body.ptr);
+        T_CHECK(hfsb_clock_ms() - began < 45000);
+        T_CHECK(x->timed_out && !x->has_code && x->signal > 0);
+        T_CHECK(tt_running(tt_nap()) == 0);
+        if (x->out.len) break;
+    }
+    hfsb_buf_free(&text);
     hfsb_buf_free(&body);
+}
+
+static void a_timeout_kills_the_whole_tree(void) {
+    hf_run x = HFSB_INIT;
+    time_out(&x, "echo early; setsid sleep @ & sleep @; echo late");
+    T_STR(hfsb_buf_str(&x.out), "early\n");
+    time_out(&x, "trap '' TERM; echo deaf; while :; do sleep 1; done");
+    T_STR(hfsb_buf_str(&x.out), "deaf\n");
+    T_CHECK(x.signal == 9);
     drop_run(&x);
 }
 
@@ -312,8 +325,11 @@ static void a_client_may_shut_its_side(void) {
     ts_conn  c = ts_connect(&srv);
     hf_run   x = HFSB_INIT;
     ts_ask(&c, "POST", "/v1/exec", HF_JSON,
-           HFSB_LIT("{\"cmd\":\"sleep 2; echo done\"}"));
+           HFSB_LIT("{\"cmd\":\"until [ -e heard ]; do sleep 0.1; done; echo "
+                    "done\"}"));
     (void)shutdown(c.fd, SHUT_WR);
+    T_CHECK(ts_await(&c, "\"ping\"", 20000));
+    tt_put("heard", HFSB_LIT(""));
     T_CHECK(ts_read(&c, &x.reply, false));
     take_lines(&x);
     T_STR(hfsb_buf_str(&x.out), "done\n");
@@ -353,13 +369,17 @@ static void commands_wait_for_a_place(void) {
     run(&x, "{\"cmd\":\"echo late\"}");
     T_STR(hfsb_buf_str(&x.out), "late\n");
     T_CHECK(hfsb_clock_ms() - began > 1200);
-    call(&r, "POST", "/v1/processes", "{\"cmd\":\"sleep 2\"}");
+    call(&r, "POST", "/v1/processes",
+         "{\"cmd\":\"until [ -e go ]; do sleep 0.1; done\"}");
     call(&r, "POST", "/v1/exec", "{\"cmd\":\"touch ran\",\"timeout\":0.3}");
     TS_IS(&r, 200, "\"exit_code\":null,\"signal\":9,\"timed_out\":true");
     c = ts_connect(&srv);
     ts_ask(&c, "POST", "/v1/exec", HF_JSON, HFSB_LIT("{\"cmd\":\"touch ran\"}"));
     tt_sleep_ms(100);
     ts_reset(&c);
+    call(&r, "GET", "/v1/processes", NULL); /* it is gone before this */
+    call(&r, "GET", "/v1/processes", NULL);
+    tt_put("go", HFSB_LIT(""));
     run(&x, "{\"cmd\":\"echo last\"}");
     T_STR(hfsb_buf_str(&x.out), "last\n");
     T_CHECK(access("ran", F_OK) != 0);

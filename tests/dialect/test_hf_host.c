@@ -434,10 +434,13 @@ static void idle_sandboxes_are_removed(void) {
     box       a, b;
     long long end = hfsb_clock_ms() + 30000;
     bool      gone = false;
+    int       tries = 0; /* it may be idle for long on a busy machine */
     start_host();
+    do {
+        make(&b, "{\"idle_timeout_secs\":1}");
+        ask(&r, &b, "POST", "/processes", "{\"cmd\":\"sleep 60\"}");
+    } while (r.status != 200 && tries++ < 10);
     make(&a, "{\"idle_timeout_secs\":1}");
-    make(&b, "{\"idle_timeout_secs\":1}");
-    ask(&r, &b, "POST", "/processes", "{\"cmd\":\"sleep 60\"}");
     while (!gone && hfsb_clock_ms() < end) {
         tt_sleep_ms(100);
         gone = access(a.home, F_OK) != 0;
@@ -526,7 +529,7 @@ static void invalid_settings_are_refused(void) {
 /* ---- idle servers ---- */
 
 static void a_server_stops_when_nobody_uses_it(void) {
-    static const char *const settings[] = {"SBX_IDLE_TIMEOUT=1", NULL};
+    static const char *const settings[] = {"SBX_IDLE_TIMEOUT=2", NULL};
     hf_run    x = HFSB_INIT;
     ts_reply  r = HFSB_INIT;
     long long began;
@@ -537,8 +540,8 @@ static void a_server_stops_when_nobody_uses_it(void) {
     TS_IS(&r, 200, NULL);
     began = hfsb_clock_ms();
     pthread_join(srv.thread, NULL);
-    T_CHECK(hfsb_clock_ms() - began > 2000 &&
-            hfsb_clock_ms() - began < 15000);
+    T_CHECK(hfsb_clock_ms() - began > 3500 &&
+            hfsb_clock_ms() - began < 30000);
     srv.started = false;
     finish();
     drop_run(&x);
@@ -547,7 +550,7 @@ static void a_server_stops_when_nobody_uses_it(void) {
 
 static void an_empty_host_stops(void) {
     static const char *const settings[] = {
-        "SBX_IDLE_TIMEOUT=1", "SBX_HOST_MODE=1", "SBX_ALLOW_UNCONFINED=1",
+        "SBX_IDLE_TIMEOUT=2", "SBX_HOST_MODE=1", "SBX_ALLOW_UNCONFINED=1",
         NULL};
     ts_reply  r = HFSB_INIT;
     long long began;
@@ -561,7 +564,7 @@ static void an_empty_host_stops(void) {
     TS_IS(&r, 200, NULL);
     began = hfsb_clock_ms();
     pthread_join(srv.thread, NULL);
-    T_CHECK(hfsb_clock_ms() - began < 15000);
+    T_CHECK(hfsb_clock_ms() - began < 30000);
     srv.started = false;
     finish();
     ts_drop(&r);

@@ -460,7 +460,7 @@ static void a_server_that_stays_silent_is_a_failure(void) {
     silent.shape = FH_HTML;
     silent.times = FH_ALWAYS;
     fh_fault(w.fake, &silent);
-    w.opts.times.wait_ms = 500;
+    w.opts.times.wait_ms = 2500;
     T_CHECK(tj_fail(&w, &err) == HFSB_TIMEOUT);
     T_CHECK(tc_has(hfsb_cstr(err.msg), "not responding"));
     T_CHECK(tc_has(hfsb_cstr(err.msg), "The end of its job log:\nhi\ndone"));

@@ -516,7 +516,7 @@ static void restart_waits_for_another_server(void) {
     T_CHECK(!strcmp(s->instance, "new"));
     T_CHECK(fh_count(w.fake, "GET", "edge:/api/health") == 5);
     /* one that never goes is better than none */
-    s->o.times.api_wait_ms = 200;
+    s->o.times.api_wait_ms = 1500;
     T_CHECK(hfsb_sandbox_restart(s, true, &err) == HFSB_OK);
     T_CHECK(tc_logged(&w, "is the one that ran before"));
     fh_stages(w.fake, NULL, "BUILD_ERROR");

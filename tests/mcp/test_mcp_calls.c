@@ -252,14 +252,21 @@ static void a_long_command_becomes_a_job(void) {
     long long     began;
     size_t        polls = 0;
     char          id[24];
-    o.answer_ms = 600;
-    tm_start(&c, &o);
-    began = hfsb_clock_ms();
-    tm_call(&c, "1", "bash",
-            "{\"command\":\"echo begun; while [ ! -e end ]; do sleep 0.01; "
-            "done; echo over; exit 4\",\"id\":\"j1\"}");
-    T_CHECK(tm_wait(&c, "1"));
-    T_CHECK(hfsb_clock_ms() - began >= 595);
+    /* longer, if a busy machine prints nothing by then */
+    for (o.answer_ms = 600;; o.answer_ms *= 4) {
+        tm_start(&c, &o);
+        began = hfsb_clock_ms();
+        tm_call(&c, "1", "bash",
+                "{\"command\":\"echo begun; while [ ! -e end ]; do sleep 0.01; "
+                "done; echo over; exit 4\",\"id\":\"j1\"}");
+        T_CHECK(tm_wait(&c, "1"));
+        T_CHECK(hfsb_clock_ms() - began >= o.answer_ms - 5);
+        if (hfsb_str_find(hfsb_buf_str(&c.text), HFSB_LIT("begun")) !=
+                HFSB_NPOS ||
+            o.answer_ms > 9000)
+            break;
+        tm_end(&c);
+    }
     T_CHECK(!tm_failed(&c) && tm_says(&c, "begun") && tm_says(&c, "j1") &&
             tm_says(&c, "bash_output"));
     T_CHECK(hfsb_str_find(hfsb_buf_str(&c.text), HFSB_LIT("over")) ==
@@ -269,7 +276,8 @@ static void a_long_command_becomes_a_job(void) {
     tm_call(&c, "2", "bash_output",
             "{\"id\":\"j1\",\"offset\":6,\"wait_ms\":30000}");
     T_CHECK(tm_wait(&c, "2"));
-    T_CHECK(!tm_failed(&c) && hfsb_clock_ms() - began >= 595);
+    T_CHECK(!tm_failed(&c));
+    T_CHECK(hfsb_clock_ms() - began >= o.answer_ms - 5);
     tt_put("end", HFSB_LIT(""));
     do {
         snprintf(id, sizeof id, "\"p%zu\"", polls++);
@@ -322,7 +330,7 @@ static void input_is_answered_with_output(void) {
 static void a_running_command_shows_the_end_of_stderr(void) {
     hfsb_mcp_opts o = HFSB_INIT;
     tm_client     c;
-    o.answer_ms = 1000;
+    o.answer_ms = 3000; /* the time to print that */
     tm_start(&c, &o);
     tm_call(&c, "1", "bash",
             "{\"command\":\"echo out; seq 200 >&2; printf 50%% >&2; read x; "
@@ -621,7 +629,7 @@ static void the_deadline_ends_a_search(void) {
             "{\"path\":\"huge.txt\",\"pattern\":\"some\",\"limit\":1}");
     T_CHECK(tm_wait(&c, "1") && !tm_failed(&c));
     T_CHECK(tm_says(&c, "1:some words") && tm_says(&c, "stopped early"));
-    T_CHECK(hfsb_clock_ms() - began < 10000);
+    T_CHECK(hfsb_clock_ms() - began < 30000);
     began = hfsb_clock_ms();
     tm_end(&c);
     T_CHECK(hfsb_clock_ms() - began < 15000);

@@ -56,7 +56,7 @@ static void signs_of_life_are_sent_while_a_call_takes_long(void) {
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT("  ")));
     mh_post(&s, &r, ONLY,
             "[" CALL(1, "nap", "{\"ms\":150}") "," CALL(
-                2, "nap", "{\"ms\":400}") "]");
+                2, "nap", "{\"ms\":2000}") "]");
     TS_IS(&r, 200, "rested");
     T_CHECK(hfsb_json_count(r.json.root) == 2);
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT("  ")));

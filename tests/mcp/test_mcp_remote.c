@@ -125,7 +125,7 @@ static bool mr_answer(mr_world *w, int id, long long ms, hfsb_buf *out) {
 /* Checks that the answer comes in time and contains both texts. */
 static void mr_says(mr_world *w, int id, const char *a, const char *b) {
     hfsb_buf line = HFSB_INIT;
-    bool     there = mr_answer(w, id, 15000, &line);
+    bool     there = mr_answer(w, id, 45000, &line);
     bool     good = there && tt_says(&line, a) && tt_says(&line, b);
     T_CHECK(there);
     T_CHECK(good);
@@ -173,7 +173,7 @@ static void a_long_command_goes_on_as_a_job(void) {
                    "{\"command\":\"echo begun; until [ -e %s ]; do sleep "
                    "0.01; done; echo ended\",\"id\":\"mine\"}",
                    go);
-    mr_begin(&w, NULL, 1500);
+    mr_begin(&w, NULL, 3000); /* the time to print that */
     mr_call(&w, 1, "bash", arguments);
     mr_says(&w, 1, "begun", "mine");
     /* that was shown */
@@ -219,7 +219,7 @@ static void bash_output_stops_waiting_at_the_deadline(void) {
     mr_call(&w, 2, "bash_output",
             "{\"id\":\"bg\",\"offset\":6,\"wait_ms\":20000}");
     mr_says(&w, 2, "running", "\"text\"");
-    T_CHECK(hfsb_clock_ms() - began < 15000);
+    T_CHECK(hfsb_clock_ms() - began < 18000);
     mr_call(&w, 3, "kill", "{\"id\":\"bg\"}");
     mr_says(&w, 3, "Killed 1 process", "\"text\"");
     mr_end(&w);
@@ -238,10 +238,10 @@ static void a_cancelled_command_is_killed_remotely(void) {
                    ended, begun);
     mr_begin(&w, NULL, 20000);
     mr_call(&w, 1, "bash", arguments);
-    T_CHECK(mr_file(begun, 8000));
+    T_CHECK(mr_file(begun, 18000));
     mr_say(&w, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
                "\"params\":{\"requestId\":1}}");
-    T_CHECK(mr_file(ended, 5000));
+    T_CHECK(mr_file(ended, 18000));
     T_CHECK(!mr_answer(&w, 1, 100, &line));
     mr_call(&w, 2, "bash", "{\"command\":\"echo next\"}");
     mr_says(&w, 2, "next", "\"text\"");
@@ -266,8 +266,7 @@ static void calls_report_a_sandbox_that_is_starting(void) {
     fh_opts  slow = HFSB_INIT;
     mr_world w;
     slow.mode = FH_EMBED;
-    slow.stages = "BUILDING,RUNNING";
-    slow.stage_ms = 1500;
+    slow.stages = "BUILDING";
     mr_begin(&w, &slow, 500);
     mr_call(&w, 1, "bash", "{\"command\":\"echo early\"}");
     mr_call(&w, 2, "read", "{\"path\":\"x\"}");
@@ -275,6 +274,8 @@ static void calls_report_a_sandbox_that_is_starting(void) {
     mr_says(&w, 3, "\"text\"", "\"content\"");
     mr_says(&w, 1, "still starting", "\"isError\":true");
     mr_says(&w, 2, "still starting", "\"isError\":true");
+    while (fh_spaces(w.hub.fh) < 1) tt_sleep_ms(2);
+    fh_stages(w.hub.fh, NULL, "RUNNING");
     T_CHECK(hfsb_session_wait_ready(w.hub.session, NULL, NULL) == HFSB_OK);
     mr_call(&w, 4, "bash", "{\"command\":\"echo late\"}");
     mr_says(&w, 4, "late", "\"text\"");
@@ -289,7 +290,7 @@ static void sandbox_create_goes_on_after_the_deadline(void) {
     T_CHECK(hfsb_session_wait_ready(w.hub.session, NULL, NULL) == HFSB_OK);
     f.method = "POST";
     f.path = DUPLICATE;
-    f.delay_ms = 1500;
+    f.delay_ms = 5000;
     f.work = true;
     fh_fault(w.hub.fh, &f);
     mr_call(&w, 1, "sandbox_create", "{\"hardware\":\"t4-small\"}");
@@ -319,7 +320,7 @@ static void a_silent_hub_is_reported(void) {
     mr_says(&w, 1, "Hub did not answer", "operation ps before you repeat");
     mr_call(&w, 2, "hf_jobs",
             "{\"operation\":\"ps\",\"namespace\":\"alice\"}");
-    mr_says(&w, 2, "Hub did not answer within 0 s.\"", "\"isError\":true");
+    mr_says(&w, 2, "Hub did not answer within ", " s.\"}],\"isError\":true");
     mr_end(&w);
 }
 

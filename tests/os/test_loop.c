@@ -72,8 +72,9 @@ static void a_turn_waits_until_the_next_timer(void) {
     timer_set(&t, loop, begin + 100000);
     timer_set(&t, loop, begin + 300); /* replaces the first */
     loop_turn(loop, 5);
-    T_CHECK(t.calls == 1 && hfsb_clock_ms() - begin >= 5);
-    loop_turn(loop, 20000);
+    T_CHECK(t.calls == 1 || hfsb_clock_ms() - begin >= 300);
+    T_CHECK(hfsb_clock_ms() - begin >= 5);
+    if (t.calls == 1) loop_turn(loop, 20000);
     T_CHECK(t.calls == 2 && hfsbi_loop_deadline(loop) == -1);
     timer_set(&t, loop, -5); /* long ago */
     T_CHECK(hfsbi_loop_deadline(loop) == 0);
@@ -175,11 +176,23 @@ static void *turner_run(void *arg) {
     return NULL;
 }
 
+/* True when a thread waits in the loop: a host has nothing to wait for. */
+static bool waits(hfsbi_loop *loop) {
+    hfsb_watch list[16];
+    bool       so;
+    hfsbi_loop_lock(loop);
+    so = hfsbi_loop_watch(loop, list, 16) == 0;
+    hfsbi_loop_unlock(loop);
+    return so;
+}
+
 static void turner_start(turner *t, hfsbi_loop *loop) {
+    long long end = hfsb_clock_ms() + 20000;
     memset(t, 0, sizeof *t);
     t->loop = loop;
     if (pthread_create(&t->thread, NULL, turner_run, t) != 0) abort();
     (void)poll(NULL, 0, 20); /* most likely it waits by now */
+    while (!waits(loop) && hfsb_clock_ms() < end) (void)poll(NULL, 0, 1);
 }
 
 static void turner_end(turner *t) {
@@ -192,7 +205,7 @@ static void turner_end(turner *t) {
 
 /* True when *calls, which changes under the lock, becomes n. */
 static bool becomes(hfsbi_loop *loop, const size_t *calls, size_t n) {
-    long long end = hfsb_clock_ms() + 10000;
+    long long end = hfsb_clock_ms() + 30000;
     bool      is = false;
     while (!is && hfsb_clock_ms() < end) {
         hfsbi_loop_lock(loop);
@@ -255,7 +268,7 @@ static void a_turn_wakes_all_that_wait(void) {
     hfsbi_loop_unlock(loop);
     T_CHECK(becomes(loop, &t.calls, 1));
     for (i = 0; i < 4; i++) {
-        long long end = hfsb_clock_ms() + 10000;
+        long long end = hfsb_clock_ms() + 30000;
         size_t    n = 0;
         while (n <= before && hfsb_clock_ms() < end) {
             hfsbi_loop_lock(loop);
@@ -362,14 +375,14 @@ static void a_wake_ends_the_wait(bool from_signal) {
                        from_signal ? &self : NULL) != 0)
         abort();
     loop_turn(loop, 20000);
-    T_CHECK(hfsb_clock_ms() - begin < 10000);
+    T_CHECK(hfsb_clock_ms() - begin < 18000);
     (void)pthread_join(thread, NULL);
     turns(loop, 1);
     /* woken before the wait: it does not wait at all; once */
     for (i = 0; i < 200; i++) (void)raise(SIGUSR1);
     begin = hfsb_clock_ms();
     loop_turn(loop, 20000);
-    T_CHECK(hfsb_clock_ms() - begin < 10000);
+    T_CHECK(hfsb_clock_ms() - begin < 18000);
     begin = hfsb_clock_ms();
     loop_turn(loop, 30);
     T_CHECK(hfsb_clock_ms() - begin >= 29);

@@ -111,12 +111,31 @@ static void end(seen *s) {
     in = NULL;
 }
 
-/* Turns the loop until the text ends in `last`, or 10 s have passed. */
+/* Turns the loop until the text ends in `last`, or 30 s have passed. */
 static void wait_for(seen *s, const char *last) {
-    long long until = hfsb_clock_ms() + 10000;
+    long long until = hfsb_clock_ms() + 30000;
     while (!hfsb_str_ends(hfsb_buf_str(&s->text), hfsb_cstr(last)) &&
            hfsb_clock_ms() < until)
         loop_turn(s->loop, 100);
+}
+
+/* Turns the loop until nothing is under way and nothing has changed for a
+   while. */
+static void settle(seen *s) {
+    long long last = hfsb_clock_ms(), end = last + 30000;
+    int       quiet = 0;
+    while ((quiet < 6 || hfsb_clock_ms() - last < 300) &&
+           hfsb_clock_ms() < end) {
+        size_t calls = s->calls, pending;
+        loop_turn(s->loop, 50);
+        hfsbi_loop_lock(s->loop);
+        pending = hfsbi_loop_pending(s->loop);
+        hfsbi_loop_unlock(s->loop);
+        quiet++;
+        if (calls == s->calls && !pending) continue;
+        quiet = 0;
+        last = hfsb_clock_ms();
+    }
 }
 
 /* Makes a file to mark the end of what was done, and expects these changes
@@ -234,7 +253,6 @@ static void folders_are_watched_as_they_come_and_go(void) {
 static void what_a_new_folder_has_is_reported_once(void) {
     seen      s;
     int       i, found, n = t_quick() ? 5 : 40;
-    long long until;
     char      path[64], want[64];
     begin_recursive(&s, 2);
     for (i = 0; i < n; i++) {
@@ -249,8 +267,7 @@ static void what_a_new_folder_has_is_reported_once(void) {
         (void)snprintf(path, sizeof path, "in/w/n%d/b", i);
         close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     }
-    until = hfsb_clock_ms() + 300;
-    while (hfsb_clock_ms() < until) loop_turn(s.loop, 50);
+    settle(&s);
     T_CHECK(s.text.ptr != NULL);
     for (i = 0; s.text.ptr && i < n; i++) {
         static const char *const names[] = {"/ ", "/a/ ", "/a/x ", "/b "};
@@ -375,7 +392,6 @@ static void the_root_is_free_when_a_watch_is_gone(void) {
 static void a_full_queue_is_one_overflow(void) {
     hfsbi_folder_watch_opts opts = HFSB_INIT;
     seen                    s;
-    long long               until;
     int                     i;
     char                    path[64];
     opts.max_changes = 3;
@@ -386,8 +402,7 @@ static void a_full_queue_is_one_overflow(void) {
         (void)snprintf(path, sizeof path, "in/w/n%d", i);
         T_CHECK(mkdir(path, 0755) == 0);
     }
-    until = hfsb_clock_ms() + 300;
-    while (hfsb_clock_ms() < until) loop_turn(s.loop, 50);
+    settle(&s);
     take(&s);
     T_STR(s.text, "+n0/ +n1/ +n2/ % ");
     hfsb_buf_truncate(&s.text, 0);
@@ -416,12 +431,11 @@ static void events_the_kernel_has_lost_are_one_overflow(void) {
         (void)unlink("in/w/x");
     }
     T_CHECK(mkdir("in/w/lost", 0755) == 0);
-    until = hfsb_clock_ms() + 10000;
+    until = hfsb_clock_ms() + 30000;
     while (hfsb_clock_ms() < until &&
            (!s.text.ptr || !strchr(s.text.ptr, '%')))
         loop_turn(s.loop, 50);
-    until = hfsb_clock_ms() + 300;
-    while (hfsb_clock_ms() < until) loop_turn(s.loop, 50);
+    settle(&s);
     T_CHECK(s.text.ptr && strchr(s.text.ptr, '%') != NULL);
     hfsb_buf_truncate(&s.text, 0);
     close(open("in/w/lost/y", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -606,8 +620,7 @@ static void folders_are_swapped_meanwhile(void) {
     }
     __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
     T_CHECK(pthread_join(thread, NULL) == 0);
-    until = hfsb_clock_ms() + 500;
-    while (hfsb_clock_ms() < until) loop_turn(s.loop, 50);
+    settle(&s);
     hfsb_buf_truncate(&s.text, 0);
     t_remove_tree("in/w/a");
     t_remove_tree("in/w/b");

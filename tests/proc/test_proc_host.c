@@ -416,12 +416,15 @@ static void as_subreaper(void) {
     T_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
     o.job = hfsb_cstr(JOB);
     o.grace_ms = 100;
-    o.timeout_ms = 700;
-    proc = t_start(&o, "(setsid sleep 60 &); sleep 60", NULL);
-    T_CHECK(t_finish(proc, 1000).timed_out);
-    hfsb_proc_close(proc);
-    T_CHECK(t_marked(JOB, 0) == 0);
-    while (waitpid(-1, NULL, 0) > 0) adopted++;
+    /* more time, if a busy machine has not started the orphan by then */
+    for (o.timeout_ms = 700; !adopted && o.timeout_ms < 20000;
+         o.timeout_ms *= 4) {
+        proc = t_start(&o, "(setsid sleep 60 &); sleep 60", NULL);
+        T_CHECK(t_finish(proc, o.timeout_ms).timed_out);
+        hfsb_proc_close(proc);
+        T_CHECK(t_marked(JOB, 0) == 0);
+        while (waitpid(-1, NULL, 0) > 0) adopted++;
+    }
     T_CHECK(adopted >= 1); /* the host's to wait for, not ours */
     o.timeout_ms = 0;
     proc = t_start(&o, "setsid sleep 60 & echo x", NULL);
@@ -536,6 +539,7 @@ static int adopts_orphans(void) {
     hfsb_orphans_adopt();
     if (hfsb_orphans_reap(&orphans) >= 0) return 1;
     /* leaves a daemon of which nothing is known, and one that ends soon */
+    o.quiet_ms = o.quiet_max_ms = 60000; /* until it has closed its output */
     (void)t_run(&o,
                 "(sleep 0.1 >/dev/null 2>&1 &) ; (setsid env -i sh -c "
                 "'echo $$; exec >&- 2>&- sleep 61' &) ; sleep 0.05",
@@ -543,7 +547,7 @@ static int adopts_orphans(void) {
     pid = out.len ? strtol(out.ptr, NULL, 10) : 0;
     hfsb_buf_free(&out);
     if (pid <= 1 || !is_adopted((pid_t)pid)) return 2;
-    for (i = 0; i < 100; i++) { /* the short one is reaped */
+    for (i = 0; i < 2000; i++) { /* the short one is reaped */
         long list[4];
         t_sleep(10);
         if (hfsb_orphans_reap(&orphans) < 0) return 3;
@@ -551,8 +555,8 @@ static int adopts_orphans(void) {
             hfsb_proc_children(false, list, 4) == 1)
             break;
     }
-    if (i == 100 || !lists_child(false, (pid_t)pid)) return 4;
-    hfsb_orphans_kill(0, 5000);
+    if (i == 2000 || !lists_child(false, (pid_t)pid)) return 4;
+    hfsb_orphans_kill(0, 60000);
     if (kill((pid_t)pid, 0) == 0) return 5;
     return hfsb_orphans_reap(&orphans) < 0 ? 0 : 6;
 }
@@ -569,8 +573,10 @@ static int grants_orphans_a_grace(void) {
              "setsid sh -c 'trap \"echo bye > %s; exit\" TERM; trap : INT; "
              "echo x; exec >&- 2>&-; while :; do sleep 0.01; done' &",
              path);
+    /* until it has closed its output: then it hears TERM */
+    o.quiet_ms = o.quiet_max_ms = 60000;
     (void)t_run(&o, command, NULL);
-    hfsb_orphans_kill(3000, 3000);
+    hfsb_orphans_kill(60000, 60000);
     n = read(fd, text, sizeof text - 1);
     (void)close(fd);
     (void)unlink(path);

@@ -12,7 +12,9 @@
          bytes, "<n" and ">n" a number at most or at least n, "xHEX" bytes,
          NULL whatever
    wall: milliseconds that it may take at most (0: 5000), and at least
-   left: no process of the command is left */
+   left: no process of the command is left
+   One that times out before it has got as far as it should, or does not hear
+   TERM within the grace, on a busy machine, has four times the time then. */
 typedef struct torture {
     const char *id, *command;
     int         timeout;
@@ -86,7 +88,7 @@ static const torture table[] = {
      true},
     {"out-yes-head", "yes | head -c 100000000 | tail -c 5", 0, NULL, 0,
      "exit 0", "=\ny\ny\n", NULL, 5000, 0, true},
-    {"out-100mb", "head -c 100000000 /dev/zero", 20000, NULL, 0, "exit 0",
+    {"out-100mb", "head -c 100000000 /dev/zero", 200000, NULL, 0, "exit 0",
      "#100000000", NULL, 15000, 0, true},
     {"out-slow", "for i in 1 2 3; do echo $i; sleep 0.1; done", 0, NULL, 0,
      "exit 0", "=1\n2\n3\n", NULL, 0, 0, true},
@@ -127,7 +129,7 @@ static const torture table[] = {
      600, NULL, 0, "timed out", NULL, NULL, 2500, 550, true},
     {"tmo-zero-output", "echo partial; sleep 30", 300, NULL, 0, "timed out",
      "=partial\n", NULL, 1000, 250, true},
-    {"tmo-exact", "sleep 0.25", 2000, NULL, 0, "exit 0", NULL, NULL, 900, 200,
+    {"tmo-exact", "sleep 0.25", 60000, NULL, 0, "exit 0", NULL, NULL, 900, 200,
      true},
     {"tmo-closed-fds", "exec 0<&- 1>&- 2>&-; sleep 30", 300, NULL, 0,
      "timed out", NULL, NULL, 1000, 250, true},
@@ -148,7 +150,7 @@ static const torture table[] = {
      "(echo x > /dev/tty) 2>&1 | grep -c -i \"no such device\"", 0, NULL, 0,
      "exit 0", "=1\n", NULL, 0, 0, true},
     {"tty-read-prompt",
-     "ssh-keygen -y -f /dev/null </dev/null >/dev/null 2>&1; echo done", 3000,
+     "ssh-keygen -y -f /dev/null </dev/null >/dev/null 2>&1; echo done", 60000,
      NULL, 0, "exit 0", "=done\n", NULL, 2500, 0, true},
     {"fd-leak", "ls /proc/self/fd | wc -l", 0, NULL, 0, "exit 0", "<4", NULL,
      0, 0, true},
@@ -164,7 +166,7 @@ static const torture table[] = {
     {"sig-pipe-ign",
      "sh -c 'trap \"\" PIPE; yes 2>&1 >/dev/full | head -c 100' | "
      "head -c 20 | wc -c",
-     3000, NULL, 0, "exit 0", NULL, NULL, 2500, 0, true},
+     60000, NULL, 0, "exit 0", NULL, NULL, 2500, 0, true},
     {"session",
      "cut -d\" \" -f5,6 /proc/self/stat | tr \" \" \"\\n\" | sort -u | "
      "wc -l",
@@ -202,9 +204,9 @@ static const torture table[] = {
      "d=$(mktemp -d); cd $d; rmdir $d; pwd >/dev/null; echo still", 0, NULL,
      0, "exit 0", "~still", NULL, 0, 0, true},
     {"umask", "umask", 0, NULL, 0, "exit 0", NULL, NULL, 0, 0, true},
-    {"ulimit-cpu-hard", "ulimit -t 1; while :; do :; done", 6000, NULL, 0,
+    {"ulimit-cpu-hard", "ulimit -t 1; while :; do :; done", 100000, NULL, 0,
      "signal 9", NULL, NULL, 3000, 900, true},
-    {"ulimit-cpu", "ulimit -S -t 1; while :; do :; done", 6000, NULL, 0,
+    {"ulimit-cpu", "ulimit -S -t 1; while :; do :; done", 100000, NULL, 0,
      "signal 24", NULL, NULL, 3000, 900, true},
     {"ulimit-fsize",
      "ulimit -f 1; head -c 100000 /dev/zero > \"$DIR/big\"; echo $?", 0, NULL,
@@ -212,7 +214,7 @@ static const torture table[] = {
     {"ulimit-mem",
      "ulimit -v 50000; head -c 200000000 /dev/zero | tail -c 1 | wc -c; "
      "x=$(head -c 100000000 /dev/zero | tr \"\\0\" a) 2>/dev/null; echo end",
-     8000, NULL, 0, NULL, NULL, NULL, 8000, 0, true},
+     80000, NULL, 0, NULL, NULL, NULL, 8000, 0, true},
     {"zombie-check", "true & sleep 0.2; wait; echo ok", 0, NULL, 0, "exit 0",
      "=ok\n", NULL, 0, 0, true},
     {"fast-1000", "true", 0, NULL, 0, "exit 0", "=", NULL, 0, 0, true},
@@ -264,7 +266,7 @@ static void use_env(special *s, const char *name, size_t bytes) {
     s->env[1] = s->text.ptr;
 }
 
-static void prepare(special *s, const torture *t) {
+static void prepare(special *s, const torture *t, int slower) {
     hfsb_proc_opts *o = &s->opts;
     o->shell = SHELL;
     if (t->command) o->command = hfsb_cstr(t->command);
@@ -273,8 +275,8 @@ static void prepare(special *s, const torture *t) {
     s->env[0] = "PATH=/root/.local/bin:/usr/local/bin:/usr/bin:/bin";
     s->env[1] = s->more.ptr;
     o->job = hfsb_cstr(JOB);
-    o->timeout_ms = t->timeout;
-    o->grace_ms = 200;
+    o->timeout_ms = t->timeout * slower;
+    o->grace_ms = 200 * slower;
     o->quiet_ms = 300;
     if (t->input) o->input = hfsb_cstr(t->input);
     if (is(t, "exec-missing")) use_argv(s, 0, "/no/such/binary", NULL);
@@ -362,6 +364,11 @@ static void complain(const torture *t, const hfsb_proc_result *r,
            err.ptr ? err.ptr : "");
 }
 
+/* True when more time may help. */
+static bool may_be_late(const torture *t, int slower) {
+    return t->end && !strncmp(t->end, "timed out", 9) && slower < 16;
+}
+
 static hfsb_status expected_status(const torture *t) {
     if (is(t, "exec-missing") || is(t, "cwd-missing")) return HFSB_NOT_FOUND;
     if (is(t, "env-odd")) return HFSB_ARG;
@@ -370,7 +377,9 @@ static hfsb_status expected_status(const torture *t) {
                                                         : HFSB_IO;
 }
 
-static void run_one(const torture *t, bool last) {
+/* slower: how many times its timeout and grace it gets. Returns whether all
+   was as it should be. */
+static bool run_one(const torture *t, bool last, int slower) {
     special          s = HFSB_INIT;
     hfsb_buf         out = HFSB_INIT, err_out = HFSB_INIT;
     hfsb_proc_result r = HFSB_INIT;
@@ -379,7 +388,7 @@ static void run_one(const torture *t, bool last) {
     size_t           fds = t_open_fds();
     hfsb_status      st;
     bool             ok;
-    prepare(&s, t);
+    prepare(&s, t, slower);
     out.max = err_out.max = 65536;
     st = hfsb_proc_run(&s.opts, &out, &err_out, &r, &err);
     wall = hfsb_clock_ms() - start;
@@ -391,12 +400,12 @@ static void run_one(const torture *t, bool last) {
         ok = ended(t->end, &r) &&
              holds(t->out, hfsb_buf_str(&out), r.stdout_bytes) &&
              holds(t->err, hfsb_buf_str(&err_out), r.stderr_bytes);
-    ok = ok && wall <= t_patience(t->wall_max ? t->wall_max : 5000) &&
-         wall >= t->wall_min;
+    ok = ok && wall >= t->wall_min &&
+         wall <= t_patience((t->wall_max ? t->wall_max : 5000) * slower);
     if (!ok)
         complain(t, &r, hfsb_buf_str(&out), hfsb_buf_str(&err_out), err.msg,
                  wall);
-    T_CHECK(ok);
+    T_CHECK(ok || may_be_late(t, slower));
     T_CHECK(out.len <= 65536 && err_out.len <= 65536);
     if (last && t->left) T_CHECK(t_marked(JOB, 0) == 0);
     if (last && !t->left) t_kill_marked(JOB);
@@ -407,6 +416,7 @@ static void run_one(const torture *t, bool last) {
     hfsb_buf_free(&s.text);
     hfsb_buf_free(&s.more);
     free((void *)(uintptr_t)s.argv);
+    return ok;
 }
 
 static bool has_python(void) {
@@ -431,7 +441,12 @@ static void every_command_ends_as_it_should(void) {
         }
         if (is(&table[i], "fast-1000")) times = t_quick() ? 10 : 300;
         if (is(&table[i], "vfork-race")) times = t_quick() ? 10 : 100;
-        for (k = 0; k < times; k++) run_one(&table[i], k + 1 == times);
+        for (k = 0; k < times; k++) {
+            int slower = 1;
+            while (!run_one(&table[i], k + 1 == times, slower) &&
+                   may_be_late(&table[i], slower))
+                slower *= 4;
+        }
     }
 }
 

@@ -239,7 +239,9 @@ static void an_interactive_shell_prompts(void) {
     T_CHECK(t_until(proc, &out, "42 /dev/\r\n"));
     T_CHECK(t_until(proc, &out, "\nready> "));
     forget(&out);
-    type(proc, "sleep 60\r"); /* another group is in the foreground */
+    /* another group is in the foreground */
+    type(proc, "sh -c 'echo u''p; exec sleep 60'\r");
+    T_CHECK(t_until(proc, &out, "\nup"));
     t_sleep(300);
     type(proc, "\003");
     T_CHECK(t_until(proc, &out, "ready> "));
@@ -442,8 +444,9 @@ static void survivors_that_ignore_hup_hold_the_terminal(void) {
     int              master[2], other[2];
     o.keep_input = false;
     proc = t_start(&o,
-                   "trap '' HUP; (echo up; sleep 61; echo late) & sleep 0.2; "
-                   "echo done",
+                   "trap '' HUP; trap up=1 USR1; "
+                   "(echo up; kill -USR1 $$; sleep 61; echo late) & "
+                   "until [ \"$up\" ]; do sleep 0.05; done; echo done",
                    &out);
     r = t_finish(proc, 3000);
     T_CHECK(r.end == HFSB_PROC_EXITED && r.exit_code == 0 && r.incomplete);
@@ -452,6 +455,9 @@ static void survivors_that_ignore_hup_hold_the_terminal(void) {
 #ifdef HFSBI_LINUX
     {
         hfsb_proc_entry list[4];
+        int             i; /* the shell may be about to start its sleep */
+        for (i = 0; i < 2000 && hfsb_proc_survivors(proc, list, 4) != 2; i++)
+            t_sleep(10);
         T_CHECK(hfsb_proc_survivors(proc, list, 4) == 2);
     }
 #endif
@@ -531,6 +537,12 @@ static void timeouts_end_a_command(void) {
     o.timeout_ms = 700;
     proc = t_start(&o, "echo partial; read line", &out);
     r = t_finish(proc, 3000);
+    while (!out.out.len && o.timeout_ms < 20000) { /* too slow to say so */
+        hfsb_proc_close(proc);
+        o.timeout_ms *= 4;
+        proc = t_start(&o, "echo partial; read line", &out);
+        r = t_finish(proc, o.timeout_ms);
+    }
     T_CHECK(r.timed_out && r.end == HFSB_PROC_SIGNALED);
     T_STR(out.out, "partial\r\n");
     leave(proc, &out, fds);

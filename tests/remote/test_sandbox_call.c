@@ -380,7 +380,7 @@ typedef struct canceller {
 
 static void *cancel_soon(void *user) {
     canceller *c = (canceller *)user;
-    long long  until = hfsb_clock_ms() + 10000;
+    long long  until = hfsb_clock_ms() + 30000;
     while (access(c->when, F_OK) && hfsb_clock_ms() < until) tt_sleep_ms(5);
     hfsb_cancel_set(c->cancel);
     return NULL;
@@ -431,7 +431,7 @@ static void another_thread_can_cancel_a_call(void) {
     tc_call(&r, &a.box, "bash", "{\"command\":\"touch begun\"}");
     pthread_join(thread, NULL);
     T_CHECK(r.st == HFSB_CANCELLED);
-    T_CHECK(hfsb_clock_ms() - before < 20000);
+    T_CHECK(hfsb_clock_ms() - before < 50000);
     tt_drop(&r);
     tc_end(&a);
     hfsb_cancel_close(own);

@@ -317,6 +317,7 @@ static void a_space_runs_on_our_hardware(void) {
         snprintf(text, sizeof text, "{\"stage\":\"RUNNING\",\"hardware\":%s}",
                  cases[i].hardware);
         s.runtime = text;
+        s.sandbox->o.times.wait_ms = cases[i].end == HFSB_OK ? 20000 : 200;
         T_CHECK(hfsbi_sandbox_start(s.sandbox, &spec, "", &seen, &err) ==
                 cases[i].end);
     }

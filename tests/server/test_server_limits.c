@@ -55,6 +55,33 @@ static void new_connection_replaces_an_idle_one(void) {
     ts_end(&s, false);
 }
 
+/* Of those that were accepted in the same moment the first one goes. */
+static void connections_of_one_moment_go_in_order(void) {
+    enum { MAX = 4 };
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          c[MAX], fresh;
+    size_t           i;
+    int              turn;
+    o.max_connections = MAX;
+    tc_reset();
+    ts_open(&s, &o);
+    T_CHECK(tc_try_routes(s.server));
+    for (i = 0; i < MAX; i++) c[i] = ts_connect(&s);
+    for (turn = 0; turn < 10; turn++) (void)hfsb_server_poll(s.server, 0);
+    usleep(1100000); /* now they are old */
+    fresh = ts_connect(&s);
+    for (turn = 0; turn < 10; turn++) (void)hfsb_server_poll(s.server, 0);
+    T_CHECK(ts_closes(&c[0], 20000));
+    for (i = 1; i < MAX; i++) {
+        (void)ts_more(&c[i], 0);
+        T_CHECK(!c[i].ended);
+    }
+    for (i = 0; i < MAX; i++) ts_hang_up(&c[i]);
+    ts_hang_up(&fresh);
+    ts_end(&s, true);
+}
+
 /* Strangers who send a head or a body a byte at a time make room as well: the
    oldest first, however new its last byte is. Those who are known, or being
    answered, stay. */
@@ -84,8 +111,8 @@ static void new_connection_replaces_a_slow_stranger(void) {
             usleep(30000); /* each a little later, also on a busy machine */
         }
         for (k = 0; k < 25; k++) {
-            for (i = 1; i < MAX; i++)
-                T_CHECK(ts_send(&c[i], HFSB_LIT("x")));
+            for (i = 1; i < MAX; i++) /* 3: refused, and soon not heard */
+                T_CHECK(ts_send(&c[i], HFSB_LIT("x")) || (way == 3 && i > 1));
             usleep(50000);
         }
         fresh = ts_connect(&s);
@@ -341,10 +368,9 @@ static void head_deadline_runs_from_the_first_byte(void) {
     ts_reply         r = HFSB_INIT;
     long long        took;
     o.head_ms = 400;
-    o.idle_ms = 1500;
     tc_start(&s, &o);
     c = ts_connect(&s);
-    usleep(300000); /* before the first byte it is idle */
+    usleep(500000); /* before the first byte it is idle */
     took = dribble(&c, half, 50);
     T_CHECK(took >= 350 && took < 20000);
     T_CHECK(ts_read(&c, &r, false));
@@ -358,11 +384,14 @@ static void head_deadline_runs_from_the_first_byte(void) {
     T_CHECK(took >= 350 && took < 20000);
     T_CHECK(ts_read(&c, &r, false) && r.status == 408);
     ts_hang_up(&c);
+    ts_end(&s, false);
     /* idle: closed without a word; an empty line is nothing, and no reason
        for a reply */
+    o.idle_ms = 1500;
+    tc_start(&s, &o);
     empty = ts_connect(&s);
-    T_CHECK(tc_lives(&empty) && ts_send(&empty, HFSB_LIT("\r\n")));
     took = hfsb_clock_ms();
+    T_CHECK(tc_lives(&empty) && ts_send(&empty, HFSB_LIT("\r\n")));
     c = ts_connect(&s);
     T_CHECK(ts_closes(&empty, 20000) && empty.in.len == 0);
     T_CHECK(hfsb_clock_ms() - took >= 1400);
@@ -427,19 +456,24 @@ static void stalled_body_is_refused(void) {
         ts_conn   c = ts_connect(&s);
         ts_reply  r = HFSB_INIT;
         size_t    gone = tc_get(&tc.gone);
-        long long began;
+        long long began, last = hfsb_clock_ms();
+        bool      late = false; /* by a busy machine */
         T_CHECK(ts_send(&c, hfsb_cstr(list[i].head)));
-        for (k = 0; k < 6; k++) { /* slow, but it comes */
+        for (k = 0; k < 6 && !late; k++) { /* slow, but it comes */
             usleep(200000);
-            T_CHECK(ts_send(&c, HFSB_LIT("x")));
+            began = hfsb_clock_ms();
+            late = began - last > 700;
+            T_CHECK(late || ts_send(&c, HFSB_LIT("x")));
+            last = began;
         }
-        T_CHECK(!ts_more(&c, 0) && !c.ended);
-        began = hfsb_clock_ms();
+        late = late || hfsb_clock_ms() - last > 700;
+        T_CHECK(late || (!ts_more(&c, 0) && !c.ended));
+        began = late ? hfsb_clock_ms() - 1000 : last;
         T_CHECK(ts_read(&c, &r, false));
         TS_REFUSED(&r, 408, "body");
         T_STR(ts_field(&r, "Connection"), "close");
         began = hfsb_clock_ms() - began;
-        T_CHECK(began >= 900 && began < 20000);
+        T_CHECK(began >= 900 && began < 30000);
         T_CHECK(ts_closes(&c, 20000));
         T_CHECK(tc_get(&tc.gone) == gone + list[i].gone);
         ts_hang_up(&c);
@@ -449,10 +483,10 @@ static void stalled_body_is_refused(void) {
 }
 
 /* Sends n bytes each step_ms, at most `steps` times, until there is a reply or
-   the end; how long that took. */
-static long long drip(ts_conn *c, size_t n, int step_ms, int steps) {
+   the end; how long after `began` that is. */
+static long long drip(ts_conn *c, long long began, size_t n, int step_ms,
+                      int steps) {
     static const char bytes[100] = {0};
-    long long         began = hfsb_clock_ms();
     for (; steps > 0 && !c->in.len && !c->ended; steps--) {
         if (send(c->fd, bytes, n, MSG_NOSIGNAL) < 0) break;
         (void)ts_more(c, step_ms);
@@ -488,10 +522,10 @@ static void body_without_token_has_head_ms(void) {
     for (i = 0; i < TT_COUNT(list); i++) {
         ts_conn   c = ts_connect(&s);
         ts_reply  r = HFSB_INIT;
-        long long took;
+        long long took = hfsb_clock_ms();
         T_CHECK(ts_send(&c, hfsb_cstr(list[i].head)));
         if (list[i].status != 408) T_CHECK(ts_read(&c, &r, false));
-        took = drip(&c, 1, 50, 1000);
+        took = drip(&c, took, 1, 50, 1000);
         T_CHECK(took >= 500 && took < 20000);
         if (list[i].status == 408) T_CHECK(ts_read(&c, &r, false));
         T_CHECK(r.status == list[i].status);
@@ -502,26 +536,39 @@ static void body_without_token_has_head_ms(void) {
     ts_end(&s, false);
 }
 
-/* ... and the time for the rest of it begins with the refusal. */
-static void refused_body_is_discarded_and_connection_kept(void) {
+/* ... and the time for the rest of it begins with the refusal. False if a busy
+   machine sent the rest too late. */
+static bool refused_body_is_discarded(void) {
     static const char rest[99] = {0};
     hfsb_server_opts  o = HFSB_INIT;
     ts_server         s;
     ts_conn           c;
     ts_reply          r = HFSB_INIT;
+    long long         began;
+    bool              late;
     o.head_ms = 1000;
     tc_start(&s, &o);
     c = ts_connect(&s);
     T_CHECK(ts_send(&c, HFSB_LIT("PUT /stream HTTP/1.1\r\n" TC_HEAD
                                  TOKEN_FIELD "Content-Length: 100\r\n\r\n")));
     usleep(1200000);
+    began = hfsb_clock_ms();
     T_CHECK(ts_send(&c, HFSB_LIT("!")) && ts_read(&c, &r, false));
     TS_REFUSED(&r, 409, "refused in the middle");
     usleep(200000);
-    T_CHECK(ts_send(&c, hfsb_str_make(rest, sizeof rest)) && tc_lives(&c));
+    (void)ts_send(&c, hfsb_str_make(rest, sizeof rest));
+    late = hfsb_clock_ms() - began > 700;
+    T_CHECK(late || tc_lives(&c));
     ts_hang_up(&c);
     ts_drop(&r);
     ts_end(&s, false);
+    return !late;
+}
+
+static void refused_body_is_discarded_and_connection_kept(void) {
+    int i;
+    for (i = 0; i < 10 && !refused_body_is_discarded(); i++) continue;
+    T_CHECK(i < 10);
 }
 
 /* Bytes keep coming, and are too few. */
@@ -543,9 +590,9 @@ static void body_below_min_rate_is_refused(void) {
     for (i = 0; i < TT_COUNT(heads); i++) {
         ts_conn   c = ts_connect(&s);
         ts_reply  r = HFSB_INIT;
-        long long took;
+        long long took = hfsb_clock_ms();
         T_CHECK(ts_send(&c, hfsb_cstr(heads[i])));
-        took = drip(&c, 10, 50, 1000);
+        took = drip(&c, took, 10, 50, 1000);
         T_CHECK(took >= 700 && took < 20000);
         T_CHECK(ts_read(&c, &r, false));
         TS_REFUSED(&r, 408, "body");
@@ -572,13 +619,22 @@ static void body_above_min_rate_is_accepted(void) {
     o.min_rate = 100;
     tc_start(&s, &o);
     for (i = 0; i < TT_COUNT(heads); i++) {
-        ts_conn  c = ts_connect(&s);
-        ts_reply r = HFSB_INIT;
+        ts_conn   c = ts_connect(&s);
+        ts_reply  r = HFSB_INIT;
+        long long began = hfsb_clock_ms(), last;
+        bool      late = false; /* by a busy machine: a gap as long as body_ms */
+        int       k;
         T_CHECK(ts_send(&c, hfsb_cstr(heads[i])));
-        T_CHECK(drip(&c, 100, 0, 20) < 15000); /* good for 20 s */
-        T_CHECK(drip(&c, 1, 100, 30) >= 2500);
-        T_CHECK(drip(&c, 97, 0, 10) < 15000);
-        T_CHECK(ts_read(&c, &r, false) && r.status == 200);
+        T_CHECK(drip(&c, began, 100, 0, 20) < 15000); /* good for 20 s */
+        for (k = 0, last = began = hfsb_clock_ms(); k < 30; k++) {
+            (void)drip(&c, began, 1, 100, 1);
+            late = late || hfsb_clock_ms() - last > 700;
+            last = hfsb_clock_ms();
+        }
+        T_CHECK(late || last - began >= 2500);
+        T_CHECK(late || drip(&c, last, 97, 0, 10) < 15000);
+        late = late || hfsb_clock_ms() - last > 700;
+        T_CHECK(late || (ts_read(&c, &r, false) && r.status == 200));
         ts_hang_up(&c);
         ts_drop(&r);
     }
@@ -607,14 +663,16 @@ static void pausing_goes_on(void *user) {
     hfsb_request_resume(pausing);
 }
 
-/* Before the first byte and in the middle. */
-static void pauses_do_not_count_against_a_body(void) {
+/* Before the first byte and in the middle. False if a busy machine sent a byte
+   too late. */
+static bool pauses_do_not_count(void) {
     hfsb_server_opts o = HFSB_INIT;
     hfsb_route       route = HFSB_INIT;
     ts_server        s;
     ts_conn          c;
     ts_reply         r = HFSB_INIT;
     size_t           i;
+    bool             late = false;
     o.head_ms = 100;
     o.body_ms = 700;
     o.min_rate = 1000;
@@ -631,20 +689,32 @@ static void pauses_do_not_count_against_a_body(void) {
     c = ts_connect(&s);
     T_CHECK(ts_send(&c, HFSB_LIT("PUT /pausing HTTP/1.1\r\n" TC_HEAD
                                  TOKEN_FIELD "Content-Length: 2\r\n\r\n")));
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < 2 && !late; i++) {
+        long long began;
         T_CHECK(tc_becomes(&paused, i + 1));
         usleep(1000000);
+        began = hfsb_clock_ms();
         T_CHECK(hfsb_server_post(s.server, pausing_goes_on, NULL) == HFSB_OK);
         usleep(100000); /* well within its time */
-        T_CHECK(ts_send(&c, HFSB_LIT("x")));
+        (void)ts_send(&c, HFSB_LIT("x"));
+        late = hfsb_clock_ms() - began > 500;
     }
-    T_CHECK(tc_becomes(&paused, 3));
-    T_CHECK(hfsb_server_post(s.server, pausing_goes_on, NULL) == HFSB_OK);
-    T_CHECK(ts_read(&c, &r, false));
-    TS_IS(&r, 200, "hello");
+    if (!late) {
+        T_CHECK(tc_becomes(&paused, 3));
+        T_CHECK(hfsb_server_post(s.server, pausing_goes_on, NULL) == HFSB_OK);
+        T_CHECK(ts_read(&c, &r, false));
+        TS_IS(&r, 200, "hello");
+    }
     ts_hang_up(&c);
     ts_drop(&r);
-    ts_end(&s, false);
+    ts_end(&s, late);
+    return !late;
+}
+
+static void pauses_do_not_count_against_a_body(void) {
+    int i;
+    for (i = 0; i < 10 && !pauses_do_not_count(); i++) continue;
+    T_CHECK(i < 10);
 }
 
 static void sleep_in_the_loop(void *user) {
@@ -653,34 +723,47 @@ static void sleep_in_the_loop(void *user) {
 }
 
 /* The loop itself may be held up, and more bodies be ready than one turn of it
-   looks at: none is refused for that. */
-static void body_received_while_the_loop_was_busy_is_in_time(void) {
+   looks at: none is refused for that. False if a busy machine sent them too
+   late. */
+static bool bodies_sent_meanwhile_are_in_time(void) {
     enum { MANY = 400 };
     static ts_conn   c[MANY];
     hfsb_server_opts o = HFSB_INIT;
     ts_server        s;
     size_t           i, good = 0, asleep = 0;
+    long long        began;
+    bool             late;
     o.body_ms = 1000;
     tc_start(&s, &o);
     for (i = 0; i < MANY; i++) c[i] = ts_connect(&s);
     T_CHECK(tc_lives(&c[MANY - 1])); /* all are accepted */
+    began = hfsb_clock_ms();
     for (i = 0; i < MANY; i++)
         T_CHECK(ts_send(&c[i], HFSB_LIT(KNOWN_HEAD)));
     usleep(200000); /* the heads are read */
     T_CHECK(hfsb_server_post(s.server, sleep_in_the_loop, &asleep) ==
             HFSB_OK);
     T_CHECK(tc_becomes(&asleep, 1));
+    late = hfsb_clock_ms() - began > 800;
+    began = hfsb_clock_ms();
     for (i = 0; i < MANY; i++)
-        T_CHECK(ts_send(&c[i],
-                        HFSB_LIT("123456789012345678901234567890")));
+        (void)ts_send(&c[i], HFSB_LIT("123456789012345678901234567890"));
+    late = late || hfsb_clock_ms() - began > 1000;
     for (i = 0; i < MANY; i++) {
         ts_reply r = HFSB_INIT;
         good += ts_read(&c[i], &r, false) && r.status == 200;
         ts_drop(&r);
     }
-    T_CHECK(good == MANY);
+    T_CHECK(late || good == MANY);
     for (i = 0; i < MANY; i++) ts_hang_up(&c[i]);
     ts_end(&s, false);
+    return !late;
+}
+
+static void body_received_while_the_loop_was_busy_is_in_time(void) {
+    int i;
+    for (i = 0; i < 10 && !bodies_sent_meanwhile_are_in_time(); i++) continue;
+    T_CHECK(i < 10);
 }
 
 /* A handler that takes long, or a pause, has no limit. */
@@ -689,18 +772,18 @@ static void handlers_have_no_deadline(void) {
     ts_server        s;
     ts_conn          c;
     ts_reply         r = HFSB_INIT;
-    o.body_ms = o.head_ms = o.idle_ms = 450;
+    o.body_ms = o.head_ms = o.idle_ms = 1500;
     tc_start(&s, &o);
     c = ts_connect(&s);
     T_CHECK(ts_send(&c, HFSB_LIT(TC_GET("/hold?pieces"))));
     T_CHECK(tc_becomes(&tc.holding, 1));
-    usleep(700000);
+    usleep(2000000);
     tc_release(s.server);
     T_CHECK(ts_read(&c, &r, false));
     TS_IS(&r, 200, "begun ended");
     ts_hang_up(&c);
     c = ts_connect(&s);
-    T_CHECK(ts_send(&c, HFSB_LIT("POST /threaded?ms=600 HTTP/1.1\r\n" TC_HEAD
+    T_CHECK(ts_send(&c, HFSB_LIT("POST /threaded?ms=2000 HTTP/1.1\r\n" TC_HEAD
                                  "Content-Length: 2\r\n\r\nok")));
     T_CHECK(ts_read(&c, &r, false));
     TS_IS(&r, 201, "ok");
@@ -810,6 +893,7 @@ int main(void) {
     TT_RUN(server_survives_fd_exhaustion);
     TT_RUN(one_address_has_a_part_of_all_connections);
     TT_RUN(new_connection_replaces_an_idle_one);
+    TT_RUN(connections_of_one_moment_go_in_order);
     TT_RUN(new_connection_replaces_a_slow_stranger);
     TT_RUN(a_new_connection_waits_for_room);
     TT_RUN(thousands_of_idle_connections_cost_little);

@@ -104,7 +104,7 @@ static void peer_that_never_reads_is_disconnected(void) {
             if (n > 0) k += (size_t)n;
             if (tt_memory_held() > most) most = tt_memory_held();
             if (n < 0 && errno != EAGAIN) break;
-            if (hfsb_clock_ms() - began > 2000) break;
+            if (hfsb_clock_ms() - began > 20000) break;
         }
         check_serves();
         /* body_ms is 0.8 s */
@@ -126,22 +126,33 @@ static void peer_that_never_reads_is_disconnected(void) {
     }
 }
 
-/* A slow reader is not a dead one: each byte taken is progress. */
-static void slow_reader_gets_the_whole_reply(void) {
+/* A slow reader is not a dead one: each byte taken is progress. False if a
+   busy machine made this one as slow as a dead one. */
+static bool slow_reader_gets_all(size_t *n) {
     ts_conn   c = narrow();
-    size_t    n = 0;
-    long long began = hfsb_clock_ms();
+    long long began = hfsb_clock_ms(), last = began;
+    bool      late = false;
+    *n = 0;
     T_CHECK(ts_send(&c, HFSB_LIT(TC_LAST("/file"))));
     while (!c.ended && hfsb_clock_ms() - began < 60000) {
         char    piece[262144];
         ssize_t got;
         if (hfsb_clock_ms() - began < 3000) usleep(100000);
         got = recv(c.fd, piece, sizeof piece, 0);
+        late = late || hfsb_clock_ms() - last > 500;
+        last = hfsb_clock_ms();
         if (got <= 0) break;
-        n += (size_t)got;
+        *n += (size_t)got;
     }
-    T_CHECK(n > 20 << 20);
     ts_hang_up(&c);
+    return *n > 20 << 20 || !late;
+}
+
+static void slow_reader_gets_the_whole_reply(void) {
+    size_t n;
+    int    i;
+    for (i = 0; i < 8 && !slow_reader_gets_all(&n); i++) continue;
+    T_CHECK(n > 20 << 20);
 }
 
 /* ---- files ---- */
@@ -374,8 +385,6 @@ static void all_of_it(void) {
     TT_RUN(pieces_for_old_clients_end_with_the_connection);
     TT_RUN(aborted_reply_is_incomplete_for_the_client);
     TT_RUN(files_are_sent_complete);
-    TT_RUN(peer_that_never_reads_is_disconnected);
-    TT_RUN(slow_reader_gets_the_whole_reply);
     TT_RUN(shrinking_file_ends_the_connection);
     TT_RUN(reset_does_not_harm_other_connections);
     TT_RUN(half_closed_peer_gets_its_reply);
@@ -392,11 +401,17 @@ int main(void) {
     int              way;
     tt_begin();
     snprintf(tc.file, sizeof tc.file, "%s/work/file", tt_dir);
-    o.body_ms = 800;
     for (way = 0; way < 2; way++) {
         o.no_threads = way == 1;
+        o.body_ms = 0;
         tc_start(&s, &o);
         all_of_it();
+        ts_end(&s, false);
+        o.body_ms = 800;
+        tc_start(&s, &o);
+        make_file(20 << 20);
+        TT_RUN(peer_that_never_reads_is_disconnected);
+        TT_RUN(slow_reader_gets_the_whole_reply);
         ts_end(&s, false);
         unlink(tc.file);
     }

@@ -104,8 +104,8 @@ static void stop_lets_requests_finish(void) {
         T_CHECK(tc_lives(&other));
         ts_hang_up(&other);
         hfsb_server_stop(s.server);
-        for (k = 0; k < 2000 && comes_in(&s); k++) continue;
-        T_CHECK(k < 2000);
+        for (k = 0; k < 10000 && comes_in(&s); k++) continue;
+        T_CHECK(k < 10000);
         T_CHECK(ts_send(&half, HFSB_LIT("d")) && ts_read(&half, &r, false));
         TS_IS(&r, 200, "abcd");
         T_STR(ts_field(&r, "Connection"), "close");
@@ -139,8 +139,10 @@ static void stop_takes_no_longer_than_stop_ms(void) {
     T_CHECK(ts_send(&d, HFSB_LIT(TC_GET("/hold"))));
     T_CHECK(tc_becomes(&tc.holding, 1));
     T_CHECK(ts_more(&c, 20000));
+    took = hfsb_clock_ms();
     hfsb_server_stop(s.server);
-    took = ended_in(&s);
+    (void)ended_in(&s);
+    took = hfsb_clock_ms() - took;
     T_CHECK(took > 500 && took < 20000);
     T_CHECK(tc_get(&tc.gone) == 2 && tc_get(&tc.holding) == 0);
     ts_hang_up(&c);

@@ -276,11 +276,12 @@ static void tc_bytes(tc_proxy *p, int client) {
         for (i = 0; i < 2 && left; i++) {
             bool    counts = left != all && up == (i == 0);
             ssize_t n;
+            ts_conn to = HFSB_INIT;
             if (!fds[i].revents) continue;
+            to.fd = fds[!i].fd;
             n = recv(fds[i].fd, piece,
                      counts && left < sizeof piece ? left : sizeof piece, 0);
-            if (n <= 0 ||
-                send(fds[!i].fd, piece, (size_t)n, MSG_NOSIGNAL) != n)
+            if (n <= 0 || !ts_send(&to, hfsb_str_make(piece, (size_t)n)))
                 left = 0;
             else if (counts) left -= (size_t)n;
         }

@@ -78,7 +78,7 @@ HFSBI_UNUSED static hfsbi_checker *open_with(const char *const *env,
     T_CHECK(checker != NULL && checker->timeout_ms == 10000);
     if (!checker) abort();
     checker->env = env;
-    if (timeout_ms) checker->timeout_ms = timeout_ms;
+    checker->timeout_ms = timeout_ms ? timeout_ms : 30000; /* a busy machine */
     let_checks_write(checker);
     return checker;
 }

@@ -234,7 +234,7 @@ HFSBI_UNUSED static size_t tn_get(tn_peer *p, const size_t *value) {
 
 HFSBI_UNUSED static bool tn_becomes(tn_peer *p, const size_t *value,
                                     size_t n) {
-    long long end = hfsb_clock_ms() + 10000;
+    long long end = hfsb_clock_ms() + 30000;
     while (tn_get(p, value) != n && hfsb_clock_ms() < end) usleep(200);
     return tn_get(p, value) == n;
 }
@@ -298,7 +298,7 @@ HFSBI_UNUSED static tn_call *tn_new(const char *method, const char *url,
     t->call.on_head = tn_on_head;
     t->call.on_body = tn_on_body;
     t->call.user = t;
-    t->call.total_ms = 20000; /* a test must not hang */
+    t->call.total_ms = 60000; /* a test must not hang */
     return t;
 }
 

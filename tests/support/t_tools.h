@@ -426,7 +426,7 @@ HFSBI_UNUSED static const char *tt_keep(hfsb_str s) {
 HFSBI_UNUSED static void tt_await(tt_reply *r, hfsb_tools *tools,
                                   const char *id, const char *offset,
                                   const char *until) {
-    long long end = hfsb_clock_ms() + 20000;
+    long long end = hfsb_clock_ms() + 60000;
     do
         tt_call(r, tools, "bash_output", "id=s offset=j wait_ms=j", id, offset,
                 "200");
