@@ -18,8 +18,8 @@
                 |                         |                     |      | exit
                 +---- the client goes: the program is killed ---+--> ENDED
 
-   Neither side buffers without limit. A client that reads slowly holds the
-   program, since its feed has a limit; while the program does not read, what
+   Neither side buffers without limit. A client that reads slowly, or not at all
+   (`| less`, Ctrl-Z), holds the program, since its feed has a limit; while the program does not read, what
    the client has sent waits here, and no more is read from it. */
 #include "api_private.h"
 
@@ -365,7 +365,7 @@ HFSBI_FN void hfsbi_exec_get(void *user, hfsb_request *request) {
     static const char *const        protocols[] = {"hfsb-exec", NULL};
     static const hfsbi_websocket_fn fn = {
         hfsbi_exec_message, hfsbi_exec_closed, hfsbi_exec_drained,
-        HFSBI_EXEC_NOTE, HFSBI_EXEC_SILENCE_MS};
+        HFSBI_EXEC_NOTE, HFSBI_EXEC_SILENCE_MS, true};
     hfsbi_api  *api = (hfsbi_api *)user;
     hfsbi_exec *x = (hfsbi_exec *)hfsbi_array(&api->alloc, 1, sizeof *x);
     if (!x) {
