@@ -24,7 +24,11 @@
 /* As in timeout(1) and env(1). */
 enum { TIMED_OUT = 124, NOT_RUN = 125, NOT_EXECUTABLE = 126, NO_PROGRAM = 127 };
 
-enum { PIECE = 65536 };
+enum {
+    PIECE = 65536,
+    WHOLE = 512,    /* bytes that a pipe takes or not, as a whole */
+    READER_MS = 100 /* for a reader, after a signal */
+};
 
 typedef struct exec_call {
     const char        *on, *work_dir, *shell;
@@ -41,9 +45,20 @@ typedef struct exec_call {
 
 /* ---- output ---- */
 
+/* True when a write of WHOLE bytes does not have to wait for a reader, or not
+   for long. */
+static bool takes_soon(int fd) {
+    struct pollfd p = {fd, POLLOUT, 0};
+    return poll(&p, 1, READER_MS) > 0;
+}
+
+/* After a signal, what nobody reads is dropped. */
 static bool write_all(int fd, hfsb_str bytes, int *why) {
     while (bytes.len) {
-        ssize_t n = write(fd, bytes.ptr, bytes.len);
+        size_t  most = caught_signal() && bytes.len > WHOLE ? WHOLE : bytes.len;
+        ssize_t n;
+        if (caught_signal() && !takes_soon(fd)) return true;
+        n = write(fd, bytes.ptr, most);
         if (n < 0 && errno == EAGAIN) { /* somebody made it non-blocking */
             struct pollfd p = {fd, POLLOUT, 0};
             (void)poll(&p, 1, 1000);

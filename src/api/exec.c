@@ -18,9 +18,10 @@
                 |                         |                     |      | exit
                 +---- the client goes: the program is killed ---+--> ENDED
 
-   Neither side buffers without limit. A client that reads slowly holds the
-   program, since its feed has a limit; while the program does not read, the
-   client's input waits here, and no more is read from the client. */
+   Neither side buffers without limit. A client that reads slowly, or not at
+   all (`| less`, Ctrl-Z), holds the program, since its feed has a limit; while
+   the program does not read, the client's input waits here, and no more is
+   read from the client. */
 #include "api_private.h"
 
 enum {
@@ -365,7 +366,7 @@ HFSBI_FN void hfsbi_exec_get(void *user, hfsb_request *request) {
     static const char *const        protocols[] = {"hfsb-exec", NULL};
     static const hfsbi_websocket_fn fn = {
         hfsbi_exec_message, hfsbi_exec_closed, hfsbi_exec_drained,
-        HFSBI_EXEC_NOTE, HFSBI_EXEC_SILENCE_MS};
+        HFSBI_EXEC_NOTE, HFSBI_EXEC_SILENCE_MS, true};
     hfsbi_api  *api = (hfsbi_api *)user;
     hfsbi_exec *x = (hfsbi_exec *)hfsbi_array(&api->alloc, 1, sizeof *x);
     if (!x) {

@@ -24,7 +24,7 @@
    Deadlines: IDLE idle_ms; HEAD head_ms in all; BODY body_ms without a byte,
    and min_rate after body_ms, or head_ms in all for a body that is discarded
    or whose sender has no accepted token; sending body_ms without progress;
-   PAUSED, WORK and TUNNEL have none.
+   PAUSED, WORK and TUNNEL have none, nor has sending in a patient tunnel.
 
    Callbacks of the loop and the reply functions change the state and touch the
    connection. hfsbi_conns_settle() acts on it when no handler is running: so
@@ -559,6 +559,7 @@ static long long hfsbi_conn_deadline(const hfsbi_conn *conn) {
                              conn->since + limits->head_ms);
     default: break;
     }
+    if (conn->request && conn->request->tunnel.patient) return -1;
     return hfsbi_conn_sends(conn) ? conn->moved + limits->body_ms : -1;
 }
 

@@ -205,7 +205,8 @@ typedef void (*hfsbi_tunnel_fn)(void *user, hfsb_request *request, char *bytes,
    hfsb_request_pause() and _resume() hold the peer back. The end of what the
    peer sends is reported by hfsbi_request_on_eof(); without that it ends the
    tunnel. A tunnel has no deadline, except for bytes that the peer does not
-   take. For a request whose body is complete. */
+   take, unless request->tunnel.patient is set. For a request whose body is
+   complete. */
 HFSBI_FN void hfsbi_reply_tunnel(hfsb_request *request, const char *protocol,
                                  hfsbi_tunnel_fn fn, void *user);
 
@@ -226,6 +227,9 @@ typedef struct hfsbi_websocket_fn {
     size_t    max_message; /* bytes (0: 16 MiB) */
     long long silence_ms;  /* after which a ping is sent; after twice as long
                               the peer counts as lost */
+    bool      patient;     /* never: a peer may read nothing for any time. The
+                              kernel notices a machine that has gone, since
+                              it does not acknowledge the pings */
 } hfsbi_websocket_fn;
 
 /* Answers a request for a WebSocket. NULL after a refusal, which was sent;
@@ -477,6 +481,8 @@ typedef struct hfsbi_tunnel {
     hfsbi_tunnel_fn fn; /* NULL: it has not */
     void           *user;
     bool            paused;
+    bool            patient; /* no deadline for bytes that the peer does not
+                                take */
 } hfsbi_tunnel;
 
 struct hfsb_request {

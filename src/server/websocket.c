@@ -14,6 +14,7 @@
    expected. While bytes wait to be sent there are no pings: they would wait
    after those bytes. A peer that does not read is lost after body_ms, as with
    any reply; the owner checks hfsbi_websocket_waiting() before it sends much.
+   A patient owner waits for both without end.
 
    The owner must not use the object after its `closed` was called. */
 #include "server_private.h"
@@ -161,6 +162,10 @@ static void hfsbi_websocket_tick(hfsbi_timer *timer) {
         w->heard = now;
         w->pinged = false;
     }
+    if (w->pinged && w->fn->patient) { /* the next one */
+        w->heard = now - w->fn->silence_ms;
+        w->pinged = false;
+    }
     if (w->state == HFSBI_WEBSOCKET_CLOSING ||
         (w->pinged && now - w->heard >= 2 * w->fn->silence_ms)) {
         hfsbi_websocket_end(w);
@@ -232,6 +237,7 @@ HFSBI_FN hfsbi_websocket *hfsbi_websocket_open(hfsb_request      *request,
     hfsb_request_on_gone(request, hfsbi_websocket_gone, w);
     hfsb_reply_on_drained(request, hfsbi_websocket_drained, w);
     hfsbi_loop_timer(w->loop, &w->timer, w->heard + fn->silence_ms);
+    request->tunnel.patient = fn->patient;
     hfsbi_reply_tunnel(request, "websocket", hfsbi_websocket_bytes, w);
     return w;
 }

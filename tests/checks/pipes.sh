@@ -162,6 +162,21 @@ kill $pid
 wait $pid
 same "exec: a signal" $? 143
 nothing_left "after exec"
+for where in --on=$on --merge-stderr; do # there and here
+    rm -f "$work/pipe"
+    mkfifo "$work/pipe"
+    "$cli" exec $where -- yes > "$work/pipe" 2> /dev/null & pid=$!
+    exec 7< "$work/pipe" # and reads nothing
+    sleep 1
+    kill $pid
+    wait_until sh -c '! ps -o stat= -p "$1" | grep -q "^[^Z]"' sh $pid
+    same "exec $where: a signal while nobody reads" \
+        "$(ps -o stat= -p $pid | grep "^[^Z]")" ""
+    exec 7<&-
+    wait $pid
+    same "exec $where: a signal while nobody reads" $? 143
+done
+nothing_left "after exec to nobody"
 out=$(printf 'echo in the $((40 + 2))nd shell\nexit 4\n' |
     limited 20 "$cli" shell --on $on --shell /bin/sh 2>&1)
 same "shell: exit code" $? 4

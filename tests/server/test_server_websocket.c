@@ -54,11 +54,14 @@ static void echo_drained(void *user, hfsbi_websocket *w) {
 }
 
 static const hfsbi_websocket_fn echo_fn = {echo_message, echo_closed,
-                                           echo_drained, 1 << 20, 60000};
+                                           echo_drained, 1 << 20, 60000,
+                                           false};
 static const hfsbi_websocket_fn quick_fn = {echo_message, echo_closed, NULL, 0,
-                                            1000};
+                                            1000, false};
 static const hfsbi_websocket_fn paused_fn = {echo_message, echo_closed, NULL,
-                                             0, 60};
+                                             0, 60, false};
+static const hfsbi_websocket_fn patient_fn = {echo_message, echo_closed, NULL,
+                                              0, 60, true};
 
 static void start_echo(void *user, hfsb_request *r) {
     static const char *const protocols[] = {"echo.v1", NULL};
@@ -81,6 +84,23 @@ static void start_paused(void *user, hfsb_request *r) {
     else free(e);
 }
 
+enum { MUCH = 8 << 20 }; /* more than the buffers of sockets hold */
+
+/* An owner that sends much. */
+static void start_patient(void *user, hfsb_request *r) {
+    echo            *e = (echo *)calloc(1, sizeof *e);
+    char            *bytes = (char *)calloc(1, MUCH);
+    hfsbi_websocket *w;
+    (void)user;
+    if (!e || !bytes) abort();
+    w = hfsbi_websocket_open(r, NULL, &patient_fn, e);
+    if (!w) free(e);
+    else if (hfsbi_websocket_send(w, false, hfsb_str_make(bytes, MUCH)) !=
+             HFSB_OK)
+        abort();
+    free(bytes);
+}
+
 static void open_server(const hfsb_server_opts *opts) {
     hfsb_route route = HFSB_INIT;
     memset(&seen, 0, sizeof seen);
@@ -96,6 +116,9 @@ static void open_server(const hfsb_server_opts *opts) {
     if (hfsb_server_add(s.server, &route, NULL) != HFSB_OK) abort();
     route.path = "/paused";
     route.fn = start_paused;
+    if (hfsb_server_add(s.server, &route, NULL) != HFSB_OK) abort();
+    route.path = "/patient";
+    route.fn = start_patient;
     if (hfsb_server_add(s.server, &route, NULL) != HFSB_OK) abort();
     ts_run(&s);
 }
@@ -300,6 +323,27 @@ static void a_pause_is_no_silence(void) {
     ts_hang_up(&c);
 }
 
+/* It reads nothing for longer than body_ms, and answers no ping. */
+static void a_patient_owner_waits_for_its_peer(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    char            *bytes = (char *)calloc(1, MUCH);
+    ts_conn          c;
+    int              i;
+    if (!bytes) abort();
+    o.body_ms = 100;
+    open_server(&o);
+    c = dial("/patient");
+    (void)poll(NULL, 0, 700);
+    T_CHECK(look(&seen.closed) == 0);
+    T_CHECK(gets(&c, HFSBI_WS_BINARY, hfsb_str_make(bytes, MUCH)));
+    for (i = 0; i < 5; i++) GETS(&c, HFSBI_WS_PING, "");
+    T_CHECK(look(&seen.closed) == 0);
+    ts_hang_up(&c);
+    T_CHECK(comes(&seen.closed, 1));
+    ts_end(&s, true);
+    free(bytes);
+}
+
 static void a_large_message_passes_in_pieces(void) {
     enum { SIZE = 1 << 20 };
     hfsb_buf out = HFSB_INIT;
@@ -345,6 +389,7 @@ int main(void) {
     EACH(a_silent_peer_is_pinged_and_then_lost);
     EACH(a_pause_is_no_silence);
     EACH(a_large_message_passes_in_pieces);
+    TT_RUN(a_patient_owner_waits_for_its_peer);
     TT_RUN(a_stop_closes_sockets_at_its_end);
     return TT_END();
 }
