@@ -158,6 +158,32 @@ await point('an edit is taken back by itself, a file to the start, all to a chec
     must(readFileSync(join(work, 'code.py'), 'utf8').includes('abs(w * h)'), 'the checkpoint is not restored')
 })
 
+await point('an edit is taken back wherever its file is, and whatever its lines are', async () => {
+    await page.get(tabTo('Details'))
+    for (const [path, old, made, old_str, new_str] of [[join(work, 'whole.py'), 'a = 1\nb = 2\n', 'a = 3\nb = 2\n', 'a = 1', 'a = 3'],
+        ['no-end', 'one\ntwo', 'one\nthree', 'two', 'three'], ['last.txt', 'one\ntwo\n', 'one\ntwo', 'two\n', 'two'],
+        ['heads.sql', 'a\n-- x\n-- y\nb\nc\n', 'a\n++ x\n-- y\nb\nd\n', 'a\n-- x\n-- y\nb\nc', 'a\n++ x\n-- y\nb\nd']]) {
+        const file = path.startsWith('/') ? path : join(work, path), name = file.split('/').pop()
+        await call('write', { path, content: old })
+        await call('edit', { path, old_str, new_str })
+        must(readFileSync(file, 'utf8') === made, name + ' is not edited')
+        await page.until(rows(name) + `.some(l => /\\+\\d/.test(l.textContent))`)
+        await page.get(rows(name) + `.find(l => /\\+\\d/.test(l.textContent)).click()`)
+        await page.until(`document.querySelector('#p0 .diff') && document.querySelector('.head').textContent.includes(${JSON.stringify(name)})`)
+        if (name === 'heads.sql') must(await page.get(`document.querySelectorAll('#p0 .diff .d').length === 2 && document.querySelectorAll('#p0 .diff .a').length === 2`), 'changed lines are taken for the head of a file')
+        must(await page.get(click('Undo this edit')), 'no button for ' + name)
+        const end = Date.now() + 8000
+        while (readFileSync(file, 'utf8') !== old && Date.now() < end) await wait(50)
+        must(readFileSync(file, 'utf8') === old, `${name} is not as it was: ${await page.get(`document.getElementById('say').textContent`)}`)
+    }
+    // what a patch has made or removed has no reverse that does the same
+    await call('apply_patch', { patch: '*** Begin Patch\n*** Add File: made.txt\n+one\n*** End Patch\n' })
+    await page.until(rows('apply_patch') + `.some(l => l.textContent.includes('+1 \u22120'))`)
+    await page.get(rows('apply_patch') + `.find(l => l.textContent.includes('+1 \u22120')).click()`)
+    await page.until(`document.querySelector('#p0 .diff')?.textContent.includes('made.txt')`)
+    must(!await page.get(`[...document.querySelectorAll('button')].some(b => b.textContent === 'Undo this edit')`), 'the button leaves an empty file')
+})
+
 await point('an edit is not taken back by a diff that hides a secret', async () => {
     await call('write', { path: 'secret.ini', content: 'key = hf_' + 'Ab3dEf6hIj'.repeat(3) + '\nsize = 1\n' })
     await call('edit', { path: 'secret.ini', old_str: 'size = 1', new_str: 'size = 2' })
