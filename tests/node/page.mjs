@@ -333,6 +333,21 @@ await point('the terminal keeps its cursor and its columns when resized', async 
         must(await page.get(`(async () => { const el = document.createElement('div'), t = Term(el, () => 0, 40, 10); t.write(${s}); t.resize(500, 10); await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); return el.firstChild.textContent.length })()`) <= 41, s)
 })
 
+await point('the terminal keeps lines that no frame has shown', async () => {
+    const lines = (from, to) => Array.from({ length: to - from }, (_, i) => 'l' + (from + i))
+    const text = list => list.map(l => l + '\\r\\n').join('')
+    for (const code of [`t.write('${text(lines(0, 100))}')`,
+        `t.write('${text(lines(0, 50))}'); await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); t.write('${text(lines(50, 100))}')`,
+        `t.write('${text(lines(0, 100))}\\x1b[?1049hvim'); await new Promise(requestAnimationFrame); t.write('\\x1b[?1049l')`]) {
+        const got = await page.get(drawn(code))
+        must(got === lines(0, 100).join('|'), got.slice(0, 300))
+    }
+    // one that was put above the others stays above them
+    const got = await page.get(drawn(`t.write('${text(lines(0, 9))}'); await new Promise(requestAnimationFrame); t.write('\\x1b[H\\x1bMtop\\x1b[10;1H' + '\\n\\n\\n')`))
+    must(got.startsWith('top|l0|l1'), got)
+    must(await page.get(`(async () => { const el = document.createElement('div'), t = Term(el, () => 0, 40, 10); t.write('x\\r\\n'.repeat(9000)); await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); return el.childElementCount })()`) <= 2010, 'it keeps too many')
+})
+
 await point('no script but its own runs, and no markup is made from text', async () => {
     const r = await page.get(`(() => { const out = []; try { eval('1') ; out.push('eval') } catch {} try { document.body.insertAdjacentHTML('beforeend', '<p id=made>'); out.push('html') } catch {} const s = document.createElement('script'); try { s.text = 'window.ran = 1'; document.body.append(s) } catch {} if (window.ran) out.push('script'); return out.join() })()`)
     must(r === '', r)
