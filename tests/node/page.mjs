@@ -91,6 +91,23 @@ await point('a wrong token is refused, and another one asked for', async () => {
     await none.close()
 })
 
+await point('the URL of another token counts in the same tab, too', async () => {
+    const page = await open({}, '#wrong')
+    await page.until(`document.getElementById('login').open && document.getElementById('err').textContent`)
+    await page.get(`location.hash = ${JSON.stringify(token)}`)
+    await page.until(rows('echo first') + '.length')
+    must(await page.get(`!document.getElementById('login').open && !location.href.includes(token) && sessionStorage.hfsb === token`), 'it is not kept, or shown')
+    await page.get(`location.hash = 'another'`)
+    await page.until(`document.getElementById('login').open && document.getElementById('err').textContent`)
+    await page.close()
+})
+
+await point('a token that no field may have is refused like any other', async () => {
+    const page = await open({}, '#' + encodeURIComponent('a\u200bb'))
+    await page.until(`document.getElementById('login').open && document.getElementById('err').textContent`)
+    await page.close()
+})
+
 const page = await open()
 await page.until(rows('echo first') + '.length')
 
