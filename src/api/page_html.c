@@ -533,7 +533,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "since=0;instance=''",
         "let poll=setInterval(()=>mine!==turn?clearInterval(poll):document.hidden||bad||stats().catch(()=>0),3000)",
         "while(mine===turn)try{while(document.hidden&&Date.now()-seen>3e5)await nap(500)",
-        "let r=await ask(`events?since=${since}&wait_ms=${instance ? 20000 : 0}&limit=1000`),id=/instance=(\\w+)/.exec(r.headers.get('X-Hfsb'))?.[1]||'unknown'",
+        "let r=await ask(`events?since=${since}&wait_ms=${instance && !bad ? 20000 : 0}&limit=1000`),id=/instance=(\\w+)/.exec(r.headers.get('X-Hfsb'))?.[1]||'unknown'",
         "let page=await r.json()",
         "if(mine!==turn)return",
         "if(id!==instance){let again=instance",

@@ -108,6 +108,16 @@ await point('a token that no field may have is refused like any other', async ()
     await page.close()
 })
 
+await point('it says so as soon as it is connected again', async () => {
+    const page = await open()
+    await page.until(rows('echo first') + '.length')
+    await page.get(`(real => { let n = 0; window.fetch = (url, o) => /events/.test(url) && !n++ ? Promise.reject(TypeError('cut')) : real(url, o) })(fetch)`)
+    await call('exists', { path: 'wakes the poll' })
+    await page.until(`/lost/.test(document.getElementById('net').textContent)`)
+    await page.until(`document.getElementById('net').textContent === location.host`)
+    await page.close()
+})
+
 const page = await open()
 await page.until(rows('echo first') + '.length')
 
