@@ -466,6 +466,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "if(s==null)return",
         "e.preventDefault();type(s)}",
         "keys.oninput=e=>{if(!e.isComposing)type(keys.value.replace(/\\n/g,'\\r')),keys.value=''}",
+        "keys.addEventListener('compositionend',keys.oninput)",
         "keys.onpaste=e=>{e.preventDefault();let s=e.clipboardData.getData('text').replace(/\\r?\\n/g,'\\r').replace(/\\x1b/g,'');type(term.mode(2004)?'\\x1b[200~'+s+'\\x1b[201~':s)}",
         "let past={CPU:[],Memory:[],Disk:[]},machine=h('div')",
         "let lastStats,ports=[]",

@@ -403,6 +403,11 @@ await point('a terminal with colours, keys, vim and another size', async () => {
     await page.until(screen + `.includes('\\ngo')`)
     await page.get(`keys.onpaste({ preventDefault() {}, clipboardData: { getData: () => ('x'.repeat(99) + '\\n').repeat(15000) } })`)
     await page.until('/\\n1500000\\s*\\n/.test(' + screen + ')', 20000)
+    // what an input method composes
+    await page.call('Input.imeSetComposition', { text: 'echo com', selectionStart: 8, selectionEnd: 8 })
+    await page.call('Input.insertText', { text: 'echo composed' })
+    await page.type('\r')
+    await page.until(`/\\ncomposed\\s*\\n/.test(${screen})`)
     const vim = process.env.HFSB_VIM
     if (vim) {
         await page.type(`${vim} -u NONE note.txt\r`)
