@@ -237,6 +237,10 @@ await point('files are shown, sent and fetched', async () => {
     await page.get(`(() => { const t = new DataTransfer; t.items.add(new File(['sent by a person'], 'sent.txt')); const i = document.querySelector('input[type=file]'); i.files = t.files; i.onchange() })()`)
     await page.until(`document.querySelector('#p1').textContent.includes('sent.txt')`)
     must(readFileSync(join(work, 'sent.txt'), 'utf8') === 'sent by a person', 'other bytes')
+    // a file that was refused can be sent again
+    await page.get(`(async real => { window.fetch = (url, o) => o.method === 'PUT' ? Promise.resolve(new Response('{"error":"refused"}', { status: 409 })) : real(url, o); const t = new DataTransfer; t.items.add(new File(['x'], 'again.txt')); picker.files = t.files; await picker.onchange(); window.fetch = real })(fetch)`)
+    await page.until(`document.getElementById('say').textContent === 'refused'`)
+    must(await page.get('!picker.files.length'), 'the picker has it still: the same file is no change')
     await page.get(`HTMLAnchorElement.prototype.click = function () { window.saved = this.download; window.link = this.href }; URL.createObjectURL = b => { window.blob = b; return 'blob:x' }`)
     await page.get(`[...document.querySelectorAll('#p1 .row')].find(r => r.textContent.includes('sent.txt')).lastChild.click()`)
     await page.until('window.saved')
