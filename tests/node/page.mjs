@@ -447,6 +447,9 @@ await point('charts, ports and the plan', async () => {
     if (process.env.HFSB_PORTS) {
         await call('bash', { command: 'python3 -m http.server --bind 127.0.0.1 0 > /dev/null 2>&1 & sleep 1' })
         await page.until(`document.querySelector('#p4').textContent.includes('http.server')`, 20000)
+        await page.get(`[...document.querySelectorAll('#p4 .row')].find(r => r.textContent.includes('http.server')).querySelector('button').focus(); window.polls_ = past.Memory.length`)
+        await page.until('past.Memory.length > polls_')
+        must(await page.get(`document.activeElement.textContent === 'Open'`), 'a button loses the focus')
         await page.get(`window.link = ''; [...document.querySelectorAll('#p4 .row')].find(r => r.textContent.includes('http.server')).querySelector('button').click()`)
         const link = await page.until(`link.includes('/open/') && link`)
         must((await (await fetch(link)).text()).includes('Directory listing'), 'the port does not open')
