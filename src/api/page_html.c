@@ -37,7 +37,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "<span id=net role=status>connecting</span>",
         "<div id=charts></div>",
         "<button id=all class=\"act x\" hidden>Stop all</button>",
-        "<label class=sw><input type=checkbox role=switch id=ctl>Control</label>",
+        "<label class=sw><input type=checkbox role=switch id=ctl autocomplete=off>Control</label>",
         "</header>",
         "<main>",
         "<section id=left aria-label=Timeline>",

@@ -128,6 +128,7 @@ await point('the page only watches until it is switched', async () => {
     must(!await page.get(rows('not-run') + '.length'), 'a command was run')
     await control(page)
     must(await page.get(`[...document.querySelectorAll('.act')].every(e => !e.disabled)`), 'something cannot be used')
+    must(await page.get(`document.getElementById('ctl').autocomplete === 'off'`), 'a browser that reloads may remember it')
 })
 
 await point('the prompt runs a command, and its output has its colours', async () => {
