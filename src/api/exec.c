@@ -51,6 +51,8 @@ typedef struct hfsbi_exec {
     size_t            given;  /* ... of which it has so many bytes */
     bool              eof;    /* the input ends after these */
     bool              paused;
+    unsigned          cols, rows; /* asked for, and not set yet; 0: none */
+    int               signal;     /* the same */
 } hfsbi_exec;
 
 /* ---- to the client ---- */
@@ -166,6 +168,18 @@ static void hfsbi_exec_room(void *user) {
     hfsbi_exec_give((hfsbi_exec *)user);
 }
 
+/* Sets the size and sends the signal that the client has asked for. Messages
+   that come in one piece with the first one are read before the program is
+   there: then both wait for it. */
+static void hfsbi_exec_steer(hfsbi_exec *x) {
+    if (x->state != HFSBI_EXEC_RUNNING) return;
+    if (x->cols) (void)hfsbi_program_resize(x->job, x->cols, x->rows, NULL);
+    if (x->signal)
+        (void)hfsbi_program_signal(x->job, x->signal, HFSB_PROC_GROUP, NULL);
+    x->cols = 0;
+    x->signal = 0;
+}
+
 /* ---- the start ---- */
 
 /* The program runs, or could not be started. */
@@ -185,6 +199,7 @@ static void hfsbi_exec_started(void *user, hfsbi_job *job) {
     x->state = HFSBI_EXEC_RUNNING;
     (void)snprintf(text, sizeof text, "{\"pid\":%ld}", job->pid);
     (void)hfsbi_websocket_send(x->socket, true, hfsb_cstr(text));
+    hfsbi_exec_steer(x);
     hfsbi_exec_give(x);
     hfsbi_exec_pump(x);
 }
@@ -299,9 +314,12 @@ static void hfsbi_exec_control(hfsbi_exec *x, const hfsb_json_value *note) {
         x->eof = true;
         hfsbi_exec_give(x);
     }
-    if (cols && rows) (void)hfsbi_program_resize(x->job, cols, rows, NULL);
-    if (number > 0 && number <= 64)
-        (void)hfsbi_program_signal(x->job, (int)number, HFSB_PROC_GROUP, NULL);
+    if (cols && rows) {
+        x->cols = cols;
+        x->rows = rows;
+    }
+    if (number > 0 && number <= 64) x->signal = (int)number;
+    hfsbi_exec_steer(x);
 }
 
 static void hfsbi_exec_note(hfsbi_exec *x) {

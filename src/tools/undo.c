@@ -685,18 +685,15 @@ static void hfsbi_changes_diff(hfsbi_changes *c, hfsb_str path,
     hfsb_buf_free(&after);
 }
 
-/* Appends a line, and the same as fields. */
+/* Appends a line, and the same as fields, with the path as undo takes it. */
 static void hfsbi_changes_list(hfsbi_changes *c, hfsb_str path,
                                const hfsbi_item *was, const hfsbi_item *is) {
     const char  *word = !was ? "created" : !is ? "deleted" : "changed";
     hfsbi_build *b = &c->call->fields;
-    size_t       mark;
     hfsb_buf_printf(&c->list, "\n%s ", word);
-    mark = c->list.len;
     hfsbi_put_shown(&c->list, path);
     hfsbi_build_object(b, NULL);
-    hfsbi_build_str(b, "path",
-                    hfsb_str_slice(hfsb_buf_str(&c->list), mark, c->list.len));
+    hfsbi_build_str(b, "path", path);
     hfsbi_build_str(b, "change", hfsb_cstr(word));
     hfsbi_build_end(b);
     if ((is ? is : was)->kind == HFSBI_ITEM_FOLDER)

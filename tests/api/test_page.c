@@ -313,15 +313,21 @@ static bool is_open(const ts_conn *c) {
     return hfsb_str_starts(hfsb_buf_str(&c->in), HFSB_LIT("HTTP/1.1 101 "));
 }
 
+static void put_message(hfsb_buf *out, hfsbi_ws_opcode opcode,
+                        const char *text) {
+    static const unsigned char mask[4] = {0x37, 0xfa, 0x21, 0x3d};
+    char                       head[HFSBI_WS_HEAD];
+    size_t n = hfsbi_ws_write_head(opcode, true, strlen(text), mask, head), at;
+    T_CHECK(hfsb_buf_append(out, hfsb_str_make(head, n)) == HFSB_OK);
+    at = out->len;
+    T_CHECK(hfsb_buf_append(out, hfsb_cstr(text)) == HFSB_OK);
+    hfsbi_ws_mask(out->ptr + at, strlen(text), mask, 0);
+}
+
 static void send_message(ts_conn *c, hfsbi_ws_opcode opcode,
                          const char *text) {
-    static const unsigned char mask[4] = {0x37, 0xfa, 0x21, 0x3d};
-    hfsb_buf                   out = HFSB_INIT;
-    char                       head[HFSBI_WS_HEAD];
-    size_t n = hfsbi_ws_write_head(opcode, true, strlen(text), mask, head);
-    T_CHECK(hfsb_buf_append(&out, hfsb_str_make(head, n)) == HFSB_OK);
-    T_CHECK(hfsb_buf_append(&out, hfsb_cstr(text)) == HFSB_OK);
-    hfsbi_ws_mask(out.ptr + n, strlen(text), mask, 0);
+    hfsb_buf out = HFSB_INIT;
+    put_message(&out, opcode, text);
     T_CHECK(ts_send(c, hfsb_buf_str(&out)));
     hfsb_buf_free(&out);
 }
@@ -411,6 +417,39 @@ static void keys_wait_for_a_shell_that_has_not_started(void) {
     T_CHECK(prints(&c, &screen, "early-2\r\n"));
     ts_hang_up(&c);
     hfsb_buf_free(&screen);
+    ts_end(&s, true);
+}
+
+/* Messages that come together with the first one. */
+static void sizes_and_signals_wait_for_the_program(void) {
+    static const char *const first[] = {"{\"cols\":80,\"rows\":24}",
+                                        "{\"argv\":[\"sleep\",\"60\"]}"};
+    static const char *const next[] = {"{\"cols\":77,\"rows\":17}",
+                                       "{\"signal\":15}"};
+    static const char *const shown[] = {"17 77\r\n", "\"signal\":15"};
+    ts_server                s;
+    ts_conn                  c;
+    size_t                   i;
+    start_plain(&s, 1);
+    for (i = 0; i < 2; i++) {
+        hfsb_buf screen = HFSB_INIT, out = HFSB_INIT;
+        (void)run(&s, "{\"command\":\"until [ -e go ]; do sleep 0.05; done; "
+                      "rm go\",\"background\":true}");
+        c = dial(&s, "/api/exec",
+                 "X-Sandbox-Authorization: Bearer " TS_TOKEN "\r\n");
+        T_CHECK(is_open(&c));
+        begin_frames(&c);
+        put_message(&out, HFSBI_WS_TEXT, first[i]);
+        put_message(&out, HFSBI_WS_TEXT, next[i]);
+        T_CHECK(ts_send(&c, hfsb_buf_str(&out)) && ts_commands(&s, 1, 1));
+        if (i == 0) send_message(&c, HFSBI_WS_BINARY, "stty size\r");
+        tt_put("go", HFSB_LIT(""));
+        T_CHECK(prints(&c, &screen, shown[i]));
+        ts_hang_up(&c);
+        T_CHECK(ts_commands(&s, 0, 0));
+        hfsb_buf_free(&screen);
+        hfsb_buf_free(&out);
+    }
     ts_end(&s, true);
 }
 
@@ -683,6 +722,7 @@ int main(void) {
     TT_RUN(one_who_watches_may_leave);
     TT_RUN(a_terminal_takes_keys_and_sizes);
     TT_RUN(keys_wait_for_a_shell_that_has_not_started);
+    TT_RUN(sizes_and_signals_wait_for_the_program);
     TT_RUN(a_terminal_ends_with_its_client);
     TT_RUN(a_terminal_needs_the_token);
     TT_RUN(without_a_token_only_our_page_gets_a_shell);

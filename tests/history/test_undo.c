@@ -847,6 +847,27 @@ static void changes_shows_what_edits_and_commands_did(void) {
     tu_close(tools);
 }
 
+static void changes_has_paths_that_undo_takes(void) {
+    hfsb_tools    *tools = tu_open();
+    tt_reply       r = HFSB_INIT;
+    hfsb_json_iter it;
+    hfsb_buf       path = HFSB_INIT;
+    tu_bash(tools, "echo x > \"$(printf 'two\\nlines\\tx')\"");
+    tt_call(&r, tools, "changes", "");
+    T_CHECK(strstr(r.res.output.ptr, "\ncreated two\\nlines\\tx\n"));
+    it = hfsb_json_begin(hfsb_json_get(r.extra.root, "files"));
+    T_CHECK(hfsb_json_next(&it));
+    T_CHECK(hfsb_buf_append(&path, hfsbi_json_get_str(it.value, "path")) ==
+            HFSB_OK);
+    T_STR(path, "two\nlines\tx");
+    tt_call(&r, tools, "undo", "to=s path=s", "first", hfsb_buf_cstr(&path));
+    T_CHECK(r.res.success);
+    T_CHECK(access(TU_ROOT "/two\nlines\tx", F_OK) != 0);
+    hfsb_buf_free(&path);
+    tt_drop(&r);
+    tu_close(tools);
+}
+
 static void checkpoints_lists_them_with_their_makers(void) {
     hfsb_tools *tools = tu_open();
     tt_reply    r = HFSB_INIT;
@@ -1148,6 +1169,7 @@ int main(void) {
     TT_RUN(undo_opens_closed_folders_of_a_large_root);
     TT_RUN(a_large_root_may_become_too_large);
     TT_RUN(changes_shows_what_edits_and_commands_did);
+    TT_RUN(changes_has_paths_that_undo_takes);
     TT_RUN(checkpoints_lists_them_with_their_makers);
     TT_RUN(the_tools_say_when_checkpoints_are_off);
     TT_RUN(checkpoints_outlive_the_process);

@@ -91,6 +91,33 @@ await point('a wrong token is refused, and another one asked for', async () => {
     await none.close()
 })
 
+await point('the URL of another token counts in the same tab, too', async () => {
+    const page = await open({}, '#wrong')
+    await page.until(`document.getElementById('login').open && document.getElementById('err').textContent`)
+    await page.get(`location.hash = ${JSON.stringify(token)}`)
+    await page.until(rows('echo first') + '.length')
+    must(await page.get(`!document.getElementById('login').open && !location.href.includes(token) && sessionStorage.hfsb === token`), 'it is not kept, or shown')
+    await page.get(`location.hash = 'another'`)
+    await page.until(`document.getElementById('login').open && document.getElementById('err').textContent`)
+    await page.close()
+})
+
+await point('a token that no field may have is refused like any other', async () => {
+    const page = await open({}, '#' + encodeURIComponent('a\u200bb'))
+    await page.until(`document.getElementById('login').open && document.getElementById('err').textContent`)
+    await page.close()
+})
+
+await point('it says so as soon as it is connected again', async () => {
+    const page = await open()
+    await page.until(rows('echo first') + '.length')
+    await page.get(`(real => { let n = 0; window.fetch = (url, o) => /events/.test(url) && !n++ ? Promise.reject(TypeError('cut')) : real(url, o) })(fetch)`)
+    await call('exists', { path: 'wakes the poll' })
+    await page.until(`/lost/.test(document.getElementById('net').textContent)`)
+    await page.until(`document.getElementById('net').textContent === location.host`)
+    await page.close()
+})
+
 const page = await open()
 await page.until(rows('echo first') + '.length')
 
@@ -101,6 +128,7 @@ await point('the page only watches until it is switched', async () => {
     must(!await page.get(rows('not-run') + '.length'), 'a command was run')
     await control(page)
     must(await page.get(`[...document.querySelectorAll('.act')].every(e => !e.disabled)`), 'something cannot be used')
+    must(await page.get(`document.getElementById('ctl').autocomplete === 'off'`), 'a browser that reloads may remember it')
 })
 
 await point('the prompt runs a command, and its output has its colours', async () => {
@@ -158,6 +186,32 @@ await point('an edit is taken back by itself, a file to the start, all to a chec
     must(readFileSync(join(work, 'code.py'), 'utf8').includes('abs(w * h)'), 'the checkpoint is not restored')
 })
 
+await point('an edit is taken back wherever its file is, and whatever its lines are', async () => {
+    await page.get(tabTo('Details'))
+    for (const [path, old, made, old_str, new_str] of [[join(work, 'whole.py'), 'a = 1\nb = 2\n', 'a = 3\nb = 2\n', 'a = 1', 'a = 3'],
+        ['no-end', 'one\ntwo', 'one\nthree', 'two', 'three'], ['last.txt', 'one\ntwo\n', 'one\ntwo', 'two\n', 'two'],
+        ['heads.sql', 'a\n-- x\n-- y\nb\nc\n', 'a\n++ x\n-- y\nb\nd\n', 'a\n-- x\n-- y\nb\nc', 'a\n++ x\n-- y\nb\nd']]) {
+        const file = path.startsWith('/') ? path : join(work, path), name = file.split('/').pop()
+        await call('write', { path, content: old })
+        await call('edit', { path, old_str, new_str })
+        must(readFileSync(file, 'utf8') === made, name + ' is not edited')
+        await page.until(rows(name) + `.some(l => /\\+\\d/.test(l.textContent))`)
+        await page.get(rows(name) + `.find(l => /\\+\\d/.test(l.textContent)).click()`)
+        await page.until(`document.querySelector('#p0 .diff') && document.querySelector('.head').textContent.includes(${JSON.stringify(name)})`)
+        if (name === 'heads.sql') must(await page.get(`document.querySelectorAll('#p0 .diff .d').length === 2 && document.querySelectorAll('#p0 .diff .a').length === 2`), 'changed lines are taken for the head of a file')
+        must(await page.get(click('Undo this edit')), 'no button for ' + name)
+        const end = Date.now() + 8000
+        while (readFileSync(file, 'utf8') !== old && Date.now() < end) await wait(50)
+        must(readFileSync(file, 'utf8') === old, `${name} is not as it was: ${await page.get(`document.getElementById('say').textContent`)}`)
+    }
+    // what a patch has made or removed has no reverse that does the same
+    await call('apply_patch', { patch: '*** Begin Patch\n*** Add File: made.txt\n+one\n*** End Patch\n' })
+    await page.until(rows('apply_patch') + `.some(l => l.textContent.includes('+1 \u22120'))`)
+    await page.get(rows('apply_patch') + `.find(l => l.textContent.includes('+1 \u22120')).click()`)
+    await page.until(`document.querySelector('#p0 .diff')?.textContent.includes('made.txt')`)
+    must(!await page.get(`[...document.querySelectorAll('button')].some(b => b.textContent === 'Undo this edit')`), 'the button leaves an empty file')
+})
+
 await point('an edit is not taken back by a diff that hides a secret', async () => {
     await call('write', { path: 'secret.ini', content: 'key = hf_' + 'Ab3dEf6hIj'.repeat(3) + '\nsize = 1\n' })
     await call('edit', { path: 'secret.ini', old_str: 'size = 1', new_str: 'size = 2' })
@@ -184,6 +238,10 @@ await point('files are shown, sent and fetched', async () => {
     await page.get(`(() => { const t = new DataTransfer; t.items.add(new File(['sent by a person'], 'sent.txt')); const i = document.querySelector('input[type=file]'); i.files = t.files; i.onchange() })()`)
     await page.until(`document.querySelector('#p1').textContent.includes('sent.txt')`)
     must(readFileSync(join(work, 'sent.txt'), 'utf8') === 'sent by a person', 'other bytes')
+    // a file that was refused can be sent again
+    await page.get(`(async real => { window.fetch = (url, o) => o.method === 'PUT' ? Promise.resolve(new Response('{"error":"refused"}', { status: 409 })) : real(url, o); const t = new DataTransfer; t.items.add(new File(['x'], 'again.txt')); picker.files = t.files; await picker.onchange(); window.fetch = real })(fetch)`)
+    await page.until(`document.getElementById('say').textContent === 'refused'`)
+    must(await page.get('!picker.files.length'), 'the picker has it still: the same file is no change')
     await page.get(`HTMLAnchorElement.prototype.click = function () { window.saved = this.download; window.link = this.href }; URL.createObjectURL = b => { window.blob = b; return 'blob:x' }`)
     await page.get(`[...document.querySelectorAll('#p1 .row')].find(r => r.textContent.includes('sent.txt')).lastChild.click()`)
     await page.until('window.saved')
@@ -307,6 +365,21 @@ await point('the terminal keeps its cursor and its columns when resized', async 
         must(await page.get(`(async () => { const el = document.createElement('div'), t = Term(el, () => 0, 40, 10); t.write(${s}); t.resize(500, 10); await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); return el.firstChild.textContent.length })()`) <= 41, s)
 })
 
+await point('the terminal keeps lines that no frame has shown', async () => {
+    const lines = (from, to) => Array.from({ length: to - from }, (_, i) => 'l' + (from + i))
+    const text = list => list.map(l => l + '\\r\\n').join('')
+    for (const code of [`t.write('${text(lines(0, 100))}')`,
+        `t.write('${text(lines(0, 50))}'); await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); t.write('${text(lines(50, 100))}')`,
+        `t.write('${text(lines(0, 100))}\\x1b[?1049hvim'); await new Promise(requestAnimationFrame); t.write('\\x1b[?1049l')`]) {
+        const got = await page.get(drawn(code))
+        must(got === lines(0, 100).join('|'), got.slice(0, 300))
+    }
+    // one that was put above the others stays above them
+    const got = await page.get(drawn(`t.write('${text(lines(0, 9))}'); await new Promise(requestAnimationFrame); t.write('\\x1b[H\\x1bMtop\\x1b[10;1H' + '\\n\\n\\n')`))
+    must(got.startsWith('top|l0|l1'), got)
+    must(await page.get(`(async () => { const el = document.createElement('div'), t = Term(el, () => 0, 40, 10); t.write('x\\r\\n'.repeat(9000)); await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); return el.childElementCount })()`) <= 2010, 'it keeps too many')
+})
+
 await point('no script but its own runs, and no markup is made from text', async () => {
     const r = await page.get(`(() => { const out = []; try { eval('1') ; out.push('eval') } catch {} try { document.body.insertAdjacentHTML('beforeend', '<p id=made>'); out.push('html') } catch {} const s = document.createElement('script'); try { s.text = 'window.ran = 1'; document.body.append(s) } catch {} if (window.ran) out.push('script'); return out.join() })()`)
     must(r === '', r)
@@ -335,6 +408,11 @@ await point('a terminal with colours, keys, vim and another size', async () => {
     await page.until(screen + `.includes('\\ngo')`)
     await page.get(`keys.onpaste({ preventDefault() {}, clipboardData: { getData: () => ('x'.repeat(99) + '\\n').repeat(15000) } })`)
     await page.until('/\\n1500000\\s*\\n/.test(' + screen + ')', 20000)
+    // what an input method composes
+    await page.call('Input.imeSetComposition', { text: 'echo com', selectionStart: 8, selectionEnd: 8 })
+    await page.call('Input.insertText', { text: 'echo composed' })
+    await page.type('\r')
+    await page.until(`/\\ncomposed\\s*\\n/.test(${screen})`)
     const vim = process.env.HFSB_VIM
     if (vim) {
         await page.type(`${vim} -u NONE note.txt\r`)
@@ -370,6 +448,9 @@ await point('charts, ports and the plan', async () => {
     if (process.env.HFSB_PORTS) {
         await call('bash', { command: 'python3 -m http.server --bind 127.0.0.1 0 > /dev/null 2>&1 & sleep 1' })
         await page.until(`document.querySelector('#p4').textContent.includes('http.server')`, 20000)
+        await page.get(`[...document.querySelectorAll('#p4 .row')].find(r => r.textContent.includes('http.server')).querySelector('button').focus(); window.polls_ = past.Memory.length`)
+        await page.until('past.Memory.length > polls_')
+        must(await page.get(`document.activeElement.textContent === 'Open'`), 'a button loses the focus')
         await page.get(`window.link = ''; [...document.querySelectorAll('#p4 .row')].find(r => r.textContent.includes('http.server')).querySelector('button').click()`)
         const link = await page.until(`link.includes('/open/') && link`)
         must((await (await fetch(link)).text()).includes('Directory listing'), 'the port does not open')
