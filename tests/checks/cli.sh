@@ -218,6 +218,8 @@ run 'tool edit_lines: stale' 1 "$hfsb" tool edit_lines --path t/lines \
 has 'tool edit_lines: stale' "$out" 'is not the file with the tag'
 run 'tool --work-dir' 0 "$hfsb" tool exists --work-dir t --args='{"path":"a"}'
 has 'tool --work-dir' "$out" '"output":"true"'
+run 'tool: options before TOOL' 0 "$hfsb" tool --work-dir t --json exists --path a
+has 'tool: options before TOOL' "$out" '"output":"true"'
 run 'tool --root' 1 "$hfsb" tool read --root t --args '{"path":"../f"}'
 has 'tool --root' "$out" '"error":"Path is outside the root'
 run 'tool: unknown key' 0 "$hfsb" tool exists --args '{"path":"t/a","x":1}'
