@@ -111,6 +111,7 @@ static void print_error(hfsb_str line) {
 static int show(const hfsb_tool_result *result, hfsb_str more, bool json,
                 bool diffs) {
     hfsb_buf text = HFSB_INIT;
+    bool     colours = diffs && has_colours(STDOUT_FILENO);
     int      code = DONE;
     if (json) {
         must(hfsb_tool_result_write(result, &text, NULL));
@@ -119,8 +120,8 @@ static int show(const hfsb_tool_result *result, hfsb_str more, bool json,
         must(hfsb_buf_append(&text, hfsb_buf_str(&result->output)));
         if (text.len) must(hfsb_buf_append_byte(&text, '\n'));
         must(hfsb_buf_append(&text, more));
-        if (isatty(STDOUT_FILENO)) blank_controls(&text);
-        if (diffs && has_colours(STDOUT_FILENO)) colour_diffs(&text);
+        if (isatty(STDOUT_FILENO) || colours) blank_controls(&text);
+        if (colours) colour_diffs(&text);
         if (!result->success) print_error(hfsb_buf_str(&result->error));
     }
     code = put_out(hfsb_buf_str(&text));
