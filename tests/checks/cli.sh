@@ -420,6 +420,11 @@ has 'words of others: ps' "$out" 'hfsb ls'
 run 'did you mean: a kind of sandbox' 1 "$hfsb" read --on shh:host f
 has 'did you mean: a kind of sandbox' "$err" 'a URL, ssh:HOST, docker:CONTAINER, podman:CONTAINER, kubectl:NAMESPACE/POD, slurm:OPTIONS or exec:COMMAND.'
 
+run 'connect: a pipe' 1 "$hfsb" connect exec:sh
+has 'connect: a pipe' "$err" 'exec:sh needs no record'
+run 'pause: a pipe' 1 "$hfsb" pause exec:sh
+has 'pause: a pipe' "$err" 'exec:sh is at the end of a pipe'
+
 # ---- exec
 run exec 3 "$hfsb" exec -e A='x y' -- sh -c 'printf "%s|" "$@" "$A"; exit 3' sh 'a  b' '' '*'
 same exec "$out" 'a  b||*|x y|'
