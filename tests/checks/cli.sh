@@ -424,6 +424,13 @@ run 'connect: a pipe' 1 "$hfsb" connect exec:sh
 has 'connect: a pipe' "$err" 'exec:sh needs no record'
 run 'pause: a pipe' 1 "$hfsb" pause exec:sh
 has 'pause: a pipe' "$err" 'exec:sh is at the end of a pipe'
+mkdir -p broken/hfsb; echo '{' > broken/hfsb/sandboxes.json
+run 'a broken record' 125 env XDG_STATE_HOME="$top/broken" "$hfsb" bash --on . true
+has 'a broken record' "$err" "$top/broken/hfsb/sandboxes.json is not what hfsb writes"
+long=exec:$(printf '%0600d' 0)
+run 'use: a long name' 0 env XDG_STATE_HOME="$top/named" "$hfsb" use "$long"
+run 'use: a long name' 0 env XDG_STATE_HOME="$top/named" "$hfsb" use
+same 'use: a long name' "$out" "$long"
 
 # ---- exec
 run exec 3 "$hfsb" exec -e A='x y' -- sh -c 'printf "%s|" "$@" "$A"; exit 3' sh 'a  b' '' '*'
