@@ -75,8 +75,8 @@ void each_command(void (*fn)(void *user, const cli_command *c), void *user);
     "$HFSB_SANDBOX in a sandbox: OWNER/NAME of a Space, jobs/OWNER/ID of a " \
     "job, a URL, ssh:HOST, docker:CONTAINER, podman:CONTAINER, " \
     "kubectl:NAMESPACE/POD, slurm:OPTIONS, exec:COMMAND, or \".\" for the " \
-    "one of `hfsb use`. What they do on this " \
-    "machine is added to the file $HFSB_JOURNAL, if set."
+    "one of `hfsb use`. Calls of tools on this machine, all but exec, write " \
+    "and patch, are added to the file $HFSB_JOURNAL, if set."
 #define ABOUT_OPTIONS \
     "The value of an option follows it as the next word or after \"=\". " \
     "--no-NAME turns a flag off, \"--\" ends the options."
