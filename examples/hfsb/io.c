@@ -38,6 +38,8 @@ hfsb_status read_input(const char *path, hfsb_buf *out, hfsb_err *err) {
     if (!f && errno == ENOENT)
         return fail(err, HFSB_NOT_FOUND, "File not found: %s", path);
     if (!f) return fail(err, HFSB_IO, "%s: %s", path, strerror(errno));
+    if (!named && isatty(STDIN_FILENO))
+        fprintf(stderr, "hfsb: reading what you type; Ctrl-D ends it\n");
     while ((n = fread(piece, 1, sizeof piece, f)) > 0)
         must(hfsb_buf_append(out, hfsb_str_make(piece, n)));
     if (ferror(f))

@@ -182,6 +182,12 @@ run 'json: invalid' 1 sh -c "printf '[1,\n]' | '$hfsb' json"
 has 'json: invalid' "$err" 'line 2, column 1'
 run 'json: two files' 2 "$hfsb" json j j
 
+if have script; then
+    printf '[1, 2]\n\004' | script -qec "'$hfsb' json" /dev/null > .tty
+    has 'json: from a terminal' "$(cat .tty)" 'Ctrl-D ends it'
+    has 'json: from a terminal' "$(cat .tty)" '[1,2]'
+fi
+
 # ---- strip, truncate, classify
 run strip 0 sh -c "printf '\033[31mred\033[0m 10%%\r\033[Kok' | '$hfsb' strip"
 same strip "$out" ok
