@@ -279,7 +279,8 @@ hfsb_status fail(hfsb_err *err, hfsb_status code, const char *format, ...);
    hfsb_file_read() it also reads pipes, for `--old-file <(command)`. */
 hfsb_status read_input(const char *path, hfsb_buf *out, hfsb_err *err);
 
-/* Writes to standard output; DONE, or REFUSED after a message. */
+/* Writes to standard output; DONE, or REFUSED after a message, also when what
+   was printed before did not get there. */
 int put_out(hfsb_str text);
 
 /* Sets success, or the error when st is not HFSB_OK. */

@@ -51,7 +51,7 @@ hfsb_status read_input(const char *path, hfsb_buf *out, hfsb_err *err) {
 
 int put_out(hfsb_str text) {
     if (fwrite(text.ptr, 1, text.len, stdout) == text.len &&
-        fflush(stdout) == 0)
+        fflush(stdout) == 0 && !ferror(stdout))
         return DONE;
     fprintf(stderr, "hfsb: cannot write to standard output\n");
     return REFUSED;

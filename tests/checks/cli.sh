@@ -830,8 +830,10 @@ run nothing 2 "$hfsb"
 run nonsense 2 "$hfsb" nonsense
 has nonsense "$err" 'unknown command nonsense'
 if [ -w /dev/full ]; then
-    run 'full disk' 1 sh -c "'$hfsb' json j > /dev/full"
-    has 'full disk' "$err" 'cannot write to standard output'
+    for command in 'json j' man --help --version 'bash --help' 'job --help'; do
+        run "full disk: $command" 1 sh -c "'$hfsb' $command > /dev/full"
+        has "full disk: $command" "$err" 'cannot write to standard output'
+    done
 fi
 
 echo "$checks checks of the command line, $failed failed"
