@@ -476,7 +476,7 @@ static int print_overview(void) {
            "Options: hfsb COMMAND --help. Exit codes: 0 done, 1 refused, "
            "2 wrong usage;\nbash, exec and each: that of the command, 124 "
            "to 127 as in timeout(1), env(1).\n");
-    return fflush(stdout) == 0 ? DONE : REFUSED;
+    return put_out(HFSB_LIT(""));
 }
 
 /* A command that has only subcommands. */
@@ -490,9 +490,9 @@ static int run_family(args *a) {
         fprintf(stderr, "Try: hfsb %s --help\n", a->command->name);
         return a->status = USAGE;
     }
-    if (!take_options(a, none) && a->status == DONE)
-        list_commands(a->command->name);
-    return a->status;
+    if (take_options(a, none) || a->status != DONE) return a->status;
+    list_commands(a->command->name);
+    return put_out(HFSB_LIT(""));
 }
 
 static int run_words(char **words, int count, bool help) {
@@ -525,7 +525,7 @@ int main(int argc, char **argv) {
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         printf("hfsb %s\n", HFSB_VERSION);
-        return fflush(stdout) == 0 ? DONE : REFUSED;
+        return put_out(HFSB_LIT(""));
     }
     help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
            strcmp(name, "help") == 0;

@@ -75,8 +75,8 @@ void each_command(void (*fn)(void *user, const cli_command *c), void *user);
     "$HFSB_SANDBOX names a sandbox: OWNER/NAME (a Space), jobs/OWNER/ID (a " \
     "job), a URL, ssh:HOST, docker:CONTAINER, podman:CONTAINER, " \
     "kubectl:NAMESPACE/POD, slurm:OPTIONS, exec:COMMAND, or \".\" for the " \
-    "default sandbox (`hfsb use`). What they do on this machine is appended " \
-    "to the file $HFSB_JOURNAL, if set."
+    "default sandbox (`hfsb use`). Calls of tools on this machine, all but " \
+    "exec, write and patch, are appended to the file $HFSB_JOURNAL, if set."
 #define ABOUT_OPTIONS \
     "The value of an option is the next word, or follows \"=\". " \
     "--no-NAME turns a flag off; \"--\" ends the options."
@@ -280,7 +280,8 @@ hfsb_status fail(hfsb_err *err, hfsb_status code, const char *format, ...);
    hfsb_file_read() it also reads pipes, for `--old-file <(command)`. */
 hfsb_status read_input(const char *path, hfsb_buf *out, hfsb_err *err);
 
-/* Writes to standard output; DONE, or REFUSED after a message. */
+/* Writes to standard output; DONE, or REFUSED after a message, also when what
+   was printed before did not get there. */
 int put_out(hfsb_str text);
 
 /* Sets success, or the error when st is not HFSB_OK. */

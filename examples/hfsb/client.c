@@ -348,8 +348,8 @@ hfsb_status open_space(client *c, const char *name, target *t,
     hfsb_status st = find_target(name, t, err);
     if (st == HFSB_OK && !t->id.len)
         st = fail(err, HFSB_ARG,
-                  "%s is a URL: only a Space can be paused and restarted",
-                  name);
+                  "%s is %s: only a Space can be paused and restarted", name,
+                  t->is_pipe ? "at the end of a pipe" : "a URL");
     if (st == HFSB_OK) st = open_client(c, true, err);
     if (st != HFSB_OK) return st;
     fill_opts(c, t, opts, &why);

@@ -10,35 +10,51 @@
 #include <stdio.h>
 #include <string.h>
 
+/* bash splits words at ":", but the names of sandboxes have some: the words are
+   taken from the line, and what bash has as a word of its own, up to the last
+   ":", is left out of the answer. */
 static const char bash_script[] =
     "_hfsb() {\n"
-    "    local word\n"
+    "    local word cur= line=${COMP_LINE-${COMP_WORDS[*]}} words\n"
+    "    line=${line:0:${COMP_POINT:-${#line}}}\n"
+    "    read -ra words <<< \"$line\"\n"
+    "    if [[ $line != *[[:blank:]] ]]; then\n"
+    "        cur=${words[${#words[@]}-1]}\n"
+    "        unset \"words[${#words[@]}-1]\"\n"
+    "    fi\n"
+    "    words[0]=${words[0]/#\\~\\//$HOME/}\n"
     "    COMPREPLY=()\n"
     "    while IFS= read -r word; do\n"
-    "        [[ $word != \"${COMP_WORDS[COMP_CWORD]}\"* ]] ||\n"
-    "            COMPREPLY+=(\"$word\")\n"
-    "    done < <(\"${COMP_WORDS[0]}\" completion words -- \\\n"
-    "        \"${COMP_WORDS[@]:1:COMP_CWORD-1}\" 2>/dev/null | cut -f 1)\n"
+    "        [[ $word != \"$cur\"* ]] || COMPREPLY+=(\"$word\")\n"
+    "    done < <(\"${words[0]}\" completion words -- \\\n"
+    "        \"${words[@]:1}\" 2>/dev/null | cut -f 1)\n"
     "    [[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *: ]] ||\n"
     "        compopt -o nospace 2>/dev/null\n"
+    "    [[ $cur != *:* || $COMP_WORDBREAKS != *:* ]] ||\n"
+    "        COMPREPLY=(\"${COMPREPLY[@]#\"${cur%\"${cur##*:}\"}\"}\")\n"
     "}\n"
     "complete -o bashdefault -o default -F _hfsb hfsb\n";
 
+/* What ends in ":" goes on: no blank follows it. */
 static const char zsh_script[] =
     "#compdef hfsb\n"
     "_hfsb() {\n"
-    "    local -a list\n"
-    "    list=(\"${(@f)$(${words[1]} completion words -- \\\n"
+    "    local -a list open\n"
+    "    list=(\"${(@f)$(${~words[1]} completion words -- \\\n"
     "        ${words[2,CURRENT-1]} 2>/dev/null |\n"
     "        sed $'s/:/\\\\\\\\:/g; s/\\t/:/')}\")\n"
-    "    _describe hfsb list || _files\n"
+    "    open=(${(M)list:#*\\\\::*})\n"
+    "    list=(${list:#*\\\\::*})\n"
+    "    _describe hfsb list -- open -S '' || _files\n"
     "}\n"
     "compdef _hfsb hfsb\n"
     "[[ $funcstack[1] != _hfsb ]] || _hfsb \"$@\"\n";
 
-static const char fish_script[] = "complete -c hfsb -a \\\n"
-                                  "    '(set -l w (commandline -opc); "
-                                  "$w[1] completion words -- $w[2..])'\n";
+static const char fish_script[] =
+    "complete -c hfsb -a \\\n"
+    "    '(set -l w (commandline -opc); "
+    "set w[1] (string replace -r \"^~\" $HOME -- $w[1]); "
+    "$w[1] completion words -- $w[2..] 2>/dev/null)'\n";
 
 /* ---- what may follow ---- */
 
@@ -104,6 +120,10 @@ static void print_completions(args *a, const option *rows) {
 
 static int complete(char **words, int count) {
     args a = HFSB_INIT;
+    if (count && strcmp(words[0], "help") == 0) { /* of that command */
+        words++;
+        count--;
+    }
     a.command = find_command(words, count, &a.next);
     if (!a.command || !a.command->run) {
         if (a.next == count)

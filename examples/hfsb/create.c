@@ -365,6 +365,11 @@ static hfsb_status connect_to(const char *name, double wait,
     hfsb_status       st = find_target(name, &t, err);
     opts.times.api_wait_ms = (long long)(wait * 1000);
     opts.log = print_log;
+    if (st == HFSB_OK && t.is_pipe)
+        st = fail(err, HFSB_ARG,
+                  "%s needs no record: use it with --on, or make it the "
+                  "default with `hfsb use`",
+                  name);
     if (st == HFSB_OK) take_env_token(&t);
     if (st == HFSB_OK) st = open_target(&c, &t, &opts, &sandbox, err);
     if (st == HFSB_OK) {

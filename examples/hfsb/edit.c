@@ -131,25 +131,20 @@ static hfsb_status read_edits(edit_call *c, hfsb_err *err) {
 
 static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
                              hfsb_err *err) {
-    hfsb_buf             before = HFSB_INIT, after = HFSB_INIT;
-    hfsb_edit_opts       opts = HFSB_INIT;
-    hfsb_file_write_opts how = HFSB_INIT;
-    hfsb_file_info       was;
-    hfsb_str             path = hfsb_cstr(c->file);
-    hfsb_status          st;
-    if (c->on) st = get_remote(c, &before, err);
-    else st = hfsb_file_read(NULL, path, 0, &before, &was, err);
+    hfsb_buf       before = HFSB_INIT, after = HFSB_INIT;
+    hfsb_edit_opts opts = HFSB_INIT;
+    hfsb_str       path = hfsb_cstr(c->file);
+    hfsb_status    st;
     opts.path = path;
     opts.names = edit_names(c);
-    how.if_same = &was;
+    if (!c->dry_run)
+        return hfsb_edit_file(NULL, path, c->edits, c->count, &opts, edit,
+                              err);
+    if (c->on) st = get_remote(c, &before, err);
+    else st = hfsb_file_read(NULL, path, 0, &before, NULL, err);
     if (st == HFSB_OK)
         st = hfsb_edit_apply(hfsb_buf_str(&before), c->edits, c->count, &opts,
                              &after, edit, err);
-    if (st == HFSB_OK && !c->dry_run) {
-        st =
-            hfsb_file_write(NULL, path, hfsb_buf_str(&after), &how, NULL, err);
-        if (st != HFSB_OK) hfsb_edit_result_free(edit);
-    }
     hfsb_buf_free(&before);
     hfsb_buf_free(&after);
     return st;

@@ -38,6 +38,8 @@ hfsb_status read_input(const char *path, hfsb_buf *out, hfsb_err *err) {
     if (!f && errno == ENOENT)
         return fail(err, HFSB_NOT_FOUND, "File not found: %s", path);
     if (!f) return fail(err, HFSB_IO, "%s: %s", path, strerror(errno));
+    if (!named && isatty(STDIN_FILENO))
+        fprintf(stderr, "hfsb: reading what you type; Ctrl-D ends it\n");
     while ((n = fread(piece, 1, sizeof piece, f)) > 0)
         must(hfsb_buf_append(out, hfsb_str_make(piece, n)));
     if (ferror(f))
@@ -49,7 +51,7 @@ hfsb_status read_input(const char *path, hfsb_buf *out, hfsb_err *err) {
 
 int put_out(hfsb_str text) {
     if (fwrite(text.ptr, 1, text.len, stdout) == text.len &&
-        fflush(stdout) == 0)
+        fflush(stdout) == 0 && !ferror(stdout))
         return DONE;
     fprintf(stderr, "hfsb: cannot write to standard output\n");
     return REFUSED;
@@ -111,6 +113,7 @@ static void print_error(hfsb_str line) {
 static int show(const hfsb_tool_result *result, hfsb_str more, bool json,
                 bool diffs) {
     hfsb_buf text = HFSB_INIT;
+    bool     colours = diffs && has_colours(STDOUT_FILENO);
     int      code = DONE;
     if (json) {
         must(hfsb_tool_result_write(result, &text, NULL));
@@ -119,8 +122,8 @@ static int show(const hfsb_tool_result *result, hfsb_str more, bool json,
         must(hfsb_buf_append(&text, hfsb_buf_str(&result->output)));
         if (text.len) must(hfsb_buf_append_byte(&text, '\n'));
         must(hfsb_buf_append(&text, more));
-        if (isatty(STDOUT_FILENO)) blank_controls(&text);
-        if (diffs && has_colours(STDOUT_FILENO)) colour_diffs(&text);
+        if (isatty(STDOUT_FILENO) || colours) blank_controls(&text);
+        if (colours) colour_diffs(&text);
         if (!result->success) print_error(hfsb_buf_str(&result->error));
     }
     code = put_out(hfsb_buf_str(&text));

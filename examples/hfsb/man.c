@@ -267,5 +267,5 @@ int run_man(args *a) {
            "tar c . | hfsb exec \\-\\-on . \\-\\- tar x\n"
            "hfsb cp \\-r src :src\n.Ed\n"
            ".Sh SEE ALSO\nThe server is\n.Cm hfsb\\-server .\n");
-    return fflush(stdout) == 0 ? DONE : REFUSED;
+    return put_out(HFSB_LIT(""));
 }

@@ -491,7 +491,7 @@ bool take_options(args *a, const option *own) {
     while ((word = next_option(a)) != NULL) {
         if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             print_help(a, rows);
-            a->status = fflush(stdout) == 0 ? DONE : REFUSED;
+            a->status = put_out(HFSB_LIT(""));
             return false;
         }
         if (!take_option(a, rows, word)) return false;

@@ -205,15 +205,18 @@ hfsb_status set_default(hfsb_str name, hfsb_err *err) {
 }
 
 const char *default_sandbox(void) {
-    static char name[512];
-    known_list  l = HFSB_INIT;
-    hfsb_err    err;
-    if (read_known(&l, &err) != HFSB_OK || l.chosen.len >= sizeof name)
-        l.chosen = HFSB_LIT("");
-    memcpy(name, l.chosen.ptr, l.chosen.len);
-    name[l.chosen.len] = '\0';
+    static hfsb_buf name; /* exec:COMMAND may be long */
+    static bool     told;
+    known_list      l = HFSB_INIT;
+    hfsb_err        err;
+    hfsb_buf_truncate(&name, 0);
+    if (read_known(&l, &err) == HFSB_OK)
+        must(hfsb_buf_append(&name, l.chosen));
+    else if (!told)
+        fprintf(stderr, "hfsb: %s\n", err.msg);
+    told = true;
     free_known(&l);
-    return *name ? name : NULL;
+    return name.len ? name.ptr : NULL;
 }
 
 int open_log(const char *name, hfsb_buf *path, hfsb_err *err) {

@@ -388,8 +388,11 @@ int run_tool(args *a) {
         {"--json", OPTION_FLAG, &json, "accepted; the result is always JSON"},
         OPTIONS_END};
     memset(&t, 0, sizeof t);
-    if (a->next < a->count && a->list[a->next][0] != '-')
-        load_params(a, a->list[a->next]);
+    /* options before TOOL; for completion they are those of the tool, too */
+    if (a->next < a->count && a->list[a->next][0] == '-' && !a->on_rows &&
+        !take_options(a, options))
+        return a->status;
+    if (a->next < a->count) load_params(a, a->list[a->next]);
     if (!take_all(a, options, &t.name)) return a->status;
     if (!t.name) return usage(a, "TOOL is missing");
     if (given && options_given(a))

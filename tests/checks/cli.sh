@@ -39,6 +39,9 @@ same 'edit --json' "$out" '{"success":true,"output":"Edited f (1 replacement)","
 printf '{"a": 1}\n' > f.json
 run 'edit: checks' 0 "$hfsb" edit --json f.json --old '1}' --new '1'
 has 'edit: checks' "$out" '\n\nValidation warnings:\n  ! '
+printf 'a\0b\nc\n' > nul
+run 'edit: a diff with NUL, coloured' 0 env CLICOLOR_FORCE=1 "$hfsb" edit nul --old c --new d
+has 'edit: a diff with NUL, coloured' "$out" '+d'
 printf 'x \377 = 1\n' > bytes; printf '\377' > old; printf '\376' > new
 run 'edit: bytes' 0 "$hfsb" edit bytes --old-file old --new-file new
 same 'edit: bytes' "$(od -An -c bytes | tr -d ' \n')" 'x376=1\n'
@@ -179,6 +182,12 @@ run 'json: invalid' 1 sh -c "printf '[1,\n]' | '$hfsb' json"
 has 'json: invalid' "$err" 'line 2, column 1'
 run 'json: two files' 2 "$hfsb" json j j
 
+if have script; then
+    printf '[1, 2]\n\004' | script -qec "'$hfsb' json" /dev/null > .tty
+    has 'json: from a terminal' "$(cat .tty)" 'Ctrl-D ends it'
+    has 'json: from a terminal' "$(cat .tty)" '[1,2]'
+fi
+
 # ---- strip, truncate, classify
 run strip 0 sh -c "printf '\033[31mred\033[0m 10%%\r\033[Kok' | '$hfsb' strip"
 same strip "$out" ok
@@ -218,6 +227,8 @@ run 'tool edit_lines: stale' 1 "$hfsb" tool edit_lines --path t/lines \
 has 'tool edit_lines: stale' "$out" 'is not the file with the tag'
 run 'tool --work-dir' 0 "$hfsb" tool exists --work-dir t --args='{"path":"a"}'
 has 'tool --work-dir' "$out" '"output":"true"'
+run 'tool: options before TOOL' 0 "$hfsb" tool --work-dir t --json exists --path a
+has 'tool: options before TOOL' "$out" '"output":"true"'
 run 'tool --root' 1 "$hfsb" tool read --root t --args '{"path":"../f"}'
 has 'tool --root' "$out" '"error":"Path is outside the root'
 run 'tool: unknown key' 0 "$hfsb" tool exists --args '{"path":"t/a","x":1}'
@@ -414,6 +425,18 @@ has 'words of others: ps' "$out" 'hfsb ls'
 
 run 'did you mean: a kind of sandbox' 1 "$hfsb" read --on shh:host f
 has 'did you mean: a kind of sandbox' "$err" 'a URL, ssh:HOST, docker:CONTAINER, podman:CONTAINER, kubectl:NAMESPACE/POD, slurm:OPTIONS or exec:COMMAND.'
+
+run 'connect: a pipe' 1 "$hfsb" connect exec:sh
+has 'connect: a pipe' "$err" 'exec:sh needs no record'
+run 'pause: a pipe' 1 "$hfsb" pause exec:sh
+has 'pause: a pipe' "$err" 'exec:sh is at the end of a pipe'
+mkdir -p broken/hfsb; echo '{' > broken/hfsb/sandboxes.json
+run 'a broken record' 125 env XDG_STATE_HOME="$top/broken" "$hfsb" bash --on . true
+has 'a broken record' "$err" "$top/broken/hfsb/sandboxes.json is not what hfsb writes"
+long=exec:$(printf '%0600d' 0)
+run 'use: a long name' 0 env XDG_STATE_HOME="$top/named" "$hfsb" use "$long"
+run 'use: a long name' 0 env XDG_STATE_HOME="$top/named" "$hfsb" use
+same 'use: a long name' "$out" "$long"
 
 # ---- exec
 run exec 3 "$hfsb" exec -e A='x y' -- sh -c 'printf "%s|" "$@" "$A"; exit 3' sh 'a  b' '' '*'
@@ -807,8 +830,10 @@ run nothing 2 "$hfsb"
 run nonsense 2 "$hfsb" nonsense
 has nonsense "$err" 'unknown command nonsense'
 if [ -w /dev/full ]; then
-    run 'full disk' 1 sh -c "'$hfsb' json j > /dev/full"
-    has 'full disk' "$err" 'cannot write to standard output'
+    for command in 'json j' man --help --version 'bash --help' 'job --help'; do
+        run "full disk: $command" 1 sh -c "'$hfsb' $command > /dev/full"
+        has "full disk: $command" "$err" 'cannot write to standard output'
+    done
 fi
 
 echo "$checks checks of the command line, $failed failed"

@@ -356,6 +356,12 @@ part_debian() { # FOLDER
         "hfsb $version"
     same "the header of the package" "$(cmp hfsb.h \
         "$top/deb-libhfsb-dev/usr/include/hfsb.h" && echo same)" same
+    for f in "$top"/deb-libhfsb-dev/usr/share/doc/libhfsb-dev/examples/*.c; do
+        step "the packaged example ${f##*/}" ${CC:-cc} -fsyntax-only \
+            -DHFSB_IMPLEMENTATION_DONE -DHFSB_SERVER_IMPLEMENTATION_DONE \
+            -I"$top/deb-libhfsb-dev/usr/include" "$f"
+    done
+    same "it was compiled" "$(basename "$f")" run_command.c
     have lintian || { skip "no lintian"; return; }
     lintian --allow-root --fail-on none "$1"/../hfsb_*.changes \
         > "$top/lintian" 2>/dev/null

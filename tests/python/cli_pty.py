@@ -18,6 +18,7 @@ import select
 import signal
 import struct
 import sys
+import tempfile
 import termios
 import time
 
@@ -102,8 +103,12 @@ def complete(shell, hfsb):
     """What Tab makes of a few lines, in the real shell."""
     words, setup = SHELLS[shell]
     path = os.path.dirname(hfsb) + ":" + os.environ["PATH"]
-    t = Terminal(words, {"PATH": path, "TERM": "xterm", "HISTFILE": ""},
-                 cols=120)
+    state = tempfile.TemporaryDirectory()
+    os.mkdir(state.name + "/hfsb")
+    with open(state.name + "/hfsb/sandboxes.json", "w", encoding="utf-8") as f:
+        f.write('{"sandboxes":[{"url":"http://127.0.0.1:7860"}]}')
+    t = Terminal(words, {"PATH": path, "TERM": "xterm", "HISTFILE": "",
+                         "XDG_STATE_HOME": state.name}, cols=120)
     t.quiet(1)
     t.send(setup + "\r")
     t.expect("ready> ")
@@ -113,10 +118,18 @@ def complete(shell, hfsb):
                           ("hfsb read --off\t", "hfsb read --offset"),
                           ("hfsb edit --mode app\t",
                            "hfsb edit --mode append_after"),
-                          ("hfsb job ins\t", "hfsb job inspect")):
+                          ("hfsb job ins\t", "hfsb job inspect"),
+                          ("hfsb help classi\t", "hfsb help classify"),
+                          ("true; hfsb classi\t", "true; hfsb classify"),
+                          ("hfsb bash --on http://127.0.0.1:7\t",
+                           "hfsb bash --on http://127.0.0.1:7860"),
+                          ("hfsb bash --on ss\tgpu1",
+                           "hfsb bash --on ssh:gpu1")):
         t.text = b""
         t.send(typed)
         t.quiet(0.7)
+        if "ssh: " in plain(t.text):
+            raise SystemExit("a blank after ssh:")
         # shells redraw the line: what it shows in the end is on the screen
         if wanted.replace(" ", "") not in plain(t.text).replace(" ", ""):
             # Enter makes the shell print, with the word, what it has
