@@ -1020,7 +1020,8 @@ typedef struct hfsb_patch_result {
 typedef struct hfsb_patch_files {
     hfsb_status (*read)(void *user, hfsb_str path, hfsb_buf *out,
                         hfsb_err *err);
-    void *user;
+    void           *user;
+    hfsb_edit_names names; /* in messages (0: keys) */
 } hfsb_patch_files;
 
 /* Computes all changes of a patch in memory; nothing is written. Later
@@ -10296,6 +10297,7 @@ typedef struct hfsbi_section {
 
 typedef struct hfsbi_patch {
     hfsb_alloc       alloc;
+    hfsb_edit_names  names;       /* as in hfsb_patch_files */
     hfsbi_lines      text;        /* the lines of the patch */
     size_t           first, last; /* private: the part that is parsed */
     hfsbi_hunk_line *lines;
@@ -18010,7 +18012,7 @@ static hfsbi_hint hfsbi_hunk_hint(const hfsbi_update *u) {
     hint.new_text = hfsb_buf_str(&u->hunk.new_text);
     hint.err = u->err;
     hint.hunk = true;
-    hint.names = HFSB_EDIT_NAMES_KEYS;
+    hint.names = u->patch->names;
     return hint;
 }
 
@@ -18932,6 +18934,7 @@ hfsb_status hfsb_patch_apply(hfsb_str patch, const hfsb_patch_files *files,
     result->count = result->cap = 0;
     result->fuzzy = false;
     st = hfsbi_patch_parse(&result->alloc, patch, &p.patch, err);
+    p.patch.names = files->names;
     for (i = 0; st == HFSB_OK && i < p.patch.section_count; i++)
         st = hfsbi_patch_one(&p, p.patch.sections + i);
     hfsbi_patch_free(&p.patch);
@@ -57042,12 +57045,13 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
                                         hfsb_err *err) {
     hfsb_tool_result       *r = &p->call->result;
     const hfsbi_patch_seen *unsafe;
-    hfsb_patch_files        files;
+    hfsb_patch_files        files = HFSB_INIT;
     size_t                  done = 0;
     bool                    unread = false;
     hfsb_status             st, read = HFSB_OK;
     files.read = hfsbi_patch_load;
     files.user = p;
+    files.names = p->call->opts.names;
     st = hfsb_patch_apply(text, &files, &p->result, err);
     if (p->refused || st == HFSB_NOMEM) return st == HFSB_NOMEM ? st : HFSB_OK;
     if (p->call->tools->session && st != HFSB_IO)
@@ -59437,18 +59441,15 @@ static void hfsbi_changes_diff(hfsbi_changes *c, hfsb_str path,
     hfsb_buf_free(&after);
 }
 
-/* Appends a line, and the same as fields. */
+/* Appends a line, and the same as fields, with the path as undo takes it. */
 static void hfsbi_changes_list(hfsbi_changes *c, hfsb_str path,
                                const hfsbi_item *was, const hfsbi_item *is) {
     const char  *word = !was ? "created" : !is ? "deleted" : "changed";
     hfsbi_build *b = &c->call->fields;
-    size_t       mark;
     hfsb_buf_printf(&c->list, "\n%s ", word);
-    mark = c->list.len;
     hfsbi_put_shown(&c->list, path);
     hfsbi_build_object(b, NULL);
-    hfsbi_build_str(b, "path",
-                    hfsb_str_slice(hfsb_buf_str(&c->list), mark, c->list.len));
+    hfsbi_build_str(b, "path", path);
     hfsbi_build_str(b, "change", hfsb_cstr(word));
     hfsbi_build_end(b);
     if ((is ? is : was)->kind == HFSBI_ITEM_FOLDER)

@@ -782,7 +782,8 @@ typedef void (*hfsbi_tunnel_fn)(void *user, hfsb_request *request, char *bytes,
    hfsb_request_pause() and _resume() hold the peer back. The end of what the
    peer sends is reported by hfsbi_request_on_eof(); without that it ends the
    tunnel. A tunnel has no deadline, except for bytes that the peer does not
-   take. For a request whose body is complete. */
+   take, unless request->tunnel.patient is set. For a request whose body is
+   complete. */
 HFSBI_FN void hfsbi_reply_tunnel(hfsb_request *request, const char *protocol,
                                  hfsbi_tunnel_fn fn, void *user);
 
@@ -803,6 +804,9 @@ typedef struct hfsbi_websocket_fn {
     size_t    max_message; /* bytes (0: 16 MiB) */
     long long silence_ms;  /* after which a ping is sent; after twice as long
                               the peer counts as lost */
+    bool      patient;     /* never: a peer may read nothing for any time. The
+                              kernel notices a machine that has gone, since
+                              it does not acknowledge the pings */
 } hfsbi_websocket_fn;
 
 /* Answers a request for a WebSocket. NULL after a refusal, which was sent;
@@ -1054,6 +1058,8 @@ typedef struct hfsbi_tunnel {
     hfsbi_tunnel_fn fn; /* NULL: it has not */
     void           *user;
     bool            paused;
+    bool            patient; /* no deadline for bytes that the peer does not
+                                take */
 } hfsbi_tunnel;
 
 struct hfsb_request {
@@ -2804,7 +2810,7 @@ void hfsb_reply_abort(hfsb_request *request) {
    Deadlines: IDLE idle_ms; HEAD head_ms in all; BODY body_ms without a byte,
    and min_rate after body_ms, or head_ms in all for a body that is discarded
    or whose sender has no accepted token; sending body_ms without progress;
-   PAUSED, WORK and TUNNEL have none.
+   PAUSED, WORK and TUNNEL have none, nor has sending in a patient tunnel.
 
    Callbacks of the loop and the reply functions change the state and touch the
    connection. hfsbi_conns_settle() acts on it when no handler is running: so
@@ -3337,6 +3343,7 @@ static long long hfsbi_conn_deadline(const hfsbi_conn *conn) {
                              conn->since + limits->head_ms);
     default: break;
     }
+    if (conn->request && conn->request->tunnel.patient) return -1;
     return hfsbi_conn_sends(conn) ? conn->moved + limits->body_ms : -1;
 }
 
@@ -3482,6 +3489,7 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,
    expected. While bytes wait to be sent there are no pings: they would wait
    after those bytes. A peer that does not read is lost after body_ms, as with
    any reply; the owner checks hfsbi_websocket_waiting() before it sends much.
+   A patient owner waits for both without end.
 
    The owner must not use the object after its `closed` was called. */
 typedef enum hfsbi_websocket_state {
@@ -3627,6 +3635,10 @@ static void hfsbi_websocket_tick(hfsbi_timer *timer) {
         w->heard = now;
         w->pinged = false;
     }
+    if (w->pinged && w->fn->patient) { /* the next one */
+        w->heard = now - w->fn->silence_ms;
+        w->pinged = false;
+    }
     if (w->state == HFSBI_WEBSOCKET_CLOSING ||
         (w->pinged && now - w->heard >= 2 * w->fn->silence_ms)) {
         hfsbi_websocket_end(w);
@@ -3698,6 +3710,7 @@ HFSBI_FN hfsbi_websocket *hfsbi_websocket_open(hfsb_request      *request,
     hfsb_request_on_gone(request, hfsbi_websocket_gone, w);
     hfsb_reply_on_drained(request, hfsbi_websocket_drained, w);
     hfsbi_loop_timer(w->loop, &w->timer, w->heard + fn->silence_ms);
+    request->tunnel.patient = fn->patient;
     hfsbi_reply_tunnel(request, "websocket", hfsbi_websocket_bytes, w);
     return w;
 }
@@ -5057,15 +5070,16 @@ static bool hfsbi_peer_is_loopback(const hfsbi_peer *peer) {
                              : peer->address[0] == 127;
 }
 
-/* Closes the connection that could be spared for longest, of all or (unless
-   NULL) of one peer; false if all are in use or new. */
+/* Closes the connection that could be spared for longest (of several the one
+   accepted first), of all or (unless NULL) of one peer; false if all are in use
+   or new. */
 static bool hfsbi_accept_make_room(hfsb_server      *server,
                                    const hfsbi_peer *peer) {
     hfsbi_conn *conn, *oldest = NULL;
-    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_GRACE;
-    for (conn = server->conns; conn; conn = conn->next) {
+    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_GRACE - 1;
+    for (conn = server->conns; conn; conn = conn->next) { /* newest first */
         long long since = hfsbi_accept_spare_since(conn);
-        if (since < 0 || since >= first) continue;
+        if (since < 0 || since > first) continue;
         if (peer && !hfsbi_peer_same(peer, &conn->peer)) continue;
         oldest = conn;
         first = since;
@@ -9742,9 +9756,10 @@ HFSBI_FN void hfsbi_raw_get(void *user, hfsb_request *request) {
                 |                         |                     |      | exit
                 +---- the client goes: the program is killed ---+--> ENDED
 
-   Neither side buffers without limit. A client that reads slowly holds the
-   program, since its feed has a limit; while the program does not read, the
-   client's input waits here, and no more is read from the client. */
+   Neither side buffers without limit. A client that reads slowly, or not at
+   all (`| less`, Ctrl-Z), holds the program, since its feed has a limit; while
+   the program does not read, the client's input waits here, and no more is
+   read from the client. */
 enum {
     HFSBI_EXEC_TAKE = 32768,      /* bytes of output in one message */
     HFSBI_EXEC_FULL = 512 * 1024, /* unsent bytes that hold the program */
@@ -9772,6 +9787,8 @@ typedef struct hfsbi_exec {
     size_t            given;  /* ... of which it has so many bytes */
     bool              eof;    /* the input ends after these */
     bool              paused;
+    unsigned          cols, rows; /* asked for, and not set yet; 0: none */
+    int               signal;     /* the same */
 } hfsbi_exec;
 
 /* ---- to the client ---- */
@@ -9887,6 +9904,18 @@ static void hfsbi_exec_room(void *user) {
     hfsbi_exec_give((hfsbi_exec *)user);
 }
 
+/* Sets the size and sends the signal that the client has asked for. Messages
+   that come in one piece with the first one are read before the program is
+   there: then both wait for it. */
+static void hfsbi_exec_steer(hfsbi_exec *x) {
+    if (x->state != HFSBI_EXEC_RUNNING) return;
+    if (x->cols) (void)hfsbi_program_resize(x->job, x->cols, x->rows, NULL);
+    if (x->signal)
+        (void)hfsbi_program_signal(x->job, x->signal, HFSB_PROC_GROUP, NULL);
+    x->cols = 0;
+    x->signal = 0;
+}
+
 /* ---- the start ---- */
 
 /* The program runs, or could not be started. */
@@ -9906,6 +9935,7 @@ static void hfsbi_exec_started(void *user, hfsbi_job *job) {
     x->state = HFSBI_EXEC_RUNNING;
     (void)snprintf(text, sizeof text, "{\"pid\":%ld}", job->pid);
     (void)hfsbi_websocket_send(x->socket, true, hfsb_cstr(text));
+    hfsbi_exec_steer(x);
     hfsbi_exec_give(x);
     hfsbi_exec_pump(x);
 }
@@ -10020,9 +10050,12 @@ static void hfsbi_exec_control(hfsbi_exec *x, const hfsb_json_value *note) {
         x->eof = true;
         hfsbi_exec_give(x);
     }
-    if (cols && rows) (void)hfsbi_program_resize(x->job, cols, rows, NULL);
-    if (number > 0 && number <= 64)
-        (void)hfsbi_program_signal(x->job, (int)number, HFSB_PROC_GROUP, NULL);
+    if (cols && rows) {
+        x->cols = cols;
+        x->rows = rows;
+    }
+    if (number > 0 && number <= 64) x->signal = (int)number;
+    hfsbi_exec_steer(x);
 }
 
 static void hfsbi_exec_note(hfsbi_exec *x) {
@@ -10087,7 +10120,7 @@ HFSBI_FN void hfsbi_exec_get(void *user, hfsb_request *request) {
     static const char *const        protocols[] = {"hfsb-exec", NULL};
     static const hfsbi_websocket_fn fn = {
         hfsbi_exec_message, hfsbi_exec_closed, hfsbi_exec_drained,
-        HFSBI_EXEC_NOTE, HFSBI_EXEC_SILENCE_MS};
+        HFSBI_EXEC_NOTE, HFSBI_EXEC_SILENCE_MS, true};
     hfsbi_api  *api = (hfsbi_api *)user;
     hfsbi_exec *x = (hfsbi_exec *)hfsbi_array(&api->alloc, 1, sizeof *x);
     if (!x) {
@@ -10489,19 +10522,18 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "<style>",
         ":root{color-scheme:light dark;--bg:#fff;--soft:#f5f7f9;--line:#dde2e8;--fg:#1c2128;--mute:#5f6975;--acc:#1f5fd6;--sel:#e6effd;--ok:#1a7f37;--bad:#c9222c;--run:#b7790a;--add:#e3f8e8;--addw:#a5e8b5;--del:#ffecea;--delw:#ffbdb6;--c0:#24292f;--c1:#c9222c;--c2:#17752f;--c3:#8a5b00;--c4:#1f5fd6;--c5:#8a3ab9;--c6:#0f7482;--c7:#6e7781;--c8:#57606a;--b:1px solid var(--line);--mono:ui-monospace,Menlo,Consolas,\"DejaVu Sans Mono\",monospace;}@media (prefers-color-scheme:dark){:root{",
         "--bg:#0e1218;--soft:#161b23;--line:#2a313c;--fg:#e3e9f0;--mute:#93a0ae;--acc:#6ea8ff;--sel:#1a2a45;--ok:#3fb950;--bad:#ff6a63;--run:#e3b341;--add:#12281b;--addw:#1f5b33;--del:#331a1c;--delw:#7a2a2b;--c0:#6e7681;--c1:#ff7b72;--c2:#56d364;--c3:#e3b341;--c4:#79b8ff;--c5:#d2a8ff;--c6:#56d4dd;--c7:#c9d1d9;--c8:#8b949e;}}*{box-sizing:border-box;scrollbar-width:thin;scrollbar-color:var(--line) transparent}html,body{height:100%;margin:0}",
-        "body{display:flex;flex-direction:column;background:var(--bg);color:var(--fg);font:14px/1.45 system-ui,\"Segoe UI\",Roboto,sans-serif;overflow:hidden;font-variant-numeric:tabular-nums}[hidden]{display:none !important}h1,h2,h3,p,ul,ol,pre{margin:0;padding:0;font-size:inherit}ul,ol{list-style:none}pre,code,.m{font-family:var(--mono);font-size:12.5px;line-height:1.5}pre,.m{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;direction:ltr}",
+        "body{flex-direction:column;background:var(--bg);color:var(--fg);font:14px/1.45 system-ui,\"Segoe UI\",Roboto,sans-serif;overflow:hidden;font-variant-numeric:tabular-nums}[hidden]{display:none !important}h1,h2,h3,p,ul,ol,pre{margin:0;padding:0;font-size:inherit}ul,ol{list-style:none}pre,code,.m{font-family:var(--mono);font-size:12.5px;line-height:1.5}pre,.m{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;direction:ltr}",
         "button,input,select{font:inherit;color:inherit;background:var(--bg);border:var(--b);border-radius:6px;padding:3px 10px}button{cursor:pointer;white-space:nowrap}button:hover:not(:disabled){border-color:var(--mute)}button:disabled,input:disabled{opacity:.5;cursor:not-allowed}button.p{background:var(--acc);border-color:var(--acc);color:var(--bg);font-weight:600}button.x{color:var(--bad)}a{color:var(--acc)}:focus-visible{outline:2px solid var(--acc);outline-offset:1px}",
-        "header{display:flex;align-items:center;gap:14px;padding:7px 14px;border-bottom:var(--b);background:var(--soft);min-height:44px}h1{font-size:15px;letter-spacing:.02em}h2{margin:0 0 8px}h2:not(:first-child),h3{margin:20px 0 8px}#net{color:var(--mute);flex:1}#charts{display:flex;gap:14px}.chart{display:flex;gap:6px;align-items:center;color:var(--mute);font-size:12px;white-space:nowrap}.chart svg{width:56px;height:20px;background:var(--bg);border:var(--b);border-radius:4px}",
-        ".chart polygon{fill:var(--acc);fill-opacity:.25;stroke:var(--acc);vector-effect:non-scaling-stroke}.chart b{color:var(--fg);min-width:3.2em}.big .chart{font-size:13px;gap:12px;padding:4px 0}.big svg{width:240px;height:48px}.big span{width:4em}.sw{display:flex;gap:6px;align-items:center;white-space:nowrap;cursor:pointer}.sw input{appearance:none;width:32px;height:18px;border-radius:9px;padding:0;margin:0;background:var(--line);border:0;position:relative;cursor:pointer}",
-        ".sw input::after{content:\"\";position:absolute;inset:2px auto 2px 2px;width:14px;border-radius:7px;background:var(--bg);transition:left .15s}.sw input:checked{background:var(--acc)}.sw input:checked::after{left:16px}main{flex:1;display:flex;min-height:0}#left{width:380px;flex:none;border-right:var(--b);display:flex;flex-direction:column;min-height:0}#right{flex:1;display:flex;flex-direction:column;min-width:0}",
-        ".bar{display:flex;gap:8px;align-items:center;padding:7px 12px;border-bottom:var(--b);min-height:43px;flex:none}.bar>:first-child{flex:1;min-width:0}#list{flex:1;overflow-y:auto;outline-offset:-2px}#list li{display:grid;grid-template-columns:9px 1fr auto;gap:0 9px;padding:6px 12px;border-bottom:var(--b);cursor:pointer;align-items:baseline;content-visibility:auto;contain-intrinsic-size:auto 48px}#list li[aria-selected=true]{background:var(--sel);box-shadow:inset 3px 0 var(--acc)}",
-        "#net,#list .m,#list .who{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}#list .who{grid-column:2;color:var(--mute);font-size:12px}#list .at{color:var(--mute);font-size:12px}.dot{width:9px;height:9px;border-radius:50%;background:var(--mute);display:inline-block}.ok{background:var(--ok)}.bad{background:var(--bad);border-radius:2px}.run{background:var(--run);animation:p 1.2s infinite}@keyframes p{50%{opacity:.35}}@media (prefers-reduced-motion){.run{animation:none}}",
-        "#plan{border-bottom:var(--b);padding:7px 12px;max-height:30%;overflow:auto;flex:none}#plan summary{cursor:pointer}#plan li{padding:2px 0}#plan .completed{color:var(--mute);text-decoration:line-through}#plan .in_progress{font-weight:600}#ask{display:flex;gap:8px;padding:9px 12px;border-top:var(--b);background:var(--soft)}#ask input{flex:1;min-width:0;font-family:var(--mono);font-size:12.5px}",
-        "[role=tablist]{display:flex;gap:2px;padding:0 8px;border-bottom:var(--b);overflow-x:auto;flex:none;min-height:43px;scrollbar-width:none}[role=tab]{border:0;border-radius:0;border-bottom:2px solid transparent;background:none;color:var(--mute);padding:0 11px}[role=tab][aria-selected=true]{color:var(--fg);border-color:var(--acc);font-weight:600}[role=tabpanel]{flex:1;overflow:auto;padding:14px 16px;position:relative;min-height:0}[role=tabpanel]>div>.bar{padding:0 0 9px}",
-        "#p0,#p3{display:flex;flex-direction:column;padding:0;overflow:hidden}.head{padding:12px 16px;border-bottom:var(--b);max-height:40%;overflow:auto;flex:none}.meta{display:flex;flex-wrap:wrap;gap:4px 16px;color:var(--mute);font-size:12.5px;margin-top:8px;align-items:center}.meta b{color:var(--fg)}b{font-weight:600}.body{flex:1;overflow:auto;padding:12px 16px;min-height:0}.log{overflow-anchor:none}.log div{min-height:1.5em}.log::before{content:attr(data-lost)}",
-        "#new{position:absolute;right:20px;bottom:14px;box-shadow:0 2px 10px #0004}.diff{border:var(--b);border-radius:6px;overflow:hidden;margin-bottom:14px}.diff>div{display:flex;padding:0 8px 0 0}.diff>div::before{content:attr(data-n);flex:none;width:40px;padding-right:8px;text-align:right;color:var(--mute);user-select:none}.diff .a{background:var(--add)}.diff .d{background:var(--del)}.diff .h{background:var(--soft);color:var(--mute)}",
-        ".diff span{word-break:break-all}.diff mark{color:inherit;border-radius:3px}.a mark{background:var(--addw)}.d mark{background:var(--delw)}.row{display:flex;gap:10px;align-items:center;padding:5px 0;border-bottom:var(--b)}.row>.m{flex:1;min-width:0}.mute{color:var(--mute)}.num{white-space:nowrap;color:var(--mute);font-size:12px}.lk{border:0;background:none;padding:0;color:var(--acc);text-align:left;white-space:pre-wrap;overflow-wrap:anywhere}",
-        ".box{display:flex;gap:10px;align-items:start;border:var(--b);border-radius:6px;padding:10px 12px;background:var(--soft);margin:6px 0 14px}.box pre{flex:1}img{max-width:100%;border:var(--b)}#tty{flex:1;overflow-y:auto;overflow-x:hidden;padding:6px 10px;background:var(--bg);position:relative;cursor:text;min-height:0}#tty div{white-space:pre;height:18px;line-height:18px;font-family:var(--mono);font-size:13px}#tty .cur{background:var(--fg);color:var(--bg)}",
+        "body,header,main,#charts,.chart,.sw,#left,#right,.bar,#ask,[role=tablist],.meta,.row,.box{display:flex}header,.chart,.sw,.bar,.meta,.row{align-items:center}header,.bar,#list li,#plan,[role=tablist],.head,.row{border-bottom:var(--b)}header{gap:14px;padding:7px 14px;background:var(--soft);min-height:44px}h1{font-size:15px;letter-spacing:.02em}h2{margin:0 0 8px}h2:not(:first-child),h3{margin:20px 0 8px}#net{flex:1}#charts{gap:14px}.chart{gap:6px}.chart,.num{white-space:nowrap;font-size:12px}",
+        "#net,.chart,.num,.mute,.meta,.completed,.h{color:var(--mute)}.chart svg{width:56px;height:20px;background:var(--bg);border:var(--b);border-radius:4px}.chart polygon{fill:var(--acc);fill-opacity:.25;stroke:var(--acc);vector-effect:non-scaling-stroke}.chart b{color:var(--fg);min-width:3.2em}.big .chart{font-size:13px;gap:12px;padding:4px 0}.big svg{width:240px;height:48px}.big span{width:4em}.sw{gap:6px;white-space:nowrap;cursor:pointer}",
+        ".sw input{appearance:none;width:32px;height:18px;border-radius:9px;padding:0;margin:0;background:var(--line);border:0;position:relative;cursor:pointer}.sw input::after{content:\"\";position:absolute;inset:2px auto 2px 2px;width:14px;border-radius:7px;background:var(--bg);transition:left .15s}.sw input:checked{background:var(--acc)}.sw input:checked::after{left:16px}main{flex:1;min-height:0}#left{width:380px;flex:none;border-right:var(--b);flex-direction:column;min-height:0}",
+        "#right{flex:1;flex-direction:column;min-width:0}.bar{gap:8px;padding:7px 12px;min-height:43px;flex:none}.bar>:first-child{flex:1;min-width:0}#list{flex:1;overflow-y:auto;outline-offset:-2px}#list li{display:grid;grid-template-columns:9px 1fr auto;gap:0 9px;padding:6px 12px;cursor:pointer;align-items:baseline;content-visibility:auto;contain-intrinsic-size:auto 48px}#list li[aria-selected=true]{background:var(--sel);box-shadow:inset 3px 0 var(--acc)}",
+        "#net,#list .m,#list .who{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}#list .who{grid-column:2}.dot{width:9px;height:9px;border-radius:50%;background:var(--mute);display:inline-block}.ok{background:var(--ok)}.bad{background:var(--bad);border-radius:2px}.run{background:var(--run);animation:p 1.2s infinite}@keyframes p{50%{opacity:.35}}@media (prefers-reduced-motion){.run{animation:none}}#plan{padding:7px 12px;max-height:30%;overflow:auto;flex:none}",
+        "#plan summary{cursor:pointer}#plan li{padding:2px 0}.completed{text-decoration:line-through}#plan .in_progress{font-weight:600}#ask{gap:8px;padding:9px 12px;border-top:var(--b);background:var(--soft)}#ask input{flex:1;min-width:0;font-family:var(--mono);font-size:12.5px}[role=tablist]{gap:2px;padding:0 8px;overflow-x:auto;flex:none;min-height:43px;scrollbar-width:none}[role=tab]{border:0;border-radius:0;border-bottom:2px solid transparent;background:none;color:var(--mute);padding:0 11px}",
+        "[role=tab][aria-selected=true]{color:var(--fg);border-color:var(--acc);font-weight:600}[role=tabpanel]{flex:1;overflow:auto;padding:14px 16px;position:relative;min-height:0}[role=tabpanel]>div>.bar{padding:0 0 9px}#p0,#p3{display:flex;flex-direction:column;padding:0;overflow:hidden}.head{padding:12px 16px;max-height:40%;overflow:auto;flex:none}.meta{flex-wrap:wrap;gap:4px 16px;font-size:12.5px;margin-top:8px}.meta b{color:var(--fg)}b{font-weight:600}",
+        ".body{flex:1;overflow:auto;padding:12px 16px;min-height:0}.log{overflow-anchor:none}.log div{min-height:1.5em}.log::before{content:attr(data-lost)}#new{position:absolute;right:20px;bottom:14px;box-shadow:0 2px 10px #0004}.diff{border:var(--b);border-radius:6px;overflow:hidden;margin-bottom:14px}.diff>div{display:flex;padding:0 8px 0 0}.diff>div::before{content:attr(data-n);flex:none;width:40px;padding-right:8px;text-align:right;color:var(--mute);user-select:none}",
+        ".diff .a{background:var(--add)}.diff .d{background:var(--del)}.h{background:var(--soft)}.diff span{word-break:break-all}.diff mark{color:inherit;border-radius:3px}.a mark{background:var(--addw)}.d mark{background:var(--delw)}.row{gap:10px;padding:5px 0}.row>.m{flex:1;min-width:0}.lk{border:0;background:none;padding:0;color:var(--acc);text-align:left;white-space:pre-wrap;overflow-wrap:anywhere}",
+        ".box{gap:10px;align-items:start;border:var(--b);border-radius:6px;padding:10px 12px;background:var(--soft);margin:6px 0 14px}.box pre{flex:1}img{max-width:100%;border:var(--b)}#tty{flex:1;overflow-y:auto;overflow-x:hidden;padding:6px 10px;background:var(--bg);position:relative;cursor:text;min-height:0}#tty div{white-space:pre;height:18px;line-height:18px;font-family:var(--mono);font-size:13px}#tty .cur{background:var(--fg);color:var(--bg)}",
         "#tty textarea{position:absolute;left:0;top:0;width:1px;height:1px;opacity:0;border:0;padding:0;resize:none}#say{position:fixed;top:52px;left:50%;transform:translateX(-50%);background:var(--fg);color:var(--bg);padding:7px 14px;border-radius:8px;max-width:90vw;z-index:3;overflow-wrap:anywhere}#say:empty{display:none}dialog{border:var(--b);border-radius:10px;background:var(--bg);color:inherit;padding:22px;max-width:420px;width:calc(100vw - 32px)}dialog::backdrop{background:#0008}",
         "dialog form{display:flex;gap:8px;margin-top:14px}dialog input{flex:1;min-width:0}#err{color:var(--bad)}#err:empty{display:none}.t0{display:none}@media (max-width:760px){header{flex-wrap:wrap;gap:6px 12px;padding:7px 12px}#charts{order:5;width:100%;justify-content:space-between}.chart svg{width:36px}#charts{gap:4px}#charts .chart{gap:4px}.chart b{min-width:2.6em}",
         "main{flex-direction:column-reverse}#left{width:auto;border:0;flex:1}#right{flex:none}.t0{display:block}body:not(.tl) #left{display:none}body:not(.tl) #right{flex:1;min-height:0}.tl [role=tabpanel]{display:none !important}input,select,#ask input{font-size:16px}button{min-height:34px}.big svg{width:150px}}",
@@ -10512,7 +10544,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "<span id=net role=status>connecting</span>",
         "<div id=charts></div>",
         "<button id=all class=\"act x\" hidden>Stop all</button>",
-        "<label class=sw><input type=checkbox role=switch id=ctl>Control</label>",
+        "<label class=sw><input type=checkbox role=switch id=ctl autocomplete=off>Control</label>",
         "</header>",
         "<main>",
         "<section id=left aria-label=Timeline>",
@@ -10555,13 +10587,13 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "let mute=(...s)=>h('p','mute',s)",
         "let strip=(...kids)=>h('div','row',kids)",
         "let size=n=>{let i=0;while(n>=1000&&i<4)n/=1024,i++;return(i&&n<10?n.toFixed(1):round(n))+' '+['B','kB','MB','GB','TB'][i]}",
-        "let time=ms=>ms<1000?ms+' ms':ms<6e4?(ms/1000).toFixed(1)+' s':Math.floor(ms/6e4)+' min '+round(ms%6e4/1000)+' s'",
+        "let time=ms=>ms<1000?ms+' ms':ms<6e4?(ms/1000).toFixed(1)+' s':(ms/6e4|0)+' min '+round(ms%6e4/1000)+' s'",
         "let clock=t=>new Date(t).toLocaleTimeString([],{hour12:!1})",
-        "let{min,max,round}=Math,raf=f=>requestAnimationFrame(f),enc=encodeURIComponent,may=()=>$('ctl').checked,nap=ms=>new Promise(f=>setTimeout(f,ms))",
+        "let{min,max,round}=Math,raf=requestAnimationFrame,enc=encodeURIComponent,may=()=>$('ctl').checked,nap=ms=>new Promise(f=>setTimeout(f,ms))",
         "let sayer,token=''",
         "let say=s=>{$('say').textContent=vis(s).slice(0,400);clearTimeout(sayer);sayer=setTimeout(()=>$('say').textContent='',6000)}",
-        "let keep=(...v)=>{try{return v.length?sessionStorage.setItem('hfsb',v[0]):sessionStorage.getItem('hfsb')}catch{return''}}",
-        "let head=more=>({'X-Hfsb-Who':'page',...token&&{'X-Sandbox-Authorization':'Bearer '+token},...more})",
+        "let keep=v=>{try{return v==null?sessionStorage.hfsb:sessionStorage.hfsb=v}catch{}}",
+        "let head=more=>({'X-Hfsb-Who':'page',...token&&{'X-Sandbox-Authorization':'Bearer '+token.replace(/[^ -~]/g,'?')},...more})",
         "let ask=async(path,o={})=>{let r=await fetch('api/'+path,{cache:'no-store',...o,headers:head(o.headers)})",
         "if(r.ok||r.status===416)return r",
         "let e=Error((await r.json().catch(()=>({}))).error||'Status '+r.status)",
@@ -10668,27 +10700,31 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "for(let[s,hot]of parts){let l=out[out.length-1]",
         "if(l&&l[1]===hot)l[0]+=s;else out.push([s,hot])}",
         "return out.map(([s,hot])=>hot?h('mark','',vis(s)):vis(s))}",
-        "let named=(all,i)=>(all[i].startsWith('--- ')&&all[i+1]?.startsWith('+++ '))||(all[i].startsWith('+++ ')&&all[i-1]?.startsWith('--- '))",
+        "let signed=text=>{let old=0,fresh=0,a,b",
+        "return text.replace(/\\n$/,'').split('\\n').map(l=>{let c=old>0||fresh>0?l[0]:'',m=!c&&/^@@ -(\\d+)(?:,(\\d+))? \\+(\\d+)(?:,(\\d+))?/.exec(l)",
+        "if(m)[,a,old=1,b,fresh=1]=m",
+        "let at=c==='-'?a:b",
+        "if(c==='-'||c===' ')old--,a++",
+        "if(c==='+'||c===' ')fresh--,b++",
+        "return[c,l,at]})}",
         "let diff=text=>{let el=h('div','diff m'),del=[],add=[]",
-        "let o=0,n=0",
-        "let line=(cls,num,...kids)=>el.append(h('div',{c:cls,'data-n':num},h('span','',kids)))",
-        "let flush=()=>{let pairs=del.map((d,i)=>add[i]!=null&&compare(d,add[i]))",
-        "del.forEach((d,i)=>line('d',o++,'-',pairs[i]?marked(pairs[i][0]):vis(d)))",
-        "add.forEach((d,i)=>line('a',n++,'+',pairs[i]?marked(pairs[i][1]):vis(d)))",
+        "let line=(cls,at,...kids)=>el.append(h('div',{c:cls,'data-n':at},h('span','',kids)))",
+        "let flush=()=>{let pairs=del.map(([d],i)=>add[i]&&compare(d,add[i][0]))",
+        "del.forEach(([d,at],i)=>line('d',at,'-',pairs[i]?marked(pairs[i][0]):vis(d)))",
+        "add.forEach(([d,at],i)=>line('a',at,'+',pairs[i]?marked(pairs[i][1]):vis(d)))",
         "del.length=add.length=0}",
-        "text.replace(/\\n$/,'').split('\\n').forEach((l,i,all)=>{let name=named(all,i),m=/^@@ -(\\d+)\\S* \\+(\\d+)/.exec(l)",
-        "if(l[0]==='-'&&!name){if(add.length)flush();return del.push(l.slice(1))}",
-        "if(l[0]==='+'&&!name)return add.push(l.slice(1))",
-        "flush()",
-        "if(m)o=+m[1],n=+m[2]",
-        "if(l[0]===' ')line('',n,vis(l)),o++,n++",
-        "else line('h','',vis(l))})",
+        "for(let[c,l,at]of signed(text))",
+        "if(c==='-')add.length&&flush(),del.push([l.slice(1),at])",
+        "else if(c==='+')add.push([l.slice(1),at])",
+        "else flush(),line(c===' '?'':'h',c===' '?at:'',vis(l))",
         "flush()",
         "return el}",
-        "let reverse=text=>text.split('\\n').map((l,i,all)=>{let m=/^@@ -(\\S+) \\+(\\S+) @@(.*)/.exec(l)",
-        "if(m)return`@@ -${m[2]} +${m[1]} @@${m[3]}`",
-        "if(named(all,i))return l",
-        "return l[0]==='-'?'+'+l.slice(1):l[0]==='+'?'-'+l.slice(1):l}).join('\\n')",
+        "let reverse=e=>{let out=[],held=[]",
+        "let to=out",
+        "for(let[c,l]of signed(e.diff)){if(l[0]!=='\\\\'){to=c==='-'?held:out",
+        "if(!/[-+]/.test(c))out.push(...held.splice(0))}",
+        "to.push(c==='-'?'+'+l.slice(1):c==='+'?'-'+l.slice(1):e.path&&!c&&/^[-+]{3} /.test(l)?l.slice(0,6)+e.path:l.replace(/^@@ -(\\S+) \\+(\\S+)/,'@@ -$2 +$1'))}",
+        "return[...out,...held,''].join('\\n')}",
         "let kind=e=>[[/^(bash|process|kill)/,'Commands'],[/^(write|.*edit|apply|undo|upload|remove)/,'Edits'],[/^(read|download|exists)/,'Reads'],[/^(gr|gl|list)/,'Searches']].find(k=>k[0].test(e.tool))?.[1]||'Others'",
         "let ROWS=2000",
         "let rows=new Map,dirty=new Set,chosen=null,follow=!0,since=0,instance='',running=0,dueRows",
@@ -10712,7 +10748,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "dueRows||=raf(drawRows)}",
         "function drawRows(){dueRows=0",
         "for(let r of dirty){let s=status(r)",
-        "put(r.li,h('span',{c:'dot '+s,role:'img',ariaLabel:STATUS[s],title:STATUS[s]}),h('span','m',h('b','',vis(r.tool)),' ',vis(brief(r).slice(0,300).replace(/\\s+/g,' '))),h('span','at',clock(r.at)),h('span','who',vis([r.who,spent(r),r.diff&&`+${r.added} \\u2212${r.removed}`,s==='bad'&&why(r)].filter(x=>x).join(' \\u00b7 '))))",
+        "put(r.li,h('span',{c:'dot '+s,role:'img',ariaLabel:STATUS[s],title:STATUS[s]}),h('span','m',h('b','',vis(r.tool)),' ',vis(brief(r).slice(0,300).replace(/\\s+/g,' '))),num(clock(r.at)),h('span','num who',vis([r.who,spent(r),r.diff&&`+${r.added} \\u2212${r.removed}`,s==='bad'&&why(r)].filter(x=>x).join(' \\u00b7 '))))",
         "r.li.hidden=!shown(r)",
         "if(r===chosen)detail()}",
         "dirty.clear()",
@@ -10737,7 +10773,8 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "let stopWatch=()=>{watch?.abort();watch=null}",
         "function detail(){let e=chosen,s=status(e),fact=(k,v)=>v!=null&&h('span','',k,' ',h('b','',vis(v)))",
         "put(top1,mono(e.command||e.tool+' '+brief(e),'pre'),h('div','meta',h('span','',h('span','dot '+s),' ',h('b','',STATUS[s])),fact('by',e.who),fact('at',clock(e.at)),e.state==='done'&&fact('took',spent(e)),fact('exit',e.exit_code),e.signal&&fact('ended by',sig(e.signal)),fact('pid',e.pid),",
-        "e.cpu_ms>=0&&fact('CPU',time(e.cpu_ms)),e.peak_bytes&&fact('memory',size(e.peak_bytes)),e.output_bytes>=0&&fact('output',size(e.output_bytes)),e.left_running&&fact('left running',e.left_running.map(p=>p.pid).join(', ')),e.job&&e.state!=='done'&&btn('Stop',safe(()=>ask('jobs/'+enc(e.job),{method:'DELETE'})),'act x'),e.diff&&e.success&&!e.diff_hidden&&btn('Undo this edit',safe(async()=>say((await tool('apply_patch',{patch:reverse(e.diff)})).output)),'act','Applies the reverse of this diff')))",
+        "e.cpu_ms>=0&&fact('CPU',time(e.cpu_ms)),e.peak_bytes&&fact('memory',size(e.peak_bytes)),e.output_bytes>=0&&fact('output',size(e.output_bytes)),e.left_running&&fact('left running',e.left_running.map(p=>p.pid).join(', ')),e.job&&e.state!=='done'&&btn('Stop',safe(()=>ask('jobs/'+enc(e.job),{method:'DELETE'})),'act x'),",
+        "e.diff&&e.success&&!e.diff_hidden&&(e.path||!/^@@ -(0,0|\\S+ \\+0,0) /m.test(e.diff))&&btn('Undo this edit',safe(async()=>say((await tool('apply_patch',{patch:reverse(e)})).output)),'act','Applies the reverse of this diff')))",
         "if(built===e.key&&e.job)return",
         "built=e.key",
         "body.onscroll=null;logNow?.more.remove();logNow=null",
@@ -10756,60 +10793,61 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "let dir='.'",
         "let join=(d,n)=>d==='.'?n:d==='/'?'/'+n:d+'/'+n",
         "let q=p=>'files?path='+enc(p)",
-        "let filesPanel=h('div'),picker=h('input',{type:'file',multiple:!0,hidden:!0,onchange:()=>send(picker.files)})",
-        "let send=safe(async list=>{for(let f of list)await ask(q(join(dir,f.name)),{method:'PUT',body:f})",
-        "say(list.length+' uploaded');picker.value='';files()})",
+        "let filesBox=h('div'),picker=h('input',{type:'file',multiple:!0,hidden:!0,onchange:()=>send(picker.files)})",
+        "let send=safe(async list=>{list=[...list];picker.value=''",
+        "for(let f of list)await ask(q(join(dir,f.name)),{method:'PUT',body:f})",
+        "say(list.length+' uploaded');files()})",
         "let crumbs=()=>h('div','bar',h('div','m',btn('.',()=>files('.'),'lk','Work directory'),(dir==='.'?[]:dir.split('/')).filter(x=>x).map((n,i,all)=>[' / ',btn(vis(n),()=>files((dir[0]==='/'?'/':'')+all.slice(0,i+1).join('/')),'lk')])),btn('Refresh',()=>files()),btn('Upload',()=>picker.click(),'act'),picker)",
         "let files=safe(async d=>{dir=d||dir",
         "let r=await tool('list',{path:dir,details:!0,all:!0,depth:1,limit:1000})",
-        "put(filesPanel,crumbs(),r.entries.filter(f=>/file|dir|link/.test(f.type)).map(f=>{let folder=f.type==='dir',p=join(dir,f.name)",
+        "put(filesBox,crumbs(),r.entries.filter(f=>/file|dir|link/.test(f.type)).map(f=>{let folder=f.type==='dir',p=join(dir,f.name)",
         "return strip(h('span','m',btn(vis(f.name)+(folder?'/':''),()=>folder?files(p):view(p),'lk'),f.target&&' -> '+vis(f.target)),f.size>=0&&num(size(f.size)),num(new Date(f.time*1000).toLocaleString('sv').slice(0,16)),!folder&&btn('Download',safe(()=>save(p))))}),r.truncated&&mute('There are more.'))})",
         "async function save(p){let url=URL.createObjectURL(await(await ask(q(p))).blob())",
         "h('a',{href:url,download:p.split('/').pop()}).click()",
         "setTimeout(()=>URL.revokeObjectURL(url),6e4)}",
         "let view=safe(async p=>{let r=await ask(q(p),{headers:{Range:'bytes=0-262143'}}),all=+(r.headers.get('X-Hfsb-Size')||0)",
         "let bytes=new Uint8Array(r.ok?await r.arrayBuffer():0),show",
-        "let type={png:'image/png',jpg:'image/jpeg',jpeg:'image/jpeg',gif:'image/gif',webp:'image/webp'}[p.split('.').pop().toLowerCase()]",
+        "let type=/\\.(png|jpe?g|gif|webp)$/i.test(p)&&'image/'+p.split('.').pop().toLowerCase().replace('jpg','jpeg')",
         "if(!bytes.length)show=mute('An empty file.')",
         "else if(type&&all<2e7)show=h('img',{alt:vis(p),src:URL.createObjectURL(new Blob([all>bytes.length?await(await ask(q(p))).arrayBuffer():bytes],{type}))})",
         "else if(bytes.subarray(0,8192).includes(0))show=mute('A binary file.')",
         "else show=h('div','box',h('pre',{tabIndex:0},vis(new TextDecoder().decode(bytes))))",
         "dir=p.includes('/')?p.slice(0,p.lastIndexOf('/'))||'/':'.'",
-        "put(filesPanel,crumbs(),strip(mono(p),num(size(all)),btn('Download',safe(()=>save(p)))),show,all>bytes.length&&!type&&mute('The first 256 kB.'))})",
-        "let changesPanel=h('div')",
+        "put(filesBox,crumbs(),strip(mono(p),num(size(all)),btn('Download',safe(()=>save(p)))),show,all>bytes.length&&!type&&mute('The first 256 kB.'))})",
+        "let changesBox=h('div')",
         "let changesDue",
         "let changesLater=()=>{clearTimeout(changesDue);changesDue=setTimeout(changes,700)}",
         "let undo=(o,again)=>safe(async()=>{let r=await json('undo',o)",
         "if(!r.success&&again)throw Error(r.error)",
-        "if(!r.success)put(changesPanel,h('p','box m',vis(r.error)),btn('Undo anyway',undo({...o,force:!0},!0),'act x'),' ',btn('Back',changes))",
+        "if(!r.success)put(changesBox,h('p','box m',vis(r.error)),btn('Undo anyway',undo({...o,force:!0},!0),'act x'),' ',btn('Back',changes))",
         "else say(r.output.split('\\n')[0]),changes()})",
         "let changes=safe(async()=>{let r=await json('changes',{})",
-        "if(!r.success)return put(changesPanel,mute(vis(r.error),' Edits can still be taken back one by one in the timeline.'))",
+        "if(!r.success)return put(changesBox,mute(vis(r.error),' Edits can still be taken back one by one in the timeline.'))",
         "let list=(await json('checkpoints',{})).checkpoints||[],at=r.output.indexOf('\\n\\n--- ')",
         "let parts=at<0?[]:r.output.slice(at+2).split(/\\n(?=--- .*\\n\\+\\+\\+ )/)",
-        "put(changesPanel,h('div','bar',h('b','',`Since the start: ${r.changed} changed, ${r.created} created, ${r.deleted} deleted`),btn('Refresh',changes)),r.files.map(f=>strip(mono(f.path),num(f.change),btn('Undo',undo({to:String(r.since),path:f.path}),'act','Back to the start'))),parts.length>0&&h('h3','','Diff'),parts.map(diff),h('h3','','Checkpoints'),list.map(c=>strip(num('#'+c.number),mono(c.name||c.by),num(clock(c.time*1000)),c.here?num('now'):btn('Restore',undo({to:String(c.number)}),'act'))))",
-        "})",
+        "put(changesBox,h('div','bar',h('b','',`Since the start: ${r.changed} changed, ${r.created} created, ${r.deleted} deleted`),btn('Refresh',changes)),r.files.map(f=>strip(mono(f.path),num(f.change),btn('Undo',undo({to:String(r.since),path:f.path}),'act','Back to the start'))),parts.length>0&&h('h3','','Diff'),parts.map(diff),h('h3','','Checkpoints'),list.map(c=>strip(num('#'+c.number),mono(c.name||c.by),num(clock(c.time*1000)),c.here?num('now'):btn('Restore',undo({to:String(c.number)}),'act'))))})",
         "let BOX='jklmnqtuvwxa\\u2518\\u2510\\u250c\\u2514\\u253c\\u2500\\u251c\\u2524\\u2534\\u252c\\u2502\\u2592'",
         "let WIDE=/[\\u1100-\\u115e\\u2e80-\\u303e\\u3041-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f\\uff01-\\uff60\\uffe0-\\uffe6]|\\p{Emoji_Presentation}/u",
-        "function Term(el,out,cols,rows){let x,y,top,bot,pen,rest,mode,sets,set,saved,last,scr,other,ins,due",
+        "function Term(el,out,cols,rows){let x,y,top,bot,pen,rest,mode,sets,set,saved,last,scr,other,ins,due,past",
         "function reset(){x=y=top=0;bot=rows-1;pen=PLAIN;rest='';mode={7:1,25:1};sets=['B','B'];set=0;saved=null;last=' '",
-        "scr=Array.from({length:rows},()=>blank())",
-        "other=null",
+        "scr=Array.from({length:rows},blank)",
+        "other=null;past=[]",
         "el.querySelectorAll('div').forEach(d=>d.remove())",
         "draw()}",
-        "function blank(){return{c:[],p:[]}}",
+        "let blank=()=>({c:[],p:[]})",
         "function resize(w,n){cols=w",
         "for(let s of[scr,other||[]])if(s.length){while(s.length>n)if(s===scr?y<s.length-1:!s.at(-1).c.join('').trim())drop(s.pop());else{let r=s.shift();s===scr?(old(r),y--):drop(r)}",
         "while(s.length<n)s.push(blank())}",
         "rows=n;top=0;bot=n-1;x=min(x,w-1);y=max(0,y)",
         "scr.forEach(r=>r.n=1)",
         "draw()}",
-        "function drop(r){r.el?.remove()}",
-        "function old(r){if(other||top)drop(r);else{r.n=1;paint(r,-1);if(el.childElementCount>2000)el.querySelector('div').remove()}}",
+        "let drop=r=>r.el?.remove()",
+        "function old(r){if(other||top)drop(r);else{r.n=1;paint(r,-1);r.el.parentNode?place(r.el):past.push(r.el)>2000&&past.shift()}}",
+        "function place(at=scr.find(r=>r.el?.parentNode)?.el){past.splice(0).forEach(e=>at?at.before(e):el.append(e));while(el.childElementCount>2000)el.querySelector('div').remove()}",
         "function up(n,from=top){for(n=min(n,rows);n--;){let r=scr.splice(from,1)[0];from===top&&!top?old(r):drop(r);scr.splice(bot,0,blank())}}",
         "function down(n,from=top){for(n=min(n,rows);n--;){drop(scr.splice(bot,1)[0]);scr.splice(from,0,blank())}}",
-        "function feed(){y===bot?up(1):y<rows-1&&y++}",
-        "function row(y){let r=scr[y];r.n=1;return r}",
+        "let feed=()=>y===bot?up(1):y<rows-1&&y++",
+        "let row=y=>(scr[y].n=1,scr[y])",
         "function wipe(y,a,b){let r=row(y),[,g]=pen.split('|');for(let i=a;i<b;i++)r.c[i]=' ',r.p[i]='|'+g+'|0'}",
         "function gap(n){let r=row(y);for(let a of[r.c,r.p])a.splice(x,0,...Array(n)),a.splice(cols)}",
         "function text(s){for(let ch of s){if(/[\\p{M}\\p{DI}\\u2028\\u2029]/u.test(ch)){let r=row(y),i=max(0,x-1);if(/\\p{M}/u.test(ch)&&(r.c[i]||'').length<9)r.c[i]=(r.c[i]||' ')+ch;continue}",
@@ -10821,12 +10859,13 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "r.c[x]=ch;r.p[x++]=pen",
         "if(w>1)r.c[x]='',r.p[x++]=pen",
         "last=ch}}",
-        "function save(){saved=[x,y,pen,[...sets],set]}",
+        "let save=()=>saved=[x,y,pen,[...sets],set]",
         "function load(){if(saved)[x,y,pen,sets,set]=saved,sets=[...sets],x=min(x,cols-1),y=min(y,rows-1)}",
         "function alt(on){if(on===!!other)return",
+        "if(on)place()",
         "el.querySelectorAll('div').forEach(d=>d.hidden=on)",
-        "if(on)other=scr,scr=Array.from({length:rows},()=>blank())",
-        "else{scr.forEach(r=>drop(r));scr=other;other=null;scr.forEach(r=>{if(r.el)r.el.hidden=!1})}}",
+        "if(on)other=scr,scr=Array.from({length:rows},blank)",
+        "else{scr.forEach(drop);scr=other;other=null;scr.forEach(r=>{if(r.el)r.el.hidden=!1})}}",
         "function csi(mark,par,fin){let p=par.split(/[;:]/).map(Number),n=max(1,p[0]|0),go=(a,b)=>{x=max(0,min(cols-1,a));y=max(0,min(rows-1,b))},r=row(y)",
         "if(x>=cols&&fin!=='m')x=cols-1",
         "if(mark==='?'&&/[hl]/.test(fin))return p.forEach(m=>{mode[m]=fin==='h'",
@@ -10884,6 +10923,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "r.el.replaceChildren(...out);r.n=0}",
         "function draw(){due||=raf(()=>{due=0",
         "let low=el.scrollHeight-el.scrollTop-el.clientHeight<40",
+        "place()",
         "scr.forEach((r,i)=>{let c=mode[25]&&i===y?min(x,cols-1):-1",
         "if(r.n||r.cur!==c||!r.el)paint(r,c)",
         "r.cur=c",
@@ -10902,7 +10942,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "probe.style.position='absolute'",
         "let w=probe.getBoundingClientRect().width/50",
         "probe.remove()",
-        "return{cols:max(20,min(500,Math.floor((ttyEl.clientWidth-20)/w))),rows:max(5,min(200,Math.floor((ttyEl.clientHeight-12)/18)))}}",
+        "return{cols:max(20,min(500,(ttyEl.clientWidth-20)/w|0)),rows:max(5,min(200,(ttyEl.clientHeight-12)/18|0))}}",
         "function openTty(){let s=fit(),url=new URL('api/exec',location.href)",
         "url.protocol=url.protocol.replace('http','ws')",
         "put(ttyEl,keys)",
@@ -10934,9 +10974,10 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "if(s==null)return",
         "e.preventDefault();type(s)}",
         "keys.oninput=e=>{if(!e.isComposing)type(keys.value.replace(/\\n/g,'\\r')),keys.value=''}",
+        "keys.addEventListener('compositionend',keys.oninput)",
         "keys.onpaste=e=>{e.preventDefault();let s=e.clipboardData.getData('text').replace(/\\r?\\n/g,'\\r').replace(/\\x1b/g,'');type(term.mode(2004)?'\\x1b[200~'+s+'\\x1b[201~':s)}",
-        "let past={CPU:[],Memory:[],Disk:[]},machine=h('div')",
-        "let lastStats,ports=[]",
+        "let past={CPU:[],Memory:[],Disk:[]},use=h('div','big'),ports=h('div')",
+        "let lastStats,lastPorts",
         "let drawing=tag=>document.createElementNS('http://www.w3.org/2000/svg',tag)",
         "let chart=(name,text)=>{let v=past[name],svg=drawing('svg'),line=drawing('polygon')",
         "Object.entries({viewBox:'0 0 59 20',preserveAspectRatio:'none','aria-hidden':!0}).forEach(a=>svg.setAttribute(...a))",
@@ -10949,10 +10990,9 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "lastStats={...s,now}",
         "let pct=k=>round((past[k].at(-1)||0)*100)+' %',three=long=>[chart('CPU',pct('CPU')+(long?` of ${s.cpus} CPUs`:'')),chart('Memory',long?`${size(s.memory)} of ${size(s.memory_max)}`:pct('Memory')),chart('Disk',long?`${size(s.disk)} of ${size(s.disk_max)}`:pct('Disk'))]",
         "put($('charts'),three())",
-        "ports=s.ports",
-        "if(tabNow===5)put(machine,h('h2','','Use'),h('div','big',three(1)),h('h2','','Ports'),ports.length?ports.map(p=>strip(h('b','',p.port),mono(p.command),num('pid '+p.pid),btn('Open',safe(()=>openPort(p.port))))):mute('No command listens on a port.'))}",
-        "async function openPort(port){let r=await json('open',{port})",
-        "h('a',{href:new URL('.'+r.path,location.href),target:'_blank',rel:'noopener noreferrer'}).click()}",
+        "put(use,three(1))",
+        "if(lastPorts!==(lastPorts=JSON.stringify(s.ports)))put(ports,s.ports.length?s.ports.map(p=>strip(h('b','',p.port),mono(p.command),num('pid '+p.pid),btn('Open',safe(async()=>",
+        "h('a',{href:new URL('.'+(await json('open',{port:p.port})).path,location.href),target:'_blank',rel:'noopener noreferrer'}).click())))):mute('No command listens on a port.'))}",
         "let plan=safe(async()=>{let p=await json('plan'),done=p.filter(t=>t.status==='completed').length",
         "$('plan').hidden=!p.length",
         "$('plan').firstChild.textContent=`Plan: ${done} of ${p.length} done`",
@@ -10963,7 +11003,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "['curl',`curl ${base}/api/bash -H \"X-Sandbox-Authorization: Bearer ${T}\" \\\\\\n    -H 'Content-Type: application/json' -d '{\"command\":\"uname -a\"}'`],['Command line',`hfsb bash --on ${base} 'uname -a'`]].map(([t,c])=>[h('h3','',t),h('div','box',h('pre',{tabIndex:0},c),btn('Copy',()=>navigator.clipboard?.writeText(c).then(()=>say('Copied'))))]))}",
         "let tabNow=0",
         "let TABS=['Timeline','Details','Files','Changes','Terminal','Machine','Connect'],SHOW=[,,files,changes,,stats,connections]",
-        "let panels=[null,[top1,body],filesPanel,changesPanel,[ttyBar,ttyEl],machine,connect].map((k,i)=>i&&h('div',{id:'p'+(i-1),role:'tabpanel','aria-labelledby':'t'+(i-1)},k))",
+        "let panels=[null,[top1,body],filesBox,changesBox,[ttyBar,ttyEl],[h('h2','','Use'),use,h('h2','','Ports'),ports],connect].map((k,i)=>i&&h('div',{id:'p'+(i-1),role:'tabpanel','aria-labelledby':'t'+(i-1)},k))",
         "$('right').append(...panels.slice(1))",
         "let tabs=TABS.map((t,i)=>h('button',{id:'t'+(i-1),role:'tab',c:i?'':'t0',onclick:()=>tab(i),title:i?`${t} (${i})`:t},t))",
         "put($('tabs'),tabs).onkeydown=e=>{let d={ArrowRight:1,ArrowLeft:-1}[e.key]",
@@ -11001,7 +11041,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "since=0;instance=''",
         "let poll=setInterval(()=>mine!==turn?clearInterval(poll):document.hidden||bad||stats().catch(()=>0),3000)",
         "while(mine===turn)try{while(document.hidden&&Date.now()-seen>3e5)await nap(500)",
-        "let r=await ask(`events?since=${since}&wait_ms=${instance ? 20000 : 0}&limit=1000`),id=/instance=(\\w+)/.exec(r.headers.get('X-Hfsb'))?.[1]||'unknown'",
+        "let r=await ask(`events?since=${since}&wait_ms=${instance && !bad ? 20000 : 0}&limit=1000`),id=/instance=(\\w+)/.exec(r.headers.get('X-Hfsb'))?.[1]||'unknown'",
         "let page=await r.json()",
         "if(mine!==turn)return",
         "if(id!==instance){let again=instance",
@@ -11016,11 +11056,12 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "since=page.next}catch(e){if(e.status===401)return $('net').textContent='needs a token'",
         "$('net').textContent=e.status?e.message:'connection lost, trying again'",
         "await nap(min(5000,500*++bad))}}",
-        "token=location.hash.slice(1)",
-        "try{token=decodeURIComponent(token)}catch{}",
-        "if(token)keep(token),history.replaceState(null,'',location.pathname+location.search)",
-        "else token=keep()||''",
-        "begin()",
+        "onhashchange=()=>{let t=location.hash.slice(1)",
+        "try{t=decodeURIComponent(t)}catch{}",
+        "if(t)history.replaceState(null,'',location.pathname+location.search)",
+        "$('tok').value=t||token||keep()||''",
+        "$('login').open?$('login').close():$('login').onclose()}",
+        "onhashchange()",
         "</script>",
         "</body>",
         "</html>",
@@ -18004,7 +18045,7 @@ static void hfsbi_codex_drained(void *user, hfsbi_websocket *socket) {
 
 static const hfsbi_websocket_fn hfsbi_codex_socket_fn = {
     hfsbi_codex_message, hfsbi_codex_closed, hfsbi_codex_drained,
-    HFSBI_CODEX_MESSAGE, HFSBI_CODEX_SILENCE_MS};
+    HFSBI_CODEX_MESSAGE, HFSBI_CODEX_SILENCE_MS, false};
 
 static void hfsbi_codex_connect(void *user, hfsb_request *request) {
     hfsbi_codex         *codex = (hfsbi_codex *)user;
