@@ -195,6 +195,8 @@ static void put_environment(void) {
                          "for --on ssh:HOST and the like."},
         {"HFSB_SPACE_URL", "The address of every Space, instead of its own: "
                            "for tests with a fake Hub."},
+        {"HFSB_START", "Seconds that a pipe may take to start (60): more for "
+                       "a job of slurm:OPTIONS that waits in a queue."},
         {"NO_COLOR", "If set and not empty, use no colours."},
         {"SANDBOX_API_TOKEN", "The token of the server of a sandbox that is "
                               "not recorded, and of hfsb connect."},

@@ -14,7 +14,8 @@ enum {
     WAIT_MS = 10000,     /* for the server, once the pipe is there */
     LINGER_MS = 60000,   /* the server waits for us after a break ... */
     CONNECT_MS = 30000,  /* ... and we for it, but never less than this */
-    MAX_LINGER = 1000000 /* seconds that hfsb-server takes */
+    START_MS = 60000,    /* for the first start of the command */
+    MAX_SECONDS = 1000000 /* as hfsb-server takes them */
 };
 
 bool is_pipe(const char *name) {
@@ -30,15 +31,20 @@ static hfsb_status find_server(void *user, const char *system,
     return read_server_for(system, machine, out, err);
 }
 
+/* The seconds of a variable in milliseconds, or `usual`. */
+static long long read_wait(const char *variable, long long usual) {
+    const char *value = getenv(variable);
+    long long   seconds = value ? strtoll(value, NULL, 10) : 0;
+    return seconds > 0 && seconds < MAX_SECONDS ? 1000 * seconds : usual;
+}
+
 static void fill_pipe(const client *c, const char *name,
                       hfsb_pipe_opts *opts) {
-    const char *linger = getenv("HFSB_LINGER");
-    long long   seconds = linger ? strtoll(linger, NULL, 10) : 0;
     opts->name = name;
     opts->server = find_server;
     opts->cancel = c->cancel;
-    opts->linger_ms = LINGER_MS;
-    if (seconds > 0 && seconds < MAX_LINGER) opts->linger_ms = 1000 * seconds;
+    opts->start_ms = read_wait("HFSB_START", START_MS);
+    opts->linger_ms = read_wait("HFSB_LINGER", LINGER_MS);
 }
 
 /* Connecting includes starting the command again for as long as the server

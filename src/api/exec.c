@@ -383,8 +383,8 @@ static void hfsbi_exec_closed(void *user, hfsbi_websocket *socket) {
 HFSBI_FN void hfsbi_exec_get(void *user, hfsb_request *request) {
     static const char *const        protocols[] = {"hfsb-exec", NULL};
     static const hfsbi_websocket_fn fn = {
-        hfsbi_exec_message, hfsbi_exec_closed, hfsbi_exec_drained,
-        HFSBI_EXEC_NOTE, HFSBI_EXEC_SILENCE_MS, true};
+        hfsbi_exec_message, hfsbi_exec_closed,     hfsbi_exec_drained,
+        HFSBI_EXEC_NOTE,    HFSBI_EXEC_SILENCE_MS, true};
     hfsbi_api  *api = (hfsbi_api *)user;
     hfsbi_exec *x = (hfsbi_exec *)hfsbi_array(&api->alloc, 1, sizeof *x);
     if (!x) {

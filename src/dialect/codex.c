@@ -386,7 +386,7 @@ static void hfsbi_codex_drained(void *user, hfsbi_websocket *socket) {
 }
 
 static const hfsbi_websocket_fn hfsbi_codex_socket_fn = {
-    hfsbi_codex_message, hfsbi_codex_closed, hfsbi_codex_drained,
+    hfsbi_codex_message, hfsbi_codex_closed,     hfsbi_codex_drained,
     HFSBI_CODEX_MESSAGE, HFSBI_CODEX_SILENCE_MS, false};
 
 static void hfsbi_codex_connect(void *user, hfsb_request *request) {

@@ -685,10 +685,10 @@ static hfsb_status hfsbi_net_tunnel(const hfsbi_net *net, const hfsb_url *url,
     const char *open = six ? "[" : "", *end = six ? "]" : "";
     hfsb_status st;
     text.alloc = net->alloc;
-    hfsb_buf_printf(
-        &text, "CONNECT %s%.*s%s:%u HTTP/1.1\r\nHost: %s%.*s%s:%u\r\n", open,
-        (int)url->host.len, url->host.ptr, end, url->port, open,
-        (int)url->host.len, url->host.ptr, end, url->port);
+    hfsb_buf_printf(&text,
+                    "CONNECT %s%.*s%s:%u HTTP/1.1\r\nHost: %s%.*s%s:%u\r\n",
+                    open, (int)url->host.len, url->host.ptr, end, url->port,
+                    open, (int)url->host.len, url->host.ptr, end, url->port);
     if (net->proxy.login.len)
         (void)hfsb_http_put_field(&text, HFSB_LIT("Proxy-Authorization"),
                                   hfsb_buf_str(&net->proxy.login));

@@ -50,8 +50,8 @@ enum {
     HFSBI_PIPE_MOST_MS = 30000, /* ... up to this */
     HFSBI_PIPE_ERRORS = 16384,  /* bytes of stderr read at once, and ... */
     HFSBI_PIPE_LAST = 64,       /* ... how often when the command has ended */
-    HFSBI_PIPE_EXIT_MS = 1000,  /* for the command to exit by itself, and ... */
-    HFSBI_PIPE_TERM_MS = 3000,  /* ... at SIGTERM */
+    HFSBI_PIPE_EXIT_MS = 1000,  /* for the command to exit by itself ... */
+    HFSBI_PIPE_TERM_MS = 3000,  /* ... and at SIGTERM */
     HFSBI_PIPE_DIAL_MS = 2000,  /* for a connection to the server */
     HFSBI_PIPE_STACK = 131072,
     HFSBI_PIPE_SLICE_MS = 50 /* between two looks at a cancel */

@@ -244,6 +244,10 @@ nothing_left "after cp"
 
 out=$("$cli" bash --on "exec:echo 'no route to host' >&2; exit 255" x 2>&1)
 has "the message of the command" "$out" "no route to host"
+start=$(date +%s)
+has "a start that takes too long" "$(HFSB_START=1 limited 50 "$cli" bash --on \
+    "exec:echo 'job 5 is queued' >&2; exec sleep 100" x 2>&1)" "in time"
+same "a start that takes too long: HFSB_START" $(($(date +%s) - start < 40)) 1
 has "answers without end" \
     "$(limited 20 "$cli" bash --on "exec:yes 'hfsb-pipe have'" x 2>&1)" \
     "reports: have"
