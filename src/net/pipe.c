@@ -82,7 +82,7 @@ struct hfsb_pipe {
 /* ---- the script ---- */
 
 /* Finds the folders where servers may be. Commands cannot write the first one,
-   unless their working directory is the home: see hfsbi_places_sent(). */
+   unless their working directory is the home: see hfsbi_places_own(). */
 #define HFSBI_PIPE_DIR                                       \
     "hfsb_d=${XDG_DATA_HOME:-${HOME:+$HOME/.local/share}}; " \
     "hfsb_d=${hfsb_d:+$hfsb_d/hfsb}; "                       \
