@@ -52,7 +52,8 @@ static hfsb_status find_page(const target *t, hfsb_buf *out, hfsb_err *err) {
     return HFSB_OK;
 }
 
-/* Writes the file that redirects to the page. False when that fails. */
+/* Writes the file that redirects to the page. False when that fails, which
+   leaves no file. */
 static bool write_way(char *path, int size, const hfsb_buf *url) {
     const char *dir = getenv("TMPDIR");
     hfsb_buf    text = HFSB_INIT;
@@ -72,6 +73,7 @@ static bool write_way(char *path, int size, const hfsb_buf *url) {
     must(hfsb_buf_append(&text, HFSB_LIT("\">\n")));
     ok = write(fd, text.ptr, text.len) == (ssize_t)text.len;
     close(fd);
+    if (!ok) (void)unlink(path); /* it may have a part of the token */
     hfsb_buf_free(&text);
     return ok;
 }
@@ -95,12 +97,14 @@ static bool open_file(const char *path) {
 static void open_browser(const hfsb_buf *url) {
     char path[1024], named[1040];
     catch_signals(NULL, NULL); /* the file has the token: remove it */
-    if (!write_way(path, (int)sizeof path, url)) return;
-    snprintf(named, sizeof named, "%s.html", path);
-    if (rename(path, named) != 0) snprintf(named, sizeof named, "%s", path);
-    if (!caught_signal() && open_file(named) && !caught_signal())
-        sleep(3); /* until the browser has read it */
-    (void)unlink(named);
+    if (write_way(path, (int)sizeof path, url)) {
+        snprintf(named, sizeof named, "%s.html", path);
+        if (rename(path, named) != 0)
+            snprintf(named, sizeof named, "%s", path);
+        if (!caught_signal() && open_file(named) && !caught_signal())
+            sleep(3); /* until the browser has read it */
+        (void)unlink(named);
+    }
     release_signals();
 }
 

@@ -847,6 +847,15 @@ SANDBOX_API_TOKEN=t TMPDIR=$top/tmp_open PATH=$top/bin:$PATH \
     on_terminal 80 "$hfsb" open "$rude" > .tty
 has 'open: the browser' "$(cat opened)" "$top/tmp_open/hfsb-open-"
 same 'open: nothing is left' "$(ls -A tmp_open)" ''
+(
+    ulimit -f 0 # as on a full disk
+    trap '' XFSZ
+    SANDBOX_API_TOKEN=t TMPDIR=$top/tmp_open PATH=$top/bin:$PATH \
+        on_terminal 80 "$hfsb" open "$rude"
+) | cat > .tty
+has 'open: it says the URL' "$(cat .tty)" '#t'
+same 'open: nothing is left of a file that cannot be written' \
+    "$(ls -A tmp_open)" ''
 run 'open: a pipe' 1 "$hfsb" open ssh:somewhere
 has 'open: a pipe' "$err" 'has no page'
 run 'open: /v1' 1 "$hfsb" open v1+http://127.0.0.1:9
