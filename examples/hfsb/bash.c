@@ -155,6 +155,24 @@ static void note_unread_input(void) {
                         "does that\n");
 }
 
+/* The output becomes the id, for $(hfsb bash -d ...); stderr gets the rest. */
+static void show_started(const bash_call *c, hfsb_tool_result *result) {
+    const hfsb_json_value *fields = result->fields.root;
+    hfsb_str               id = get_str(fields, "id");
+    hfsb_buf               line = HFSB_INIT;
+    if (!result->success || !id.len || !c->on) return;
+    must(hfsb_buf_printf(
+        &line, "%s; its output: hfsb tool bash_output --on '%s' --id %.*s",
+        hfsb_json_int(hfsb_json_get(fields, "pid"), 1)
+            ? "it runs in the background"
+            : "it waits for other commands to end",
+        c->on, (int)id.len, id.ptr));
+    print_log(NULL, hfsb_buf_str(&line));
+    hfsb_buf_free(&line);
+    hfsb_buf_truncate(&result->output, 0);
+    must(hfsb_buf_append(&result->output, id));
+}
+
 static int run_command(bash_call *c, const hfsb_json_value *arguments) {
     hfsb_tools_opts  where = c->where;
     hfsb_call_opts   opts = HFSB_INIT;
@@ -177,6 +195,7 @@ static int run_command(bash_call *c, const hfsb_json_value *arguments) {
                             &c->broken, &result);
     if (c->lined) fputc('\n', stderr); /* it was cut off there */
     if (c->background) {
+        if (!c->json) show_started(c, &result);
         code = show_result(&result, HFSB_LIT(""), c->json);
         hfsb_tool_result_free(&result);
         return interrupted ? 128 + interrupted : code;

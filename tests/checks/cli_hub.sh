@@ -458,9 +458,12 @@ run 'bash --raw there' 4 sh -c "printf 'a\\377' | '$hfsb' bash --raw 'cat; exit 
 same 'bash --raw there' "$(od -An -tx1 .out | tr -d ' \n')" 61ff
 run 'bash --shell there' 0 "$hfsb" bash --shell /bin/sh 'echo $0'
 same 'bash --shell there' "$out" /bin/sh
-run 'bash -d there' 0 "$hfsb" bash -d 'echo later > late; sleep 0.1'
+run 'bash -d there' 0 "$hfsb" bash -d 'echo later > late; sleep 60'
+job=$out
+has 'bash -d there' "$err" "hfsb tool bash_output --on '$url' --id $job"
 there work/late
 same 'bash -d there' "$(cat work/late)" later
+run 'bash -d there: its id' 0 "$hfsb" tool kill --id "$job"
 run 'exec: another server' 125 "$hfsb" exec --on v1+http://127.0.0.1:9 -- true
 run 'edit there: names of options' 1 "$hfsb" edit untar/tree/one --old two --new 2
 has 'edit there: names of options' "$err" '--old not found in file.'
