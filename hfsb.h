@@ -38791,9 +38791,8 @@ static void hfsbi_uids_mark(char *used, unsigned long long uid) {
 static bool hfsbi_uids_is_zombie(const char *text) {
     const char *state = strstr(text, "\nState:\t");
     const char *threads = strstr(text, "\nThreads:\t");
-    return state && (state[8] == 'X' ||
-                     (state[8] == 'Z' && threads &&
-                      strtoul(threads + 10, NULL, 10) < 2));
+    return state && (state[8] == 'X' || (state[8] == 'Z' && threads &&
+                                         strtoul(threads + 10, NULL, 10) < 2));
 }
 
 /* Marks the uids of a process: "Uid:\t0\t0\t0\t0". */
@@ -61226,10 +61225,10 @@ static hfsb_status hfsbi_net_tunnel(const hfsbi_net *net, const hfsb_url *url,
     const char *open = six ? "[" : "", *end = six ? "]" : "";
     hfsb_status st;
     text.alloc = net->alloc;
-    hfsb_buf_printf(
-        &text, "CONNECT %s%.*s%s:%u HTTP/1.1\r\nHost: %s%.*s%s:%u\r\n", open,
-        (int)url->host.len, url->host.ptr, end, url->port, open,
-        (int)url->host.len, url->host.ptr, end, url->port);
+    hfsb_buf_printf(&text,
+                    "CONNECT %s%.*s%s:%u HTTP/1.1\r\nHost: %s%.*s%s:%u\r\n",
+                    open, (int)url->host.len, url->host.ptr, end, url->port,
+                    open, (int)url->host.len, url->host.ptr, end, url->port);
     if (net->proxy.login.len)
         (void)hfsb_http_put_field(&text, HFSB_LIT("Proxy-Authorization"),
                                   hfsb_buf_str(&net->proxy.login));
@@ -62737,8 +62736,8 @@ enum {
     HFSBI_PIPE_MOST_MS = 30000, /* ... up to this */
     HFSBI_PIPE_ERRORS = 16384,  /* bytes of stderr read at once, and ... */
     HFSBI_PIPE_LAST = 64,       /* ... how often when the command has ended */
-    HFSBI_PIPE_EXIT_MS = 1000,  /* for the command to exit by itself, and ... */
-    HFSBI_PIPE_TERM_MS = 3000,  /* ... at SIGTERM */
+    HFSBI_PIPE_EXIT_MS = 1000,  /* for the command to exit by itself ... */
+    HFSBI_PIPE_TERM_MS = 3000,  /* ... and at SIGTERM */
     HFSBI_PIPE_DIAL_MS = 2000,  /* for a connection to the server */
     HFSBI_PIPE_STACK = 131072,
     HFSBI_PIPE_SLICE_MS = 50 /* between two looks at a cancel */
@@ -62769,7 +62768,7 @@ struct hfsb_pipe {
 /* ---- the script ---- */
 
 /* Finds the folders where servers may be. Commands cannot write the first one,
-   unless their working directory is the home: see hfsbi_places_sent(). */
+   unless their working directory is the home: see hfsbi_places_own(). */
 #define HFSBI_PIPE_DIR                                       \
     "hfsb_d=${XDG_DATA_HOME:-${HOME:+$HOME/.local/share}}; " \
     "hfsb_d=${hfsb_d:+$hfsb_d/hfsb}; "                       \

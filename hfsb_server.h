@@ -10119,8 +10119,8 @@ static void hfsbi_exec_closed(void *user, hfsbi_websocket *socket) {
 HFSBI_FN void hfsbi_exec_get(void *user, hfsb_request *request) {
     static const char *const        protocols[] = {"hfsb-exec", NULL};
     static const hfsbi_websocket_fn fn = {
-        hfsbi_exec_message, hfsbi_exec_closed, hfsbi_exec_drained,
-        HFSBI_EXEC_NOTE, HFSBI_EXEC_SILENCE_MS, true};
+        hfsbi_exec_message, hfsbi_exec_closed,     hfsbi_exec_drained,
+        HFSBI_EXEC_NOTE,    HFSBI_EXEC_SILENCE_MS, true};
     hfsbi_api  *api = (hfsbi_api *)user;
     hfsbi_exec *x = (hfsbi_exec *)hfsbi_array(&api->alloc, 1, sizeof *x);
     if (!x) {
@@ -18044,7 +18044,7 @@ static void hfsbi_codex_drained(void *user, hfsbi_websocket *socket) {
 }
 
 static const hfsbi_websocket_fn hfsbi_codex_socket_fn = {
-    hfsbi_codex_message, hfsbi_codex_closed, hfsbi_codex_drained,
+    hfsbi_codex_message, hfsbi_codex_closed,     hfsbi_codex_drained,
     HFSBI_CODEX_MESSAGE, HFSBI_CODEX_SILENCE_MS, false};
 
 static void hfsbi_codex_connect(void *user, hfsb_request *request) {
