@@ -225,7 +225,7 @@ HFSB_API long long hfsb_orphans_reap(hfsb_orphans *orphans);
 HFSB_API void hfsb_orphans_kill(long long grace_ms, long long limit_ms);
 
 /* Frees the object; proc may be NULL. A command that still runs is killed at
-   once, with its tree; this may wait up to a second for its end. Pipes that
+   once, with its tree; this may wait some seconds for its end. Pipes that
    survivors hold are given to hfsb_proc_keep_pipes(), or closed with
    no_keeper.
 

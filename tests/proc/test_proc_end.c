@@ -1,6 +1,9 @@
 /* test_proc_end.c - the end of commands: the last of their output, killing
    them, and what outlives them. */
 #include "../support/t_proc.h"
+#ifdef __linux__
+#include <sys/ptrace.h>
+#endif
 
 #define JOB t_job()
 
@@ -276,6 +279,38 @@ static void close_kills_a_running_command(void) {
     T_CHECK(t_marked(JOB, 0) == 0);
     T_CHECK(t_no_child() && t_open_fds() == fds);
 }
+
+#ifdef HFSBI_LINUX
+static void *close_it(void *proc) {
+    hfsb_proc_close((hfsb_proc *)proc);
+    return NULL;
+}
+
+/* A killed process that waits for a slow disk ends late. A tracer that stops it
+   at its exit does the same. */
+static void close_waits_for_a_process_that_ends_late(void) {
+    hfsb_proc_opts o = t_quick_opts();
+    hfsb_proc     *proc = t_start(&o, "exec sleep 61", NULL);
+    pid_t          pid = (pid_t)hfsb_proc_status(proc).pid;
+    long long      end = hfsb_clock_ms() + t_patience(3000);
+    pthread_t      thread;
+    int            status = 0;
+    if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT) != 0) {
+        hfsb_proc_close(proc);
+        t_skip("ptrace is not allowed");
+        return;
+    }
+    T_CHECK(pthread_create(&thread, NULL, close_it, proc) == 0);
+    while (hfsb_clock_ms() < end &&
+           (waitpid(pid, &status, WNOHANG | __WALL) != pid ||
+            status >> 8 != (SIGTRAP | (PTRACE_EVENT_EXIT << 8))))
+        t_sleep(2);
+    t_sleep(2000);
+    T_CHECK(ptrace(PTRACE_DETACH, pid, NULL, NULL) == 0);
+    T_CHECK(pthread_join(thread, NULL) == 0);
+    T_CHECK(t_no_child() && t_marked(JOB, 0) == 0);
+}
+#endif
 
 /* ---- what outlives it ---- */
 
@@ -570,6 +605,9 @@ int main(int argc, char **argv) {
     T_RUN(kill_reaches_the_whole_tree);
     T_RUN(kill_spares_other_jobs);
     T_RUN(close_kills_a_running_command);
+#ifdef HFSBI_LINUX
+    T_RUN(close_waits_for_a_process_that_ends_late);
+#endif
     T_RUN(survivors_are_listed);
     T_RUN(processes_without_their_first_thread_are_killed);
     T_RUN(survivors_go_on_writing_after_close);

@@ -43,6 +43,7 @@ static void each_signal_ends_a_whole_tree(void) {
         t_output         out = HFSB_INIT;
         hfsb_proc       *proc;
         hfsb_proc_result r;
+        o.quiet_ms = o.quiet_max_ms = 60000; /* until all have ended */
         /* a shell lets its background commands ignore INT and QUIT */
         proc = t_start(&o,
                        "(" OWN_SESSION "sleep 61) | sleep 61 | (echo go; "
@@ -267,9 +268,11 @@ static void a_loop_sends_signals(size_t threads) {
     hfsbi_loop    *loop = loop_open(threads);
     hfsb_proc_opts o = t_quick_opts();
     driven         d = HFSB_INIT;
-    hfsb_proc     *proc =
+    hfsb_proc     *proc;
+    hfsb_err       err;
+    o.quiet_ms = o.quiet_max_ms = 60000; /* until all have ended */
+    proc =
         t_start(&o, "(" OWN_SESSION "sleep 61) | (echo go; sleep 61)", &d.out);
-    hfsb_err err;
     hfsbi_proc_attach(proc, loop, on_change, &d);
     while (!d.out.out.len) loop_turn(loop, 1000);
     t_sleep(100);
