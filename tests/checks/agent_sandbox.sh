@@ -37,7 +37,7 @@ start() { # NAME PATTERN OPTION...: a server; its port in $port, its id in $pid
     pid=$!
     pids="$pids $pid"
     port='' tries=0
-    while [ -z "$port" ] && [ $tries -lt 100 ]; do
+    while [ -z "$port" ] && [ $tries -lt 600 ]; do
         port=$(sed -n "s|.*$pattern\([0-9][0-9]*\).*|\1|p" "$log" |
             head -n 1)
         [ -n "$port" ] || sleep 0.1

@@ -27,7 +27,7 @@ ${CC:-cc} -std=c99 $WARN $WARN_C -DHFSB_PURE -I. -c -o "$out/json.o" \
 calls=
 if have python3; then
     make -s shared CFLAGS=-O1 > /dev/null || fails "make shared"
-    PYTHONPATH=examples/python PYTHONDONTWRITEBYTECODE=1 limited 120 \
+    PYTHONPATH=examples/python PYTHONDONTWRITEBYTECODE=1 limited 600 \
         python3 tests/python/bindings.py "$out/calls" || fails "python"
     calls=$out/calls ran=$((ran + 1))
     ! HFSB_LIBRARY=$PWD/nowhere.so PYTHONPATH=examples/python \
@@ -46,7 +46,7 @@ elif ! have clang || ! clang --print-targets 2>/dev/null | grep -q wasm32 ||
 else
     make -s wasm > /dev/null || fails "make wasm"
     # shellcheck disable=SC2086
-    limited 240 node tests/programs/bindings.mjs build $calls || fails "node"
+    limited 900 node tests/programs/bindings.mjs build $calls || fails "node"
     ran=$((ran + 1))
 fi
 [ $bad = 0 ] || exit 1

@@ -613,9 +613,9 @@ has 'bash -d: here' "$err" '--background needs a session'
 run 'bash: signal' 137 "$hfsb" bash 'kill -KILL $$'
 same 'bash: quiet' "$out$err" ''
 run 'bash: no such program' 127 "$hfsb" bash nosuchprogram
-run 'bash --timeout' 124 "$hfsb" bash --timeout 0.9 'echo begun; sleep 60'
+run 'bash --timeout' 124 "$hfsb" bash --timeout 2.9 'echo begun; sleep 60'
 same 'bash --timeout' "$out" begun
-same 'bash --timeout' "$err" 'hfsb: Timeout after 0.9s'
+same 'bash --timeout' "$err" 'hfsb: Timeout after 2.9s'
 run 'bash --work-dir' 0 "$hfsb" bash --work-dir p ls
 same 'bash --work-dir' "$out" a
 run 'bash: no work directory' 125 "$hfsb" bash --work-dir nowhere ls
@@ -725,7 +725,7 @@ if [ -r /proc/self/cmdline ]; then
 fi
 
 # A timeout ends the whole tree, also what left its session.
-run 'bash --timeout: tree' 124 "$hfsb" bash --timeout 1 '
+run 'bash --timeout: tree' 124 "$hfsb" bash --timeout 3 '
     sleep 62 & echo $! > child
     if command -v setsid > /dev/null; then setsid sleep 63 & fi
     echo $! > far

@@ -212,7 +212,7 @@ run 'bash --on' 3 "$hfsb" bash --on "$url" 'pwd; echo err >&2; exit 3'
 same 'bash --on' "$out" "$top/work"
 same 'bash --on' "$err" err
 run 'bash --on: signal' 137 "$hfsb" bash --on "$url" 'kill -KILL $$'
-run 'bash --on: timeout' 124 "$hfsb" bash --timeout 0.9 --on "$url" 'echo a; sleep 60'
+run 'bash --on: timeout' 124 "$hfsb" bash --timeout 2.9 --on "$url" 'echo a; sleep 60'
 same 'bash --on: timeout' "$out" a
 run 'bash --on: directory' 0 "$hfsb" bash --work-dir / --on "$url" pwd
 same 'bash --on: directory' "$out" /
@@ -449,7 +449,7 @@ same 'exec there: a broken pipe' "$out" y
 run 'exec there: it does not read' 0 sh -c "yes | '$hfsb' exec -- true"
 interrupt .out 130 "$hfsb" exec -- sh -c 'echo $$ > pid; echo begun; sleep 60'
 tries=0 # the program is killed a moment after the connection is lost
-while kill -0 "$(cat work/pid)" 2>/dev/null && [ $tries -lt 100 ]; do
+while kill -0 "$(cat work/pid)" 2>/dev/null && [ $tries -lt 300 ]; do
     sleep 0.1
     tries=$((tries + 1))
 done
@@ -887,11 +887,15 @@ has 'state: broken' "$err" "$state is not what hfsb writes"
 mv kept "$state"
 
 # ---- the command line of a process shows no secret
-fake POST fault '{"method":"POST","path":"*/duplicate","delay_ms":700}' > /dev/null
+fake POST fault '{"method":"POST","path":"*/duplicate","delay_ms":3000}' > /dev/null
 "$hfsb" create --poll 0.05 --secret MY_SECRET > created 2> /dev/null &
-pid=$!
-sleep 0.3
-words=$(tr '\0' ' ' < "/proc/$pid/cmdline" 2>/dev/null || ps -o args= -p $pid)
+pid=$! tries=0
+while [ $tries -lt 20 ]; do # until the shell has become it
+    words=$(tr '\0' ' ' < "/proc/$pid/cmdline" 2>/dev/null || ps -o args= -p $pid)
+    case $words in *'hfsb create'*) break ;; esac
+    sleep 0.1
+    tries=$((tries + 1))
+done
 has 'ps' "$words" 'hfsb create'
 hasnt 'ps' "$words" value-of-my-secret
 wait $pid

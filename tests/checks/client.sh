@@ -46,7 +46,7 @@ start() { # NAME OPTION...: a server; its address in $url, its id in $pid
     pid=$!
     pids="$pids $pid"
     url='' tries=0
-    while [ -z "$url" ] && [ $tries -lt 100 ]; do
+    while [ -z "$url" ] && [ $tries -lt 600 ]; do
         url=$(sed -n 's|.*\(http://[^ /]*:[0-9]*\).*|\1|p' "$log" |
             head -n 1)
         [ -n "$url" ] || sleep 0.1

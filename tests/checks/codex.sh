@@ -93,7 +93,7 @@ END
     until python3 -c "import socket
 socket.create_connection(('127.0.0.1', $port), 1)" 2>/dev/null; do
         tries=$((tries + 1))
-        [ $tries -lt 100 ] || { echo "FAIL  no model"; exit 1; }
+        [ $tries -lt 600 ] || { echo "FAIL  no model"; exit 1; }
         sleep 0.1
     done
 }
@@ -201,7 +201,7 @@ serve() { # in $work; sets $on
     server_pid=$!
     pids="$server_pid $pids"
     on='' tries=0
-    while [ -z "$on" ] && [ $tries -lt 100 ]; do
+    while [ -z "$on" ] && [ $tries -lt 600 ]; do
         on=$(sed -n 's|.*\(http://[^ /]*:[0-9]*\).*|\1|p' "$top/server" |
             head -n 1)
         [ -n "$on" ] || sleep 0.1
@@ -234,7 +234,7 @@ serve
 python3 tests/python/cut_proxy.py "${on##*:}" "$work/cut" > "$top/proxy" &
 pids="$! $pids"
 tries=0
-until [ -s "$top/proxy" ] || [ $tries = 100 ]; do
+until [ -s "$top/proxy" ] || [ $tries = 600 ]; do
     sleep 0.1
     tries=$((tries + 1))
 done
@@ -266,7 +266,7 @@ for way in stdio bridge; do
     run_codex &
     runner=$!
     tries=0
-    until [ -f "$work/up" ] || [ $tries = 300 ]; do
+    until [ -f "$work/up" ] || [ $tries = 600 ]; do
         sleep 0.1
         tries=$((tries + 1))
     done

@@ -48,7 +48,7 @@ run() { # MODE OPTION...: a server, and the SDK in that mode
         --api e2b:0 "$@" > "$top/$mode.out" 2>&1 &
     pid=$!
     port='' tries=0
-    while [ -z "$port" ] && [ $tries -lt 100 ]; do
+    while [ -z "$port" ] && [ $tries -lt 600 ]; do
         port=$(sed -n 's/.*e2b on port //p' "$top/$mode.out")
         [ -n "$port" ] || sleep 0.1
         tries=$((tries + 1))

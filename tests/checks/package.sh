@@ -47,7 +47,7 @@ serve() { # OPTION...: a server; its address in $url
     build/hfsb-server --no-auth --port 0 "$@" > "$top/serve" 2>&1 &
     pids="$! $pids"
     url='' tries=0
-    while [ -z "$url" ] && [ $tries -lt 100 ]; do
+    while [ -z "$url" ] && [ $tries -lt 600 ]; do
         url=$(sed -n 's|.*listens on \(http://[^ ,]*\).*|\1|p' "$top/serve")
         [ -n "$url" ] || sleep 0.1
         tries=$((tries + 1))
@@ -197,7 +197,7 @@ zmodload zsh/zpty
 zpty z zsh -f -i
 look() { # reads what the terminal shows until a mark, or for a while
     local text all n=0
-    while (( n < 100 )); do
+    while (( n < 600 )); do
         if zpty -r -t z text; then all+=$text; else sleep 0.1; (( ++n )); fi
         [[ $all != *$1* ]] || break
     done
@@ -212,7 +212,7 @@ zpty -n -w z $'\C-uhfsb checkp\t'
 look checkpoints
 zpty -d z
 END
-    words=$(HOME=$top TERM=xterm limited 60 zsh -f "$top/comp/try.zsh" \
+    words=$(HOME=$top TERM=xterm limited 240 zsh -f "$top/comp/try.zsh" \
         "$top/comp/zsh" 2>&1)
     has "zsh after hfsb-server --max-bodi" "$words" --max-bodies
     has "zsh after hfsb checkp" "$words" checkpoints
@@ -386,7 +386,7 @@ part_static() {
     qemu-aarch64 $server --no-auth --port 0 --confine none > "$top/serve" 2>&1 &
     pids="$! $pids"
     tries=0
-    while ! grep -q listens "$top/serve" && [ $tries -lt 100 ]; do
+    while ! grep -q listens "$top/serve" && [ $tries -lt 600 ]; do
         sleep 0.1
         tries=$((tries + 1))
     done

@@ -39,7 +39,7 @@ SANDBOX_API_TOKEN=$token HOME='$top' XDG_STATE_HOME='$top/state' \\
     --checkpoints on > '$top/out' 2>&1 &
 echo \$! > '$top/pid'
 tries=0
-until grep -q listens '$top/out' || [ \$tries -gt 100 ]; do
+until grep -q listens '$top/out' || [ \$tries -gt 600 ]; do
     sleep 0.1
     tries=\$((tries + 1))
 done

@@ -311,14 +311,14 @@ def alive(pattern):
     return False
 
 
-def comes(pattern, seconds=10):
+def comes(pattern, seconds=30):
     end = time.time() + seconds
     while not alive(pattern) and time.time() < end:
         time.sleep(0.05)
     return alive(pattern)
 
 
-def gone(pattern, seconds=10):
+def gone(pattern, seconds=30):
     end = time.time() + seconds
     while alive(pattern) and time.time() < end:
         time.sleep(0.05)
@@ -385,18 +385,18 @@ def commands(box):
 
 def times(box):
     nap = "61.%d" % os.getpid()
-    for _ in range(3):  # a busy machine adds to each
+    for seconds in (1, 1, 1, 4, 16):  # a busy machine adds to each
         began = time.time()
         out, _, e = box.run("echo early; setsid sleep %s & sleep %s" %
-                            (nap, nap), timeout=1)
-        took = time.time() - began
-        same("timeout", (out, e["exit_code"], e["timed_out"]),
-             ("early\n", None, True))
-        if took < 6:
+                            (nap, nap), timeout=seconds)
+        took = time.time() - began - seconds
+        same("timeout", (e["exit_code"], e["timed_out"]), (None, True))
+        if took < 5 and out:
             break
-    check("exit within 5 s of the kill", 0.9 < took < 6, took)
+    same("what was printed", out, "early\n")
+    check("exit within 5 s of the kill", -0.1 < took < 5, took)
     check("setsid does not escape", gone(nap, 20))
-    for _ in range(3):
+    for _ in range(6):
         began = time.time()
         e = box.run("trap '' TERM; while :; do sleep 1; done", timeout=0.5)[2]
         took = time.time() - began
@@ -644,12 +644,12 @@ def dedicated(program, inner):
 
 def idle(program):
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(program, folder, "t" * 64, SBX_IDLE_TIMEOUT="1")
+        server = Server(program, folder, "t" * 64, SBX_IDLE_TIMEOUT="2")
         box = Box(server.port, "t" * 64)
         same("longer than the timeout", box.run("sleep 3; echo on")[0],
              "on\n")
         try:
-            same("idle: exit status", server.process.wait(15), 0)
+            same("idle: exit status", server.process.wait(30), 0)
         except subprocess.TimeoutExpired:
             check("an idle server stops", False)
             server.end()

@@ -16,7 +16,7 @@ import time
 
 HFSB, SCALE = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
 TIMEOUT, PATIENCE = 60 / SCALE, 50 / SCALE
-SLACK = 3  # seconds for a busy machine
+SLACK = 8  # seconds for a busy machine
 NAP = "%d.%d" % (9000, os.getpid())  # a sleep that no one else has
 failed = 0
 began = time.monotonic()
@@ -275,7 +275,7 @@ def main():
         part.join()
     daemons_are_reaped(client)
     took = end_of_input(client)
-    for _ in range(4):  # others use the machine, too
+    for _ in range(14):  # others use the machine, too
         if took >= 1:
             took = end_of_input(Client())
     check("gone within a second", took < 1)
