@@ -1921,7 +1921,7 @@ HFSB_API long long hfsb_orphans_reap(hfsb_orphans *orphans);
 HFSB_API void hfsb_orphans_kill(long long grace_ms, long long limit_ms);
 
 /* Frees the object; proc may be NULL. A command that still runs is killed at
-   once, with its tree; this may wait up to a second for its end. Pipes that
+   once, with its tree; this may wait some seconds for its end. Pipes that
    survivors hold are given to hfsb_proc_keep_pipes(), or closed with
    no_keeper.
 
@@ -39990,6 +39990,7 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, int leaf,
 #define HFSBI_PROC_INPUT   1048576u /* bytes that may wait to be written */
 #define HFSBI_PROC_GIVE_UP 5000     /* ms after which KILL failed: a slow disk
                                        delays it for some seconds */
+#define HFSBI_PROC_LOOKS   20       /* and at least so many looks */
 #define HFSBI_PROC_RETRY   20       /* ms; see hfsbi_proc_follow() */
 
 typedef enum hfsbi_proc_state {
@@ -40960,16 +40961,18 @@ void hfsb_proc_keep_pipes(const int *fds, size_t count) {
 
 /* ---- the end ---- */
 
-/* Sends KILL to the tree until it is gone or a second has passed. */
+/* Sends KILL to the tree until it is gone or KILL had no effect. This process
+   may itself have been stopped meanwhile, hence the minimum of looks. */
 static void hfsbi_proc_destroy(hfsb_proc *proc) {
-    long long end = hfsb_clock_ms() + 1000;
+    long long end = hfsb_clock_ms() + HFSBI_PROC_GIVE_UP;
+    int       looks = 0;
     for (;;) {
         hfsbi_sighting found = hfsbi_proc_search_now(proc);
         hfsbi_proc_note_exit(proc, hfsb_clock_ms());
         if (hfsbi_proc_exited(proc) && found.left == 0) return;
         hfsbi_tree_signal(&proc->tree, SIGKILL);
         if (hfsbi_proc_exited(proc) && found.blind) return;
-        if (hfsb_clock_ms() >= end) return;
+        if (++looks > HFSBI_PROC_LOOKS && hfsb_clock_ms() >= end) return;
         (void)poll(NULL, 0, 2);
     }
 }
