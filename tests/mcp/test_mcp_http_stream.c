@@ -44,13 +44,13 @@ static void signs_of_life_are_sent_while_a_call_takes_long(void) {
     ts_reply      r = HFSB_INIT;
     o.beat_ms = 10; /* and 30 between signs of life */
     mh_start_with(&s, &o, NULL);
-    mh_post(&s, &r, BOTH, CALL(1, "nap", "{\"ms\":800}"));
+    mh_post(&s, &r, BOTH, CALL(1, "nap", "{\"ms\":2000}"));
     TS_IS(&r, 200, "rested");
     T_CHECK(mh_is_type(&r, "text/event-stream"));
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT(": \n\n")));
     T_CHECK(tc_count(hfsb_buf_str(&r.body), ": \n\n") >= 2);
     T_CHECK(tc_count(hfsb_buf_str(&r.body), "event: message\n") == 1);
-    mh_post(&s, &r, ONLY, CALL(1, "nap", "{\"ms\":800}"));
+    mh_post(&s, &r, ONLY, CALL(1, "nap", "{\"ms\":2000}"));
     TS_IS(&r, 200, "rested");
     T_CHECK(mh_is_type(&r, "application/json") && r.json.root);
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT("  ")));
