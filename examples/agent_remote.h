@@ -5,8 +5,9 @@
 
    hfsb-server listens at a URL already. A command needs nothing over there but
    a shell: where hfsb-server is missing it is sent through the pipe, and it
-   ends with the pipe. The file to send is $HFSB_SERVERS/hfsb-server-MACHINE,
-   or for a machine like this one static/hfsb-server next to the program.
+   ends with the pipe. The file to send is $HFSB_SERVERS/hfsb-server-MACHINE, or
+   for a machine like this one static/hfsb-server or build/static/hfsb-server in
+   the folder of the program: `make static` builds the latter.
 
    A Space gets hfsb-server, too, if the program is compiled with its sources
    (HFSB_WITH_SPACE, with the header of `make build/hfsb_space.h`: 15 MB). Else
@@ -66,31 +67,47 @@ static void remote_folder(const char *self, hfsb_buf *out) {
     if (end) hfsb_buf_append(out, hfsb_str_make(self, (size_t)(end + 1 - self)));
 }
 
+static hfsb_status remote_read_server(const char *folder, const char *name,
+                                      const char *machine, hfsb_buf *out) {
+    hfsb_buf    path = HFSB_INIT;
+    hfsb_status st = hfsb_buf_printf(&path, "%s%s%s", folder, name, machine);
+    if (st == HFSB_OK)
+        st = hfsb_file_read(NULL, hfsb_buf_str(&path), MAX_SERVER, out, NULL,
+                            NULL);
+    hfsb_buf_free(&path);
+    return st;
+}
+
 /* hfsb_pipe_opts.server */
 static hfsb_status remote_find_server(void *user, const char *system,
                                       const char *machine, hfsb_buf *out,
                                       hfsb_err *err) {
-    const char    *given = getenv("HFSB_SERVERS");
+    const char    *given = getenv("HFSB_SERVERS"), *own;
     struct utsname here;
-    hfsb_buf       path = HFSB_INIT;
+    hfsb_buf       folder = HFSB_INIT, where = HFSB_INIT; /* it was looked for */
     hfsb_status    st = HFSB_NOT_FOUND;
-    if (given && *given)
-        hfsb_buf_printf(&path, "%s/hfsb-server-%s", given, machine);
-    else if (uname(&here) >= 0 && !strcmp(here.machine, machine)) {
-        remote_folder(((remote *)user)->self, &path);
-        if (path.len) hfsb_buf_append(&path, HFSB_LIT("static/hfsb-server"));
+    remote_folder(((remote *)user)->self, &folder);
+    own = hfsb_buf_cstr(&folder);
+    if (strcmp(system, "Linux") != 0) {
+        /* there is no server for others */
+    } else if (given && *given) {
+        st = remote_read_server(given, "/hfsb-server-", machine, out);
+        hfsb_buf_printf(&where, " in %s", given);
+    } else if (*own && uname(&here) >= 0 && !strcmp(here.machine, machine)) {
+        st = remote_read_server(own, "static/hfsb-server", "", out);
+        if (st != HFSB_OK)
+            st = remote_read_server(own, "build/static/hfsb-server", "", out);
+        hfsb_buf_printf(&where, " in %sstatic or %sbuild/static", own, own);
     }
-    if (path.status != HFSB_OK) st = path.status;
-    else if (path.len && !strcmp(system, "Linux"))
-        st = hfsb_file_read(NULL, hfsb_buf_str(&path), MAX_SERVER, out, NULL,
-                            NULL);
-    hfsb_buf_free(&path);
-    if (st == HFSB_OK) return st;
-    return hfsb_err_set(err, st,
-                        "There is no static hfsb-server for %s %s: `make "
-                        "static` builds one for this machine; others are "
-                        "found as HFSB_SERVERS=FOLDER, FOLDER/hfsb-server-%s",
-                        system, machine, machine);
+    if (st != HFSB_OK)
+        hfsb_err_set(err, st,
+                     "There is no static hfsb-server for %s %s%s: `make "
+                     "static` builds one for this machine; others are found "
+                     "as HFSB_SERVERS=FOLDER, FOLDER/hfsb-server-%s",
+                     system, machine, hfsb_buf_cstr(&where), machine);
+    hfsb_buf_free(&where);
+    hfsb_buf_free(&folder);
+    return st;
 }
 
 static void remote_close(remote *r) {

@@ -635,7 +635,8 @@ def works_through_a_pipe():
         done, _, _ = run([], "--on", "exec:sh",
                          env={**env, "HFSB_SERVERS": there})
         check("no server to send", done.returncode == 1 and
-              "HFSB_SERVERS=FOLDER" in done.stderr)
+              "HFSB_SERVERS=FOLDER" in done.stderr and
+              f" in {there}:" in done.stderr)
         done, _, _ = run([], "--on", "exec:exit 3", env=env)
         check("no shell there", done.returncode == 1)
         # found in PATH it takes no server of the working directory
@@ -651,6 +652,21 @@ def works_through_a_pipe():
                 {**env, "PATH": programs + ":" + os.environ["PATH"]}))
         check(f"no server of the working directory: {done.stderr}",
               done.returncode == 1 and "no static hfsb-server" in done.stderr)
+        check(f"once, with the folders: {done.stderr}",
+              done.stderr.count("no static hfsb-server") == 1 and
+              f" in {programs}/static or {programs}/build/static:"
+              in done.stderr)
+        # `cc -o agent` at the top of the project, `make static`
+        os.makedirs(os.path.join(programs, "build", "static"))
+        shutil.copy(static, os.path.join(programs, "build", "static"))
+        done = subprocess.run(
+            ["agent", "--url", "http://127.0.0.1:1/v1", "--wait", "0", "--on",
+             "exec:sh", "x"], cwd=work, capture_output=True, text=True,
+            timeout=60, check=False, env=environment(
+                {**env, "PATH": programs + ":" + os.environ["PATH"]}))
+        check(f"the server of build/static: {done.stderr}",
+              "Is --url" in done.stderr and "no static" not in done.stderr)
+        check("its server has ended", has_ended(cache))
 
 
 for how in ((), ("--stream",)):
