@@ -374,12 +374,6 @@ static void run(agent *a) {
     give_up("not finished after --turns turns", nothing);
 }
 
-static void log_line(void *user, hfsb_str line) {
-    (void)user;
-    if (hfsb_str_starts(line, HFSB_LIT("No sandbox: "))) return; /* must() */
-    fprintf(stderr, "[" HFSB_F "]\n", HFSB_V(line));
-}
-
 /* Tools of this machine, of a server, or of a Space. */
 static void open_session(agent *a, const hfsb_hub_env *env) {
     hfsb_session_opts opts = HFSB_INIT;
@@ -391,70 +385,70 @@ static void open_session(agent *a, const hfsb_hub_env *env) {
     opts.runtime = a->runtime;
     opts.model_local = true; /* the model is not the Hub's concern */
     opts.tools = &tools;
-    opts.log = log_line;
     must(remote_prepare(&a->on, env, &opts, &err), &err);
     must(hfsb_session_open(&opts, &a->session, &err), &err);
     must(hfsb_session_wait_ready(a->session, stop, &err), &err);
 }
 
 static void open_all(agent *a) {
-    const char      *secret = getenv("OPENAI_API_KEY");
-    hfsb_hub_env     env = HFSB_INIT;
-    hfsb_err         err = HFSB_INIT;
+    hfsb_hub_env env = HFSB_INIT;
+    hfsb_err     err = HFSB_INIT;
     must(remote_open_transport(&a->transport, &err), &err);
     must(hfsb_cancel_open(NULL, &stop, &err), &err);
     remote_catch_signals(on_signal);
     must(hfsb_hub_env_read(&env, &err), &err);
-    if (!secret && !strncmp(a->url, "https://router.huggingface.co/", 30))
-        secret = hfsb_buf_cstr(&env.token);
-    if (secret && *secret) hfsb_buf_printf(&a->key, "Bearer %s", secret);
-    must(a->key.status, NULL);
+    must(remote_key(a->url, &env, &a->key), NULL);
     running = a;
     a->on.http = &a->transport;
     if (a->on.name) a->runtime = HFSB_RUNTIME_REMOTE;
     open_session(a, &env);
     must(hfsb_session_define(a->session, HFSB_TOOLS_OPENAI, &a->tools, &err),
          &err);
-    log_line(NULL, hfsb_cstr(hfsb_runtime_text(a->runtime)));
+    remote_log(NULL, hfsb_cstr(hfsb_runtime_text(a->runtime)));
 }
 
-static int usage(void) {
-    fprintf(stderr, "%s",
-            "agent [OPTION...] TASK\n"
-            "  --url URL        endpoint ($OPENAI_BASE_URL, $OPENAI_API_KEY)\n"
-            "  --model NAME     its name at the endpoint, or $OPENAI_MODEL\n"
-            "  --stream         show the text of the model as it arrives\n"
-            "  --turns N        stop after N turns of the model (50)\n"
-            "  --wait SECONDS   wait for an endpoint that is starting (60)\n"
-            "  --yes            do not ask\n"
-            "  --root DIR       root of the file tools (.)\n"
-            "  --confine LEVEL  confine commands: none, write or strict\n"
-            "  --on SANDBOX     tools at a URL (with $SANDBOX_API_TOKEN), or\n"
-            "                   ssh:HOST, docker:NAME, exec:COMMAND ...\n"
-            "  --sandbox-tools  tools in a Space of the Hub\n"
-            "  --undo           revert what the last run did to files\n");
-    return 2;
+static const char help[] =
+    "agent [OPTION...] TASK\n"
+    "  --url URL        endpoint ($OPENAI_BASE_URL, http://127.0.0.1:8080/v1)\n"
+    "  --model NAME     its name there ($OPENAI_MODEL); key: $OPENAI_API_KEY\n"
+    "  --stream         show the text of the model as it arrives\n"
+    "  --turns N        stop after N turns of the model (50)\n"
+    "  --wait SECONDS   wait for an endpoint that is starting (60)\n"
+    "  --yes            do not ask\n"
+    "  --root DIR       root of the file tools (.)\n"
+    "  --confine LEVEL  confine commands: none, write or strict (none)\n"
+    "  --on SANDBOX     tools at a URL (with $SANDBOX_API_TOKEN), or\n"
+    "                   ssh:HOST, docker:NAME, exec:COMMAND ...\n"
+    "  --sandbox-tools  tools in a Space of the Hub\n"
+    "  --undo           revert the last run's changes (on this machine only)";
+
+static void wrong(const char *what, const char *which) {
+    fprintf(stderr, "agent: %s%s: see agent --help\n", what, which);
+    exit(2);
 }
 
-/* Takes an option; returns how many arguments it has, 0: it is invalid. */
+/* Takes an option; returns how many arguments it has. */
 static int option(agent *a, const char *name, const char *value) {
     const char **text = !strcmp(name, "--url")     ? &a->url
                         : !strcmp(name, "--model") ? &a->model
                         : !strcmp(name, "--root")  ? &a->root
                         : !strcmp(name, "--on")    ? &a->on.name
                                                    : NULL;
-    if (text && value) *text = value;
-    else if (value && !strcmp(name, "--turns")) a->turns = atoi(value);
-    else if (value && !strcmp(name, "--wait")) a->wait = atoi(value);
-    else if (value && !strcmp(name, "--confine"))
-        return hfsb_confine_level_find(hfsb_cstr(value), &a->confine) ? 2 : 0;
+    if (!value && (text || listed(" --turns --wait --confine ", name)))
+        wrong(name, " needs a value");
+    if (text) *text = value;
+    else if (!strcmp(name, "--turns")) a->turns = atoi(value);
+    else if (!strcmp(name, "--wait")) a->wait = atoi(value);
     else if (!strcmp(name, "--stream")) return a->stream = true;
     else if (!strcmp(name, "--undo")) return a->undo = true;
     else if (!strcmp(name, "--yes"))
         return a->always[WRITES] = a->always[RUNS] = true;
     else if (!strcmp(name, "--sandbox-tools"))
         return a->runtime = HFSB_RUNTIME_SANDBOX, 1;
-    else return 0;
+    else if (listed(" --help -h ", name)) exit(puts(help) < 0);
+    else if (strcmp(name, "--confine")) wrong("unknown option ", name);
+    else if (!hfsb_confine_level_find(hfsb_cstr(value), &a->confine))
+        wrong("--confine takes none, write or strict, not ", value);
     return 2;
 }
 
@@ -463,6 +457,8 @@ static int run_or_undo(agent *a, const char *task) {
     hfsb_tool_result r = HFSB_INIT;
     if (a->undo) {
         call_tool(a, HFSB_LIT("undo"), HFSB_LIT("{\"to\":\"agent\"}"), &r);
+        if (strstr(hfsb_buf_cstr(&r.error), "no checkpoint \"agent\""))
+            give_up("nothing to undo: there was no run here", nothing);
         show(hfsb_buf_str(r.success ? &r.output : &r.error));
         printf("\n%s", r.success ? "" : "`hfsb undo` has these options.\n");
         return !r.success;
@@ -478,18 +474,21 @@ static int run_or_undo(agent *a, const char *task) {
 
 int main(int argc, char **argv) {
     agent a = HFSB_INIT;
-    int   i, n, code;
-    a.url = getenv("OPENAI_BASE_URL");
-    if (!a.url) a.url = "http://127.0.0.1:8080/v1";
-    a.model = getenv("OPENAI_MODEL");
-    if (!a.model) a.model = "local";
+    int   i, code;
+    (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in order with stderr */
+    a.url = remote_setting("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
+    a.model = remote_setting("OPENAI_MODEL", "local");
     a.turns = 50;
     a.wait = 60;
     a.on.self = argv[0];
     a.colours = isatty(1) && !getenv("NO_COLOR");
-    for (i = 1; i < argc && argv[i][0] == '-'; i += n)
-        if ((n = option(&a, argv[i], argv[i + 1])) == 0) return usage();
-    if (i != argc - !a.undo || (a.on.name && a.runtime)) return usage();
+    for (i = 1; i < argc && argv[i][0] == '-';)
+        i += option(&a, argv[i], argv[i + 1]);
+    if (a.undo && (a.on.name || a.runtime))
+        wrong("--undo works on this machine only", "");
+    if (a.on.name && a.runtime) wrong("--on or --sandbox-tools, not both", "");
+    if (i != argc - !a.undo)
+        wrong(a.undo ? "--undo takes no task" : "expected one TASK", "");
     if ((a.on.name || a.runtime) && (a.root || a.confine))
         give_up("--root and --confine are for this machine", nothing);
     a.terminal = fopen("/dev/tty", "r+");

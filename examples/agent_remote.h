@@ -146,12 +146,20 @@ static hfsb_status remote_connect(void *user, const hfsb_cancel *cancel,
                                     err);
 }
 
+/* hfsb_session_opts.log */
+static void remote_log(void *user, hfsb_str line) {
+    (void)user;
+    if (hfsb_str_starts(line, HFSB_LIT("No sandbox: "))) return; /* an error */
+    fprintf(stderr, "[" HFSB_F "]\n", HFSB_V(line));
+}
+
 /* Sets what a session needs to work elsewhere. */
 static hfsb_status remote_prepare(remote *r, const hfsb_hub_env *env,
                                   hfsb_session_opts *opts, hfsb_err *err) {
     hfsb_hub_opts hub = HFSB_INIT;
     opts->connect = remote_connect;
     opts->user = r;
+    opts->log = remote_log;
     hub.token = opts->hub_token = hfsb_buf_str(&env->token);
     if (opts->runtime != HFSB_RUNTIME_SANDBOX) return HFSB_OK;
 #ifdef HFSB_WITH_SPACE
@@ -162,6 +170,22 @@ static hfsb_status remote_prepare(remote *r, const hfsb_hub_env *env,
     hub.endpoint = hfsb_buf_str(&env->endpoint);
     hub.transport = r->http;
     return hfsb_hub_open(&hub, &opts->hub, err);
+}
+
+/* An environment variable, or the fallback where it is not set. */
+static const char *remote_setting(const char *name, const char *fallback) {
+    const char *value = getenv(name);
+    return value ? value : fallback;
+}
+
+/* Sets the Authorization for the endpoint: "Bearer KEY", or empty. */
+static hfsb_status remote_key(const char *url, const hfsb_hub_env *env,
+                              hfsb_buf *out) {
+    const char *secret = getenv("OPENAI_API_KEY");
+    if (!secret && !strncmp(url, "https://router.huggingface.co/", 30))
+        secret = hfsb_buf_cstr(&env->token);
+    if (secret && *secret) hfsb_buf_printf(out, "Bearer %s", secret);
+    return out->status;
 }
 
 /* Without libcurl, or with one that is too old, http still works. */

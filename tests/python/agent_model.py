@@ -316,9 +316,21 @@ def says_what_is_wrong():
                           check=False)
     check(f"no endpoint: {done.stderr}", done.returncode == 1 and
           "--url" in done.stderr and "OPENAI_BASE_URL" in done.stderr)
-    done = subprocess.run([AGENT], capture_output=True, timeout=60,
-                          check=False)
-    check("usage", done.returncode == 2)
+    for arguments, said in (((), "one TASK"), (("a", "b"), "one TASK"),
+                            (("--ys", "x"), "unknown option --ys"),
+                            (("--url",), "--url needs a value"),
+                            (("--confine", "all", "x"), "not all")):
+        done = subprocess.run([AGENT, *arguments], capture_output=True,
+                              text=True, timeout=60, check=False)
+        check(f"usage of {arguments}: {done.stderr}", done.returncode == 2 and
+              said in done.stderr and "--help" in done.stderr and
+              done.stderr.count("\n") == 1 and not done.stdout)
+    done = subprocess.run([AGENT, "--help"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    check(f"help: {done.stderr}", done.returncode == 0 and not done.stderr and
+          "http://127.0.0.1:8080/v1" in done.stdout and
+          "strict (none)" in done.stdout and
+          "this machine only" in done.stdout)
 
 
 class Terminal:
@@ -504,6 +516,16 @@ def knows_no_colours_and_no_answers():
         check("nothing runs where nobody can be asked",
               done.returncode == 1 and "--yes" in done.stderr and
               not os.listdir(folder))
+        both = Model([{"calls": [call("bash", command="touch ran")]}])
+        done = subprocess.run(
+            [AGENT, "--url", f"http://127.0.0.1:{both.server_port}/v1", "x"],
+            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, timeout=60, check=False, env=environment(),
+            start_new_session=True)
+        both.shutdown()
+        both.server_close()
+        check(f"the reason comes after the call: {done.stdout}",
+              "$ touch ran\nagent: no terminal" in done.stdout)
         check("no colours in a pipe", "\x1b[" not in done.stdout)
     model.shutdown()
     model.server_close()
@@ -520,6 +542,10 @@ def takes_a_run_back():
             model.shutdown()
             model.server_close()
             return done
+        done = step("--undo")
+        check(f"nothing to undo: {done.stdout} {done.stderr}",
+              done.returncode == 1 and "nothing to undo" in done.stderr and
+              "checkpoint" not in done.stdout + done.stderr)
         for n in (1, 2):
             done = step("--yes", "x", turns=[
                 {"calls": [call("bash", command=f"echo {n} > f; mkdir -p d; "
@@ -547,6 +573,12 @@ def takes_a_run_back():
                 done = step(*option, *elsewhere, "x")
                 check(f"{option} with {elsewhere}: {done.stderr}",
                       done.returncode == 1 and "this machine" in done.stderr)
+        for elsewhere in (("--on", "exec:touch ran"), ("--sandbox-tools",)):
+            done = step("--undo", *elsewhere)
+            check(f"undo with {elsewhere}: {done.stderr}",
+                  done.returncode == 2 and not done.stdout and
+                  "--undo works on this machine only" in done.stderr and
+                  not os.path.exists(os.path.join(folder, "ran")))
         check("two kinds of sandbox", step("--on", "exec:sh", "--sandbox-tools",
                                            "x").returncode == 2)
 
