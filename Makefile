@@ -15,6 +15,7 @@
 #   make fuzz     every fuzz target for FUZZ_SECONDS (needs clang)
 #   make bench    speed beside other libraries, as far as installed
 #   make clean
+#   make help     this list
 # CC and CFLAGS are yours to set: make test CC=clang CFLAGS=-O0
 # https comes from libcurl, where pkg-config finds it and it can be linked
 # with (on Debian libcurl4-openssl-dev); else, and with make CURL=, it is
@@ -58,6 +59,7 @@ PAGE = if [ -f src/api/page.html ] && command -v gzip >/dev/null && \
 build/hfsb.o: hfsb.h hfsb_server.h hfsb_http_curl.h build/with-curl
 	@printf '%s\n' "$$($(PAGE))" '#include "hfsb_server.h"' '#ifdef HFSB_WITH_CURL' \
 	    '#include "hfsb_http_curl.h"' '#endif' > build/hfsb_all.c
+	@echo "compiling $@: about a minute"
 	@$(CC) $(CFLAGS) $$(cat build/harden) $(SECTION) -DHFSB_IMPLEMENTATION -DHFSB_HUB -I. \
 	    $$(sed 's/-l[^ ]*//g' build/with-curl) -c -o $@ build/hfsb_all.c
 	@echo "built $@"
@@ -169,6 +171,7 @@ static:
 	@mkdir -p build/static
 	@{ $(PAGE); printf '#include "%s"\n' examples/hfsb-server.c \
 	    examples/hfsb-server/*.c; } > $(STATIC_OUT).c
+	@echo "compiling $(STATIC_OUT): about a minute"
 	@cc="$(STATIC_CC)"; size=-Oz; \
 	$$cc -Oz -E -x c /dev/null > /dev/null 2>&1 || size=-Os; \
 	$$cc -static $$size $(STATIC_CFLAGS) $(STATIC_HARDEN) -DHFSB_STATIC -I. \
@@ -234,5 +237,8 @@ bench:
 clean:
 	rm -rf build
 
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
 .PHONY: all always serve static static-all shared wasm install uninstall dist sbom mcpb \
-        test check fuzz bench clean
+        test check fuzz bench clean help

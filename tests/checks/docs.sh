@@ -4,6 +4,7 @@
 #     hfsb.h and the headers next to it compile, as C99 and as C++17, without
 #     a warning;
 #   - every field of a result is named in docs/c-api.md;
+#   - `make help` prints every target that README.md lists;
 #   - no text there is the rest of a merge: no line begins with a conflict
 #     marker, and every row of a table ends as one.
 # docs_run.sh runs the commands.
@@ -77,6 +78,13 @@ for f in *.md docs/*.md; do
         continue
     echo "FAIL  $f has a conflict marker or half a row of a table:"
     cat "$out/log"
+    bad=$((bad + 1))
+done
+make -s help > "$out/help" 2>&1
+for f in $(sed -n 's/^    make \([a-z]\{1,\}\)  .*/\1/p' README.md); do
+    n=$((n + 1))
+    grep -q "^make $f  " "$out/help" && continue
+    echo "FAIL  make help does not print make $f"
     bad=$((bad + 1))
 done
 [ -f hfsb.h ] || { echo "hfsb.h is missing: run ./amalgamate.sh"; exit 1; }
