@@ -369,11 +369,7 @@ js() { # BLOCK FILE
     echo "at '$1'"
     case $(cat "$2") in
     *hfsb.mjs*)
-        {
-            printf "const patchText = '*** Begin Patch\\\\n*** Add File: "
-            printf "a.txt\\\\n+a\\\\n*** End Patch';\n"
-            cat "$2"
-        } > "$top/hfsb/build/block.mjs"
+        cp "$2" "$top/hfsb/build/block.mjs"
         [ -f "$top/hfsb/build/hfsb.wasm" ] || echo "make -s wasm"
         echo "node build/block.mjs" ;;
     *)
