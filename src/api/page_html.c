@@ -361,7 +361,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "else{scr.forEach(drop);scr=other;other=null;scr.forEach(r=>{if(r.el)r.el.hidden=!1})}}",
         "function csi(mark,par,fin){let p=par.split(/[;:]/).map(Number),n=max(1,p[0]|0),go=(a,b)=>{x=max(0,min(cols-1,a));y=max(0,min(rows-1,b))},r=row(y)",
         "if(x>=cols&&fin!=='m')x=cols-1",
-        "if(mark==='?'&&/[hl]/.test(fin))return p.forEach(m=>{mode[m]=fin==='h'",
+        "if(mark==='?')return/[hl]/.test(fin)&&p.forEach(m=>{mode[m]=fin==='h'",
         "if(m===1048||m===1049)fin==='h'&&save()",
         "if(m===47||m===1047||m===1049)alt(fin==='h')",
         "if(m===1048||m===1049)fin==='l'&&load()})",

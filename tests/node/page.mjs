@@ -353,6 +353,12 @@ await point('malformed escapes do not stop the terminal', async () => {
     }
 })
 
+await point('the terminal answers questions, not answers', async () => {
+    const answers = text => page.get(`(() => { let s = ''; Term(document.createElement('div'), t => s += t, 40, 10).write(${JSON.stringify(text)}); return s })()`)
+    for (const [text, want] of [['\x1b[c', '\x1b[?1;2c'], ['\x1b[0c', '\x1b[?1;2c'], ['\x1b[>c', '\x1b[>0;10;0c'], ['\x1b[?1;2c', ''], ['\x1b[?c', '']])
+        must(await answers(text) === want, JSON.stringify([text, await answers(text)]))
+})
+
 await point('the terminal keeps its cursor and its columns when resized', async () => {
     const lines = 'l\\r\\n'.repeat(9)
     // quit vim after its window became smaller
