@@ -244,6 +244,8 @@ nothing_left "after cp"
 
 out=$("$cli" bash --on "exec:echo 'no route to host' >&2; exit 255" x 2>&1)
 has "the message of the command" "$out" "no route to host"
+same "a command that ends" "$("$cli" bash --on exec:false x 2>&1)" \
+    "hfsb: exec:false ended before hfsb-server answered (exit status 1)."
 start=$(date +%s)
 has "a start that takes too long" "$(HFSB_START=1 limited 50 "$cli" bash --on \
     "exec:echo 'job 5 is queued' >&2; exec sleep 100" x 2>&1)" "in time"
