@@ -141,6 +141,10 @@ HFSBI_FN int hfsbi_relay_socket(int family) {
         hfsbi_close(&fd);
     else if (family != AF_UNIX)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+#ifdef SO_NOSIGPIPE
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
+#endif
     return fd;
 }
 
