@@ -196,8 +196,9 @@ static bool hfsbi_reset_is_possible(const hfsb_tools *tools, bool empty,
     else if (!empty && !tools->history)
         hfsb_reply_error(request, 409,
                          "There are no checkpoints: start the server with "
-                         "--checkpoints on, or send {\"empty\":true} to "
-                         "remove all files in its roots.");
+                         "--root DIR --checkpoints on, or send "
+                         "{\"empty\":true} to remove all files in its "
+                         "roots.");
     else return true;
     return false;
 }

@@ -272,19 +272,24 @@ static bool hfsbi_is_alnum(char c) {
    or "." twice in a row or at an end. */
 static hfsb_status hfsbi_space_part(hfsb_str s, size_t at, const char *which,
                                     const char *extra, hfsb_err *err) {
+    char   shown[16] = "a blank";
     size_t i;
     for (i = 0; i < s.len; i++) {
         char c = s.ptr[i];
         bool edge = i == 0 || i + 1 == s.len;
         bool twice = i > 0 && s.ptr[i - 1] == c;
         if (hfsbi_is_alnum(c) || (c == '_' && *extra)) continue;
-        if (c != '-' && (c != '.' || !*extra))
+        if (c != '-' && (c != '.' || !*extra)) {
+            if (c > ' ' && c <= '~')
+                (void)snprintf(shown, sizeof shown, "\"%c\"", c);
+            else if (c != ' ')
+                (void)snprintf(shown, sizeof shown, "the byte 0x%02X",
+                               (unsigned)(unsigned char)c);
             return hfsbi_fail(err, HFSB_ARG, at + i,
-                              "The %s of a Space id has the byte 0x%02X at "
-                              "offset %zu: only A-Z, a-z, 0-9 and \"-\"%s "
-                              "are allowed.",
-                              which, (unsigned)(unsigned char)c, at + i,
-                              extra);
+                              "Character %zu of the %s of a Space id is %s: "
+                              "only A-Z, a-z, 0-9 and \"-\"%s are allowed.",
+                              i + 1, which, shown, extra);
+        }
         if (edge || twice)
             return hfsbi_fail(err, HFSB_ARG, at + i,
                               "The %s of a Space id has \"%c\" %s, which is "

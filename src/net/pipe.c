@@ -54,13 +54,15 @@ enum {
     HFSBI_PIPE_TERM_MS = 3000,  /* ... and at SIGTERM */
     HFSBI_PIPE_DIAL_MS = 2000,  /* for a connection to the server */
     HFSBI_PIPE_STACK = 131072,
+    HFSBI_PIPE_SHOWN = 100, /* characters of a name in a message */
     HFSBI_PIPE_SLICE_MS = 50 /* between two looks at a cancel */
 };
 
 struct hfsb_pipe {
     hfsb_pipe_opts   o;
-    hfsbi_pipe_words words; /* of argv */
+    hfsbi_pipe_words words; /* of argv; the last one is name */
     const char     **argv;
+    const char      *name; /* of the command, for messages */
     char             key[HFSBI_PIPE_KEY + 1];
     hfsbi_loop      *loop;
     pthread_t        thread;
@@ -239,6 +241,7 @@ typedef struct hfsbi_pipe_start {
     const hfsb_cancel *cancel;
     hfsb_err          *err;
     bool               heard; /* a byte came */
+    bool               lost;  /* it ended before hfsb-server answered */
     hfsbi_pipe_step    step;
     hfsb_buf           server; /* its bytes, once a shell has answered */
     size_t             noise;
@@ -261,10 +264,14 @@ static hfsb_status hfsbi_pipe_wait(hfsbi_pipe_start *x, int fd, short events) {
                                       x->p->argv[0]);
 }
 
-/* The pipe ended; hfsbi_pipe_explain() adds what is on stderr. */
+/* The pipe ended; hfsbi_pipe_try() adds its exit status, and
+   hfsbi_pipe_explain() what is on stderr. */
 static hfsb_status hfsbi_pipe_lost(hfsbi_pipe_start *x) {
-    return hfsbi_fail(x->err, HFSB_CONNECT, 0,
-                      "%s ended before hfsb-server answered", x->p->argv[0]);
+    x->lost = true;
+    (void)hfsbi_fail(x->err, HFSB_CONNECT, 0, "%s", "");
+    hfsbi_err_quote(x->err, hfsb_cstr(x->p->name), HFSBI_PIPE_SHOWN);
+    hfsbi_err_add(x->err, " ended before hfsb-server answered");
+    return HFSB_CONNECT;
 }
 
 static hfsb_status hfsbi_pipe_say(hfsbi_pipe_start *x, hfsb_str text) {
@@ -530,6 +537,8 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
     if (st != HFSB_OK)
         hfsbi_pipe_drop(p, st == HFSB_CONNECT ? HFSBI_PIPE_EXIT_MS : 0);
     *futile = !x->heard && p->said.len && hfsbi_pipe_is_futile(p->exit_code);
+    if (st == HFSB_CONNECT && x->lost && p->exit_code >= 0)
+        hfsbi_err_add(err, " (exit status %d)", p->exit_code);
     if (st == HFSB_CONNECT) hfsbi_pipe_explain(p, err);
     hfsbi_array_free(&p->o.alloc, x, 1, sizeof *x);
     return st;
@@ -640,6 +649,7 @@ static hfsb_status hfsbi_pipe_copy_argv(hfsb_pipe *p, const hfsb_pipe_opts *o,
         hfsbi_pipe_add(w, hfsb_cstr(o->argv[i]));
     if (!o->argv) st = hfsbi_pipe_name(hfsb_cstr(o->name), w, err);
     if (st != HFSB_OK) return st;
+    hfsbi_pipe_add(w, hfsb_cstr(o->argv ? o->argv[0] : o->name));
     p->argv =
         (const char **)hfsbi_array(&o->alloc, w->count + 1, sizeof(char *));
     if (w->text.status != HFSB_OK || !p->argv)
@@ -647,6 +657,8 @@ static hfsb_status hfsbi_pipe_copy_argv(hfsb_pipe *p, const hfsb_pipe_opts *o,
     for (i = 0; i < w->count; at += strlen(w->text.ptr + at) + 1)
         p->argv[i++] = w->text.ptr + at;
     p->argv[w->count] = NULL;
+    p->name = p->argv[w->count - 1];
+    p->argv[w->count - 1] = NULL;
     return HFSB_OK;
 }
 

@@ -109,8 +109,7 @@ static void hfsbi_relay_fail(hfsbi_relay *r, const char *why) {
 
 /* There is no connection: nobody listens, or too many wait already. */
 static void hfsbi_relay_unreachable(hfsbi_relay *r, int code) {
-    const char *why = hfsbi_os_text(code);
-    unsigned    port = r->opts.port;
+    unsigned port = r->opts.port;
     if (code == EAGAIN || code == ETIMEDOUT) {
         (void)hfsb_reply_field(r->request, "Retry-After", HFSB_LIT("1"));
         hfsb_reply_error(r->request, 503,
@@ -118,11 +117,11 @@ static void hfsbi_relay_unreachable(hfsbi_relay *r, int code) {
                          "queue is full",
                          port);
     } else if (code == ECONNREFUSED || code == ENOENT) {
-        hfsb_reply_error(r->request, 502, "nothing listens on port %u: %s",
-                         port, why);
+        hfsb_reply_error(r->request, 502, "nothing listens on port %u", port);
     } else {
         hfsb_reply_error(r->request, code == ENOMEM ? 503 : 502,
-                         "cannot connect to port %u: %s", port, why);
+                         "cannot connect to port %u: %s", port,
+                         hfsbi_os_text(code));
     }
     hfsbi_relay_free(r);
 }
@@ -142,6 +141,10 @@ HFSBI_FN int hfsbi_relay_socket(int family) {
         hfsbi_close(&fd);
     else if (family != AF_UNIX)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+#ifdef SO_NOSIGPIPE
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
+#endif
     return fd;
 }
 

@@ -528,15 +528,57 @@ static bool hfsbi_check_host(hfsb_request *r) {
     return false;
 }
 
+/* Appends the paths next to that of the request which take a POST: the tools,
+   for one of /api/. */
+static void hfsbi_put_neighbours(const hfsb_request *r, hfsb_buf *out) {
+    hfsb_str           path = r->head.path;
+    const hfsbi_route *at;
+    bool               any = false;
+    while (path.len && path.ptr[path.len - 1] != '/') path.len--;
+    for (at = r->conn->server->routes; at && path.len > 1; at = at->next) {
+        hfsb_str base = hfsb_path_base(at->path);
+        if (at->face || !hfsb_str_equal(at->method, HFSB_LIT("POST")) ||
+            at->path.len != path.len + base.len ||
+            !hfsb_str_starts(at->path, path) ||
+            hfsb_str_find_byte(base, '*') != HFSB_NPOS)
+            continue;
+        hfsb_buf_append(out, any ? HFSB_LIT(", ")
+                                 : HFSB_LIT(". There is POST "));
+        hfsb_buf_append(out, at->path);
+        any = true;
+    }
+}
+
+/* 405 with the methods of the path, or 404. `detail` is fixed; `error` adds
+   what there is. */
+static void hfsbi_refuse_route(hfsb_request *r, const char *allow) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = r->conn->server->alloc;
+    if (*allow) {
+        (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
+        hfsb_buf_printf(&text, "Method Not Allowed: send %s.", allow);
+    } else {
+        hfsb_buf_append(&text, HFSB_LIT("Not Found"));
+        hfsbi_put_neighbours(r, &text);
+    }
+    if (r->conn->listener->face || text.status != HFSB_OK)
+        hfsb_reply_error(r, *allow ? 405 : 404, "%s",
+                         *allow ? "Method Not Allowed" : "Not Found");
+    else
+        hfsbi_reply_detail(r, *allow ? 405 : 404,
+                           *allow ? HFSB_LIT("\"Method Not Allowed\"")
+                                  : HFSB_LIT("\"Not Found\""),
+                           hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+}
+
 static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
     if (r->route) return true;
     if (!hfsbi_http_method_known(r->head.method)) {
         hfsb_reply_error(r, 501, "Unknown request method.");
         return false;
     }
-    if (*allow) (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
-    hfsb_reply_error(r, *allow ? 405 : 404, "%s",
-                     *allow ? "Method Not Allowed" : "Not Found");
+    hfsbi_refuse_route(r, allow);
     return false;
 }
 
@@ -568,8 +610,16 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
         return hfsbi_check_face(r, face,
                                 by_face ? face->trusts(face, r) : r->trusted);
     if (r->route->set.no_token || r->trusted) return true;
-    if (token == HFSBI_TOKEN_NONE) {
+    if (token == HFSBI_TOKEN_NONE && face) {
         hfsb_reply_error(r, 503, "Sandbox API token not configured");
+        return false;
+    }
+    if (token == HFSBI_TOKEN_NONE) {
+        hfsbi_reply_detail(
+            r, 503, HFSB_LIT("\"Sandbox API token not configured\""),
+            HFSB_LIT("Sandbox API token not configured: start the server with "
+                     "SANDBOX_API_TOKEN=TOKEN in its environment, or with "
+                     "--token-file FILE."));
         return false;
     }
     (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));

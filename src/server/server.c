@@ -284,12 +284,15 @@ static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
 
 static hfsb_status hfsbi_listen_failed(hfsb_err *err, int code,
                                        const char *host, unsigned port) {
-    hfsb_status st =
-        hfsbi_fail_os(err, code, "Cannot listen on %s port %u", host, port);
+    hfsb_status st;
     if (code == EADDRINUSE)
-        hfsbi_err_add(err, ": another program uses that port; choose another "
-                           "one, or 0 to have one picked");
-    else if (code == EACCES)
+        return hfsbi_fail(err, hfsbi_os_status(code), 0,
+                          "Cannot listen on %s port %u: another program uses "
+                          "that port; choose another one, or 0 to have one "
+                          "picked",
+                          host, port);
+    st = hfsbi_fail_os(err, code, "Cannot listen on %s port %u", host, port);
+    if (code == EACCES)
         hfsbi_err_add(err, ": ports below 1024 need a privilege; choose a "
                            "higher one");
     return st;

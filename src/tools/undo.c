@@ -34,17 +34,18 @@ static bool hfsbi_undo_flags(const hfsb_call *call) {
 
 /* Fails because the root has no checkpoint. */
 static hfsb_status hfsbi_undo_none(hfsb_call *call) {
+    hfsb_str root = hfsb_root_path(call->tools->place); /* "": none */
     if (hfsbi_undo_flags(call))
         return hfsbi_result_fail(
             &call->result, HFSB_NOT_FOUND,
-            "There are no checkpoints of %s. `hfsb edit` and `hfsb bash` take "
+            "There are no checkpoints%s%s. `hfsb edit` and `hfsb bash` take "
             "none; `hfsb mcp --root DIR` and `hfsb-server --root DIR "
             "--checkpoints on` do.",
-            hfsb_root_path(call->tools->place).ptr);
+            root.len ? " of " : "", root.len ? root.ptr : "");
     return hfsbi_result_fail(
         &call->result, HFSB_REFUSED,
-        "There are no checkpoints: they are off. A person can start hfsb with "
-        "--checkpoints on.");
+        "There are no checkpoints: they are off. A person can start "
+        "hfsb-server --root DIR --checkpoints on, or hfsb mcp --root DIR.");
 }
 
 /* Begins a call that needs checkpoints. HFSB_OK; otherwise the result contains

@@ -244,6 +244,8 @@ nothing_left "after cp"
 
 out=$("$cli" bash --on "exec:echo 'no route to host' >&2; exit 255" x 2>&1)
 has "the message of the command" "$out" "no route to host"
+same "a command that ends" "$("$cli" bash --on exec:false x 2>&1)" \
+    "hfsb: exec:false ended before hfsb-server answered (exit status 1)."
 start=$(date +%s)
 has "a start that takes too long" "$(HFSB_START=1 limited 50 "$cli" bash --on \
     "exec:echo 'job 5 is queued' >&2; exec sleep 100" x 2>&1)" "in time"
@@ -317,14 +319,17 @@ if have python3; then
     printf '#!/bin/sh\nuntil [ -e "%s" ]; do sleep 0.1; done\nexec sh\n' \
         "$work/go" > "$work/bin/slow"
     chmod 755 "$work/bin/slow"
-    waiting() { # ARGUMENT...: they wait for exec:slow until they say so
+    waiting() { # TEXT ARGUMENT...: exec:slow starts once they say TEXT
+        wanted=$1
+        shift
         rm -f "$work/go"
+        : > "$work/out" # not what the call before has said
         TERM=xterm limited 60 python3 -c \
             'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' \
-            "$cli" "$@" < /dev/null > "$work/out" &
+            "$cli" "$@" < /dev/null >> "$work/out" &
         pid=$!
         n=0
-        until grep -q waiting "$work/out" || [ $n = 300 ]; do
+        until grep -qF "$wanted" "$work/out" || [ $n = 300 ]; do
             n=$((n + 1))
             sleep 0.1
         done
@@ -332,10 +337,11 @@ if have python3; then
         wait $pid
         out=$(cat "$work/out")
     }
-    waiting bash --on exec:slow 'echo then'
+    waiting '| waiting for exec:slow  ' bash --on exec:slow 'echo then'
     has "waiting" "$out" "| waiting for exec:slow  "
     has "waiting, then" "$out" "then"
-    waiting each --on exec:slow --on exec:sh -- 'echo then'
+    waiting 'waiting for 1 of 2: exec:slow' \
+        each --on exec:slow --on exec:sh -- 'echo then'
     has "each: waiting" "$out" "waiting for 1 of 2: exec:slow"
     has "each: waiting, then" "$out" "exec:slow: then"
 fi

@@ -279,8 +279,10 @@ wait $curl_pid
 has 'a killed command' "$(cat killed)" '"error":"Exit code -15"'
 call /api/nowhere '{}'
 has '404' "$status $reply" '404 {"detail":"Not Found"'
+has '404: the tools' "$reply" '"error":"Not Found. There is POST /api/bash, '
 call /api/bash
 has '405' "$status $reply" '405 {"detail":"Method Not Allowed"'
+has '405: what to send' "$reply" '"error":"Method Not Allowed: send POST."'
 call /api/bash '{"comand":"true"}'
 has '422' "$status $reply" '422 '
 call /api/bash 'nonsense'
@@ -326,6 +328,7 @@ hasnt 'no token anywhere' "$text" Bearer
 has 'no token anywhere' "$(cat .log)" 'Set SANDBOX_API_TOKEN'
 call /api/bash '{"command":"true"}'
 has '503' "$status $reply" '503 {"detail":"Sandbox API token not configured"'
+has '503: what to do' "$reply" 'SANDBOX_API_TOKEN=TOKEN in its environment'
 call /api/health
 same 'health without a token set' "$status" 200
 finish QUIT TERM # the shell starts background commands with QUIT ignored

@@ -287,10 +287,10 @@ static void bad_space_ids_are_explained(void) {
                      "not allowed."},
         {"a--b/c", 2, "The owner of a Space id has \"-\" twice in a row, "
                       "which is not allowed."},
-        {"a_b/c", 1, "The owner of a Space id has the byte 0x5F at offset "
-                     "1" OWNER_CHARS},
-        {"a.b/c", 1, "The owner of a Space id has the byte 0x2E at offset "
-                     "1" OWNER_CHARS},
+        {"a_b/c", 1, "Character 2 of the owner of a Space id is "
+                     "\"_\"" OWNER_CHARS},
+        {"a.b/c", 1, "Character 2 of the owner of a Space id is "
+                     "\".\"" OWNER_CHARS},
         {"ab/c--d", 5, "The name of a Space id has \"-\" twice in a row, "
                        "which is not allowed."},
         {"ab/c..d", 5, "The name of a Space id has \".\" twice in a row, "
@@ -301,12 +301,12 @@ static void bad_space_ids_are_explained(void) {
                      "not allowed."},
         {"ab/-", 3, "The name of a Space id has \"-\" at an end, which is "
                     "not allowed."},
-        {"ab/c/d", 4, "The name of a Space id has the byte 0x2F at offset "
-                      "4" NAME_CHARS},
-        {"ab/c d", 4, "The name of a Space id has the byte 0x20 at offset "
-                      "4" NAME_CHARS},
-        {"ab/\xC3\xA9", 3, "The name of a Space id has the byte 0xC3 at "
-                           "offset 3" NAME_CHARS},
+        {"ab/c/d", 4, "Character 2 of the name of a Space id is "
+                      "\"/\"" NAME_CHARS},
+        {"ab/c d", 4, "Character 2 of the name of a Space id is a "
+                      "blank" NAME_CHARS},
+        {"ab/\xC3\xA9", 3, "Character 1 of the name of a Space id is the "
+                           "byte 0xC3" NAME_CHARS},
         {"ab/c.git", 4, "The name of a Space id must not end in \".git\": "
                         "give it without."}};
     size_t i;

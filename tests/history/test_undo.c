@@ -888,12 +888,17 @@ static void checkpoints_lists_them_with_their_makers(void) {
 static void the_tools_say_when_checkpoints_are_off(void) {
     static const char *const names[] = {"checkpoint", "checkpoints", "undo",
                                         "changes"};
-    hfsb_tools *tools = tt_open(NULL);
-    tt_reply    r = HFSB_INIT;
-    size_t      i;
+    hfsb_tools    *tools = tt_open(NULL);
+    hfsb_call_opts person = HFSB_INIT;
+    tt_reply       r = HFSB_INIT;
+    size_t         i;
+    person.names = HFSB_EDIT_NAMES_FLAGS;
     for (i = 0; i < TT_COUNT(names); i++) {
         tt_call(&r, tools, names[i], "");
-        TT_FAIL(&r, "There are no checkpoints: they are off.");
+        TT_FAIL(&r, "There are no checkpoints: they are off. A person can "
+                    "start hfsb-server --root DIR --checkpoints on,");
+        tt_do(&r, tools, names[i], HFSB_LIT("{}"), &person);
+        TT_FAIL(&r, "There are no checkpoints. `hfsb edit` and ");
     }
     tt_drop(&r);
     hfsb_tools_close(tools);

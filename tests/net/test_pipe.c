@@ -577,8 +577,11 @@ static void failures_are_explained(void) {
         const char *says;
     } cases[] = {
         {"echo one >&2; echo 'Host key expired' >&2; exit 255", HFSB_CONNECT,
-         "sh ended before hfsb-server answered: Host key expired."},
-        {"exit 0", HFSB_CONNECT, "sh ended before hfsb-server answered."},
+         "sh ended before hfsb-server answered (exit status 255): Host key "
+         "expired."},
+        {"exit 0", HFSB_CONNECT,
+         "sh ended before hfsb-server answered (exit status 0)."},
+        {"kill -9 $$", HFSB_CONNECT, "sh ended before hfsb-server answered."},
         {"cat", HFSB_REMOTE, "neither a shell nor hfsb-server answers"},
         {"yes", HFSB_REMOTE, "neither a shell nor hfsb-server answers"},
         {"echo hfsb-pipe mux 2; sleep 5", HFSB_REMOTE, "another version"},
@@ -613,7 +616,8 @@ static void messages_of_a_command_keep_their_end(void) {
         snprintf(line, sizeof line, "echo 'is %s' >&2; exit 255", ends[i]);
         set_command(&c, line);
         T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_CONNECT);
-        snprintf(line, sizeof line, "answered: is %s", ends[i]);
+        snprintf(line, sizeof line, "answered (exit status 255): is %s",
+                 ends[i]);
         T_CHECK(hfsb_str_ends(hfsb_cstr(c.err.msg), hfsb_cstr(line)));
     }
 }

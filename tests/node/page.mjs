@@ -353,6 +353,12 @@ await point('malformed escapes do not stop the terminal', async () => {
     }
 })
 
+await point('the terminal answers questions, not answers', async () => {
+    const answers = text => page.get(`(() => { let s = ''; Term(document.createElement('div'), t => s += t, 40, 10).write(${JSON.stringify(text)}); return s })()`)
+    for (const [text, want] of [['\x1b[c', '\x1b[?1;2c'], ['\x1b[0c', '\x1b[?1;2c'], ['\x1b[>c', '\x1b[>0;10;0c'], ['\x1b[?1;2c', ''], ['\x1b[?c', '']])
+        must(await answers(text) === want, JSON.stringify([text, await answers(text)]))
+})
+
 await point('the terminal keeps its cursor and its columns when resized', async () => {
     const lines = 'l\\r\\n'.repeat(9)
     // quit vim after its window became smaller
@@ -457,6 +463,11 @@ await point('charts, ports and the plan', async () => {
     } else console.log('      (without ports: no python3)')
     await page.get(tabTo('Connect'))
     must(await page.get(`/claude mcp add/.test(p5.textContent) && /curl/.test(p5.textContent) && /codex/.test(p5.textContent) && !p5.textContent.includes(${JSON.stringify(token)})`), 'not all ways')
+    // as where the page comes by http from another machine
+    await page.get(`Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })`)
+    must(await page.get(click('Copy')), 'no button')
+    await page.until(`document.getElementById('say').textContent === 'Copying needs https'`)
+    await page.get('delete navigator.clipboard')
 })
 
 await point('keys and names for those who do not see the page', async () => {
@@ -469,6 +480,20 @@ await point('keys and names for those who do not see the page', async () => {
     must(one !== await page.get(`document.getElementById('list').getAttribute('aria-activedescendant')`), 'j does not move')
     const mute = await page.get(`[...document.querySelectorAll('button, input, select, textarea, [role=tabpanel], [role=listbox]')].filter(e => !(e.textContent.trim() || e.ariaLabel || e.labels?.length || e.getAttribute('aria-labelledby') || e.hidden || e.type === 'file')).map(e => e.outerHTML.slice(0, 80))`)
     must(!mute.length, 'without a name: ' + mute)
+})
+
+await point('arrows move between the tabs that are shown', async () => {
+    const chosen = `document.activeElement.textContent + tabs.filter(t => t.ariaSelected === 'true').map(t => t.textContent)`
+    for (const [from, key, to] of [['Details', 'ArrowLeft', 'Connect'], ['Connect', 'ArrowRight', 'Details'], ['Details', 'ArrowRight', 'Files'], ['Files', 'ArrowLeft', 'Details']]) {
+        await page.get(tabTo(from) + `; tabs[TABS.indexOf('${from}')].focus()`)
+        await page.key(key)
+        must(await page.get(chosen) === to + to, `${from}, ${key}: ${await page.get(chosen)}`)
+    }
+    // at the start Details is shown
+    await page.get('tab(0); tabs[1].focus()')
+    await page.key('ArrowRight')
+    must(await page.get(chosen) === 'FilesFiles', await page.get(chosen))
+    await page.get(tabTo('Details'))
 })
 
 await point('a hidden tab stops asking, and finds out what it has missed', async () => {

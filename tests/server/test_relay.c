@@ -307,6 +307,7 @@ static void a_port_of_ipv6_is_reached(void) {
     ti_end(&six);
     ts_get(&s, &r, "/r/x"); /* neither has it now */
     TS_REFUSED(&r, 502, "nothing listens on port");
+    T_CHECK(!ts_contains(&r, "nobody listens"));
     refuse_at_once(0);
     ts_get(&s, &r, "/r/x");
     TS_REFUSED(&r, 502, "nothing listens on port");
