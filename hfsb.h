@@ -9633,19 +9633,24 @@ static bool hfsbi_is_alnum(char c) {
    or "." twice in a row or at an end. */
 static hfsb_status hfsbi_space_part(hfsb_str s, size_t at, const char *which,
                                     const char *extra, hfsb_err *err) {
+    char   shown[16] = "a blank";
     size_t i;
     for (i = 0; i < s.len; i++) {
         char c = s.ptr[i];
         bool edge = i == 0 || i + 1 == s.len;
         bool twice = i > 0 && s.ptr[i - 1] == c;
         if (hfsbi_is_alnum(c) || (c == '_' && *extra)) continue;
-        if (c != '-' && (c != '.' || !*extra))
+        if (c != '-' && (c != '.' || !*extra)) {
+            if (c > ' ' && c <= '~')
+                (void)snprintf(shown, sizeof shown, "\"%c\"", c);
+            else if (c != ' ')
+                (void)snprintf(shown, sizeof shown, "the byte 0x%02X",
+                               (unsigned)(unsigned char)c);
             return hfsbi_fail(err, HFSB_ARG, at + i,
-                              "The %s of a Space id has the byte 0x%02X at "
-                              "offset %zu: only A-Z, a-z, 0-9 and \"-\"%s "
-                              "are allowed.",
-                              which, (unsigned)(unsigned char)c, at + i,
-                              extra);
+                              "Character %zu of the %s of a Space id is %s: "
+                              "only A-Z, a-z, 0-9 and \"-\"%s are allowed.",
+                              i + 1, which, shown, extra);
+        }
         if (edge || twice)
             return hfsbi_fail(err, HFSB_ARG, at + i,
                               "The %s of a Space id has \"%c\" %s, which is "
@@ -58792,17 +58797,18 @@ static bool hfsbi_undo_flags(const hfsb_call *call) {
 
 /* Fails because the root has no checkpoint. */
 static hfsb_status hfsbi_undo_none(hfsb_call *call) {
+    hfsb_str root = hfsb_root_path(call->tools->place); /* "": none */
     if (hfsbi_undo_flags(call))
         return hfsbi_result_fail(
             &call->result, HFSB_NOT_FOUND,
-            "There are no checkpoints of %s. `hfsb edit` and `hfsb bash` take "
+            "There are no checkpoints%s%s. `hfsb edit` and `hfsb bash` take "
             "none; `hfsb mcp --root DIR` and `hfsb-server --root DIR "
             "--checkpoints on` do.",
-            hfsb_root_path(call->tools->place).ptr);
+            root.len ? " of " : "", root.len ? root.ptr : "");
     return hfsbi_result_fail(
         &call->result, HFSB_REFUSED,
-        "There are no checkpoints: they are off. A person can start hfsb with "
-        "--checkpoints on.");
+        "There are no checkpoints: they are off. A person can start "
+        "hfsb-server --root DIR --checkpoints on, or hfsb mcp --root DIR.");
 }
 
 /* Begins a call that needs checkpoints. HFSB_OK; otherwise the result contains
@@ -62743,13 +62749,15 @@ enum {
     HFSBI_PIPE_TERM_MS = 3000,  /* ... and at SIGTERM */
     HFSBI_PIPE_DIAL_MS = 2000,  /* for a connection to the server */
     HFSBI_PIPE_STACK = 131072,
+    HFSBI_PIPE_SHOWN = 100, /* characters of a name in a message */
     HFSBI_PIPE_SLICE_MS = 50 /* between two looks at a cancel */
 };
 
 struct hfsb_pipe {
     hfsb_pipe_opts   o;
-    hfsbi_pipe_words words; /* of argv */
+    hfsbi_pipe_words words; /* of argv; the last one is name */
     const char     **argv;
+    const char      *name; /* of the command, for messages */
     char             key[HFSBI_PIPE_KEY + 1];
     hfsbi_loop      *loop;
     pthread_t        thread;
@@ -62928,6 +62936,7 @@ typedef struct hfsbi_pipe_start {
     const hfsb_cancel *cancel;
     hfsb_err          *err;
     bool               heard; /* a byte came */
+    bool               lost;  /* it ended before hfsb-server answered */
     hfsbi_pipe_step    step;
     hfsb_buf           server; /* its bytes, once a shell has answered */
     size_t             noise;
@@ -62950,10 +62959,14 @@ static hfsb_status hfsbi_pipe_wait(hfsbi_pipe_start *x, int fd, short events) {
                                       x->p->argv[0]);
 }
 
-/* The pipe ended; hfsbi_pipe_explain() adds what is on stderr. */
+/* The pipe ended; hfsbi_pipe_try() adds its exit status, and
+   hfsbi_pipe_explain() what is on stderr. */
 static hfsb_status hfsbi_pipe_lost(hfsbi_pipe_start *x) {
-    return hfsbi_fail(x->err, HFSB_CONNECT, 0,
-                      "%s ended before hfsb-server answered", x->p->argv[0]);
+    x->lost = true;
+    (void)hfsbi_fail(x->err, HFSB_CONNECT, 0, "%s", "");
+    hfsbi_err_quote(x->err, hfsb_cstr(x->p->name), HFSBI_PIPE_SHOWN);
+    hfsbi_err_add(x->err, " ended before hfsb-server answered");
+    return HFSB_CONNECT;
 }
 
 static hfsb_status hfsbi_pipe_say(hfsbi_pipe_start *x, hfsb_str text) {
@@ -63219,6 +63232,8 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
     if (st != HFSB_OK)
         hfsbi_pipe_drop(p, st == HFSB_CONNECT ? HFSBI_PIPE_EXIT_MS : 0);
     *futile = !x->heard && p->said.len && hfsbi_pipe_is_futile(p->exit_code);
+    if (st == HFSB_CONNECT && x->lost && p->exit_code >= 0)
+        hfsbi_err_add(err, " (exit status %d)", p->exit_code);
     if (st == HFSB_CONNECT) hfsbi_pipe_explain(p, err);
     hfsbi_array_free(&p->o.alloc, x, 1, sizeof *x);
     return st;
@@ -63329,6 +63344,7 @@ static hfsb_status hfsbi_pipe_copy_argv(hfsb_pipe *p, const hfsb_pipe_opts *o,
         hfsbi_pipe_add(w, hfsb_cstr(o->argv[i]));
     if (!o->argv) st = hfsbi_pipe_name(hfsb_cstr(o->name), w, err);
     if (st != HFSB_OK) return st;
+    hfsbi_pipe_add(w, hfsb_cstr(o->argv ? o->argv[0] : o->name));
     p->argv =
         (const char **)hfsbi_array(&o->alloc, w->count + 1, sizeof(char *));
     if (w->text.status != HFSB_OK || !p->argv)
@@ -63336,6 +63352,8 @@ static hfsb_status hfsbi_pipe_copy_argv(hfsb_pipe *p, const hfsb_pipe_opts *o,
     for (i = 0; i < w->count; at += strlen(w->text.ptr + at) + 1)
         p->argv[i++] = w->text.ptr + at;
     p->argv[w->count] = NULL;
+    p->name = p->argv[w->count - 1];
+    p->argv[w->count - 1] = NULL;
     return HFSB_OK;
 }
 

@@ -1935,15 +1935,57 @@ static bool hfsbi_check_host(hfsb_request *r) {
     return false;
 }
 
+/* Appends the paths next to that of the request which take a POST: the tools,
+   for one of /api/. */
+static void hfsbi_put_neighbours(const hfsb_request *r, hfsb_buf *out) {
+    hfsb_str           path = r->head.path;
+    const hfsbi_route *at;
+    bool               any = false;
+    while (path.len && path.ptr[path.len - 1] != '/') path.len--;
+    for (at = r->conn->server->routes; at && path.len > 1; at = at->next) {
+        hfsb_str base = hfsb_path_base(at->path);
+        if (at->face || !hfsb_str_equal(at->method, HFSB_LIT("POST")) ||
+            at->path.len != path.len + base.len ||
+            !hfsb_str_starts(at->path, path) ||
+            hfsb_str_find_byte(base, '*') != HFSB_NPOS)
+            continue;
+        hfsb_buf_append(out, any ? HFSB_LIT(", ")
+                                 : HFSB_LIT(". There is POST "));
+        hfsb_buf_append(out, at->path);
+        any = true;
+    }
+}
+
+/* 405 with the methods of the path, or 404. `detail` is fixed; `error` adds
+   what there is. */
+static void hfsbi_refuse_route(hfsb_request *r, const char *allow) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = r->conn->server->alloc;
+    if (*allow) {
+        (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
+        hfsb_buf_printf(&text, "Method Not Allowed: send %s.", allow);
+    } else {
+        hfsb_buf_append(&text, HFSB_LIT("Not Found"));
+        hfsbi_put_neighbours(r, &text);
+    }
+    if (r->conn->listener->face || text.status != HFSB_OK)
+        hfsb_reply_error(r, *allow ? 405 : 404, "%s",
+                         *allow ? "Method Not Allowed" : "Not Found");
+    else
+        hfsbi_reply_detail(r, *allow ? 405 : 404,
+                           *allow ? HFSB_LIT("\"Method Not Allowed\"")
+                                  : HFSB_LIT("\"Not Found\""),
+                           hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+}
+
 static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
     if (r->route) return true;
     if (!hfsbi_http_method_known(r->head.method)) {
         hfsb_reply_error(r, 501, "Unknown request method.");
         return false;
     }
-    if (*allow) (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
-    hfsb_reply_error(r, *allow ? 405 : 404, "%s",
-                     *allow ? "Method Not Allowed" : "Not Found");
+    hfsbi_refuse_route(r, allow);
     return false;
 }
 
@@ -1975,8 +2017,16 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
         return hfsbi_check_face(r, face,
                                 by_face ? face->trusts(face, r) : r->trusted);
     if (r->route->set.no_token || r->trusted) return true;
-    if (token == HFSBI_TOKEN_NONE) {
+    if (token == HFSBI_TOKEN_NONE && face) {
         hfsb_reply_error(r, 503, "Sandbox API token not configured");
+        return false;
+    }
+    if (token == HFSBI_TOKEN_NONE) {
+        hfsbi_reply_detail(
+            r, 503, HFSB_LIT("\"Sandbox API token not configured\""),
+            HFSB_LIT("Sandbox API token not configured: start the server with "
+                     "SANDBOX_API_TOKEN=TOKEN in its environment, or with "
+                     "--token-file FILE."));
         return false;
     }
     (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));
@@ -4492,8 +4542,7 @@ static void hfsbi_relay_fail(hfsbi_relay *r, const char *why) {
 
 /* There is no connection: nobody listens, or too many wait already. */
 static void hfsbi_relay_unreachable(hfsbi_relay *r, int code) {
-    const char *why = hfsbi_os_text(code);
-    unsigned    port = r->opts.port;
+    unsigned port = r->opts.port;
     if (code == EAGAIN || code == ETIMEDOUT) {
         (void)hfsb_reply_field(r->request, "Retry-After", HFSB_LIT("1"));
         hfsb_reply_error(r->request, 503,
@@ -4501,11 +4550,11 @@ static void hfsbi_relay_unreachable(hfsbi_relay *r, int code) {
                          "queue is full",
                          port);
     } else if (code == ECONNREFUSED || code == ENOENT) {
-        hfsb_reply_error(r->request, 502, "nothing listens on port %u: %s",
-                         port, why);
+        hfsb_reply_error(r->request, 502, "nothing listens on port %u", port);
     } else {
         hfsb_reply_error(r->request, code == ENOMEM ? 503 : 502,
-                         "cannot connect to port %u: %s", port, why);
+                         "cannot connect to port %u: %s", port,
+                         hfsbi_os_text(code));
     }
     hfsbi_relay_free(r);
 }
@@ -4525,6 +4574,10 @@ HFSBI_FN int hfsbi_relay_socket(int family) {
         hfsbi_close(&fd);
     else if (family != AF_UNIX)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+#ifdef SO_NOSIGPIPE
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
+#endif
     return fd;
 }
 
@@ -5258,12 +5311,15 @@ static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
 
 static hfsb_status hfsbi_listen_failed(hfsb_err *err, int code,
                                        const char *host, unsigned port) {
-    hfsb_status st =
-        hfsbi_fail_os(err, code, "Cannot listen on %s port %u", host, port);
+    hfsb_status st;
     if (code == EADDRINUSE)
-        hfsbi_err_add(err, ": another program uses that port; choose another "
-                           "one, or 0 to have one picked");
-    else if (code == EACCES)
+        return hfsbi_fail(err, hfsbi_os_status(code), 0,
+                          "Cannot listen on %s port %u: another program uses "
+                          "that port; choose another one, or 0 to have one "
+                          "picked",
+                          host, port);
+    st = hfsbi_fail_os(err, code, "Cannot listen on %s port %u", host, port);
+    if (code == EACCES)
         hfsbi_err_add(err, ": ports below 1024 need a privilege; choose a "
                            "higher one");
     return st;
@@ -9146,8 +9202,9 @@ static bool hfsbi_reset_is_possible(const hfsb_tools *tools, bool empty,
     else if (!empty && !tools->history)
         hfsb_reply_error(request, 409,
                          "There are no checkpoints: start the server with "
-                         "--checkpoints on, or send {\"empty\":true} to "
-                         "remove all files in its roots.");
+                         "--root DIR --checkpoints on, or send "
+                         "{\"empty\":true} to remove all files in its "
+                         "roots.");
     else return true;
     return false;
 }
@@ -10580,9 +10637,9 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "if(e.className.split(' ').includes('act'))e.disabled=!may()",
         "return e}",
         "let put=(e,...kids)=>{e.replaceChildren(...kids.flat(9).filter(x=>x));return e}",
-        "let btn=(text,onclick,c,title)=>h('button',{type:'button',onclick,c:c||'',title:title||''},text)",
+        "let btn=(text,onclick,c='',title='')=>h('button',{type:'button',onclick,c,title},text)",
         "let vis=s=>String(s).replace(/(?!(?<=\\p{ExtPict})\\ufe0f)[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ufff9-\\ufffb\\p{DI}]/gu,c=>c<' '?String.fromCharCode(0x2400+c.charCodeAt()):'\\u2039'+c.codePointAt().toString(16)+'\\u203a')",
-        "let mono=(s,tag)=>h(tag||'span','m',vis(s))",
+        "let mono=(s,tag='span')=>h(tag,'m',vis(s))",
         "let num=s=>h('span','num',s)",
         "let mute=(...s)=>h('p','mute',s)",
         "let strip=(...kids)=>h('div','row',kids)",
@@ -10868,7 +10925,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "else{scr.forEach(drop);scr=other;other=null;scr.forEach(r=>{if(r.el)r.el.hidden=!1})}}",
         "function csi(mark,par,fin){let p=par.split(/[;:]/).map(Number),n=max(1,p[0]|0),go=(a,b)=>{x=max(0,min(cols-1,a));y=max(0,min(rows-1,b))},r=row(y)",
         "if(x>=cols&&fin!=='m')x=cols-1",
-        "if(mark==='?'&&/[hl]/.test(fin))return p.forEach(m=>{mode[m]=fin==='h'",
+        "if(mark==='?')return/[hl]/.test(fin)&&p.forEach(m=>{mode[m]=fin==='h'",
         "if(m===1048||m===1049)fin==='h'&&save()",
         "if(m===47||m===1047||m===1049)alt(fin==='h')",
         "if(m===1048||m===1049)fin==='l'&&load()})",
@@ -10969,8 +11026,8 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "let s=KEYS[e.key]",
         "if(e.key==='Escape'&&e.shiftKey)return $('t3').focus()",
         "if(s&&s.length>1||/^[A-H]$/.test(s))s='\\x1b'+(s[0]==='O'?'':term.mode(1)&&s.length<2?'O':'[')+s",
-        "if(e.key.length===1&&e.ctrlKey&&!e.shiftKey&&!e.altKey&&e.key!=='v')s=e.key===' '?'\\0':String.fromCharCode(e.key.toUpperCase().charCodeAt()&31)",
-        "else if(e.key.length===1&&e.altKey&&!e.ctrlKey)s='\\x1b'+e.key",
+        "if(!e.key[1]&&e.ctrlKey&&!e.shiftKey&&!e.altKey&&e.key!=='v')s=e.key===' '?'\\0':String.fromCharCode(e.key.charCodeAt()&31)",
+        "else if(!e.key[1]&&e.altKey&&!e.ctrlKey)s='\\x1b'+e.key",
         "if(s==null)return",
         "e.preventDefault();type(s)}",
         "keys.oninput=e=>{if(!e.isComposing)type(keys.value.replace(/\\n/g,'\\r')),keys.value=''}",
@@ -11000,23 +11057,25 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "let connect=h('div')",
         "function connections(){let base=new URL('.',location.href).href.replace(/\\/$/,''),T='$SANDBOX_API_TOKEN'",
         "put(connect,mute('SANDBOX_API_TOKEN is the token of this page.'),[['Claude Code (MCP)',`claude mcp add --transport http hfsb ${base}/mcp --header \"Authorization: Bearer ${T}\"`],['Codex (MCP)',`codex mcp add hfsb --url ${base}/mcp --bearer-token-env-var SANDBOX_API_TOKEN`],['Codex, with its tools here (hfsb-server --api codex)',`hfsb exec-server --on ${base}`],",
-        "['curl',`curl ${base}/api/bash -H \"X-Sandbox-Authorization: Bearer ${T}\" \\\\\\n    -H 'Content-Type: application/json' -d '{\"command\":\"uname -a\"}'`],['Command line',`hfsb bash --on ${base} 'uname -a'`]].map(([t,c])=>[h('h3','',t),h('div','box',h('pre',{tabIndex:0},c),btn('Copy',()=>navigator.clipboard?.writeText(c).then(()=>say('Copied'))))]))}",
+        "['curl',`curl ${base}/api/bash -H \"X-Sandbox-Authorization: Bearer ${T}\" \\\\\\n    -H 'Content-Type: application/json' -d '{\"command\":\"uname -a\"}'`],['Command line',`hfsb bash --on ${base} 'uname -a'`]].map(([t,c])=>[h('h3','',t),h('div','box',h('pre',{tabIndex:0},c),btn('Copy',async()=>say(await navigator.clipboard?.writeText(c).then(()=>'Copied')||'Copying needs https')))]))}",
         "let tabNow=0",
+        "let wide=()=>innerWidth>760?1:0",
         "let TABS=['Timeline','Details','Files','Changes','Terminal','Machine','Connect'],SHOW=[,,files,changes,,stats,connections]",
         "let panels=[null,[top1,body],filesBox,changesBox,[ttyBar,ttyEl],[h('h2','','Use'),use,h('h2','','Ports'),ports],connect].map((k,i)=>i&&h('div',{id:'p'+(i-1),role:'tabpanel','aria-labelledby':'t'+(i-1)},k))",
         "$('right').append(...panels.slice(1))",
         "let tabs=TABS.map((t,i)=>h('button',{id:'t'+(i-1),role:'tab',c:i?'':'t0',onclick:()=>tab(i),title:i?`${t} (${i})`:t},t))",
         "put($('tabs'),tabs).onkeydown=e=>{let d={ArrowRight:1,ArrowLeft:-1}[e.key]",
-        "if(d)tab((tabNow+d+7)%7),tabs[tabNow].focus()}",
+        "let w=wide(),n=7-w",
+        "if(d)tab(((tabNow||w)-w+d+n)%n+w),tabs[tabNow].focus()}",
         "function tab(i){tabNow=i",
-        "document.body.classList.toggle('tl',!i)",
-        "tabs.forEach((t,k)=>{t.ariaSelected=k===(i||(innerWidth>760?1:0));t.tabIndex=t.ariaSelected==='true'?0:-1})",
+        "document.body.className=i?'':'tl'",
+        "tabs.forEach((t,k)=>{t.ariaSelected=k=k===(i||wide());t.tabIndex=k-1})",
         "panels.forEach((p,k)=>{if(k)p.hidden=k!==(i||1)})",
         "if(i&&token!==null)SHOW[i]?.()}",
         "tab(0);ttyShow()",
         "put(body,mute('The page only watches until Control is switched on.'))",
         "$('ctl').onchange=()=>{document.querySelectorAll('.act').forEach(e=>e.disabled=!may());say(may()?'Commands, stops, undo, uploads and the terminal are on.':'Read only')}",
-        "$('ctl').onchange.call()",
+        "$('ctl').onchange()",
         "$('say').textContent=''",
         "$('all').onclick=safe(async()=>say((await tool('kill')).output))",
         "$('ask').onsubmit=safe(async e=>{e.preventDefault()",
@@ -11025,7 +11084,7 @@ HFSBI_FN const char *const *hfsbi_webpage_lines(void) {
         "$('cmd').value='';follow=!0",
         "await tool('bash',{command,background:!0})})",
         "onkeydown=e=>{if(e.ctrlKey||e.altKey||e.metaKey||/INPUT|TEXTAREA|SELECT/.test(e.target.tagName)||$('login').open)return",
-        "if(e.key>='1'&&e.key<='6')tab(+e.key)",
+        "if(e.key>0&&e.key<7)tab(+e.key)",
         "else if(e.key==='j')step(1)",
         "else if(e.key==='k')step(-1)",
         "else if(e.key==='g')$('last').click()",
