@@ -84,7 +84,7 @@ static hfsb_status remote_find_server(void *user, const char *system,
                                       hfsb_err *err) {
     const char    *given = getenv("HFSB_SERVERS"), *own;
     struct utsname here;
-    hfsb_buf       folder = HFSB_INIT, where = HFSB_INIT; /* it was looked for */
+    hfsb_buf       folder = HFSB_INIT, where = HFSB_INIT; /* searched */
     hfsb_status    st = HFSB_NOT_FOUND;
     remote_folder(((remote *)user)->self, &folder);
     own = hfsb_buf_cstr(&folder);
