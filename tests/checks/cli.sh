@@ -53,6 +53,10 @@ has 'edit --json: refused' "$out" '"count":0,"note":null,"lines":[],"diff":""}'
 run 'edit: dry run' 0 "$hfsb" edit --dry-run f --old A --new B
 has 'edit: dry run' "$out" 'Would edit f'
 same 'edit: dry run leaves the file' "$(cat f)" "$(printf 'A\n\tx\nc')"
+printf 'x = 1\n' > abs
+"$hfsb" edit --dry-run "$top/abs" --old 1 --new 2 > abs.diff
+run 'edit: dry run, applied' 0 "$hfsb" patch abs.diff
+same 'edit: dry run, applied' "$(cat abs)" 'x = 2'
 printf '{"old_str":"c","new_str":"C","mode":"append_after"}' > args
 run 'edit: stdin' 0 sh -c "'$hfsb' edit f < args"
 same 'edit: stdin' "$(cat f)" "$(printf 'A\n\tx\ncC')"
