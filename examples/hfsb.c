@@ -78,7 +78,13 @@ static const cli_command commands[] = {
      "2 wrong usage.",
      "grep", {"pattern", "path"}, run_tool_command},
     {"glob", "[OPTIONS] PATTERN [PATH]", "find files by name, newest first",
-     NULL, "glob", {"pattern", "path"}, run_tool_command},
+     "Find files by a pattern, newest first. Quote it, or the shell replaces "
+     "it by the names that match. A pattern without a slash is for names in "
+     "any folder: '*.py'; with one it begins at PATH: 'src/**/*.{c,h}'. Skips "
+     ".git and what .gitignore names.\n"
+     "Exit codes: 0 found, 1 no match or refused (with --json only refused), "
+     "2 wrong usage.",
+     "glob", {"pattern", "path"}, run_tool_command},
     {"list", "[OPTIONS] [PATH]", "list a folder",
      NULL, "list", {"path"}, run_tool_command},
     {"undo", "[OPTIONS] [CHECKPOINT]", "restore an earlier state of the files",

@@ -95,16 +95,6 @@ static void list_survivors(const hfsb_json_value *fields, bool ends) {
     hfsb_buf_free(&line);
 }
 
-/* Prints the notes of the result. Its output was printed as it came. */
-static void print_notes(hfsb_str notes) {
-    while (notes.len) {
-        size_t end = hfsb_str_find_byte(notes, '\n');
-        print_log(NULL, hfsb_str_slice(notes, 0, end));
-        notes = end == HFSB_NPOS ? hfsb_str_make(NULL, 0)
-                                 : hfsb_str_slice(notes, end + 1, notes.len);
-    }
-}
-
 /* The exit code of a server that sends no fields: it is in the message. */
 static long long code_in_message(const hfsb_tool_result *result) {
     if (result->success) return 0;
@@ -129,6 +119,7 @@ static int exit_code(const bash_call *c, const hfsb_tool_result *result,
         timed_out = result->error.ptr &&
                     strncmp(result->error.ptr, "Timeout after ", 14) == 0;
     }
+    /* its output was printed as it came */
     if (!quiet) print_notes(get_str(fields, "notes"));
     if (!quiet) list_survivors(fields, c->on && is_pipe(c->on));
     if (!quiet && (timed_out || (code < 0 && number == 0)))

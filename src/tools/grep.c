@@ -426,8 +426,9 @@ static void hfsbi_grep_put_skipped(const hfsbi_grep *g, hfsb_buf *sink) {
 }
 
 /* Appends why nothing matches, with the next step. */
-static hfsb_status hfsbi_grep_put_none(const hfsb_call *call, hfsbi_grep *g) {
+static hfsb_status hfsbi_grep_put_none(hfsb_call *call, hfsbi_grep *g) {
     size_t mark = g->lines.out->len;
+    call->note_lines = 1;
     hfsb_buf_printf(g->lines.out, "(no matches; %llu file%s searched",
                     g->searched, hfsbi_plural(g->searched));
     hfsbi_grep_put_skipped(g, g->lines.out);

@@ -842,6 +842,8 @@ struct hfsb_call {
     /* the result */
     hfsb_buf         notes;       /* lines that follow the output */
     bool             notes_apart; /* notes go into a field instead */
+    bool   notes_counted; /* a field says how many lines of the output ... */
+    size_t note_lines;    /* ... are notes: these and those of `notes` */
     hfsbi_build      fields;      /* of the result; the root is open */
     hfsb_tool_result result;
     hfsb_status      status;

@@ -292,8 +292,9 @@ has 'grep: underscores' "$out" 'b:1:One'
 run 'grep: a flag turned off' 0 "$hfsb" grep --ignore-case --no-ignore-case one t
 hasnt 'grep: a flag turned off' "$out" 'One'
 run 'grep: more' 0 "$hfsb" grep --limit 1 . t
-has 'grep: more' "$err" 'hfsb: there is more: --offset 1'
-has 'grep: more' "$out" 'read on with --offset 1]'
+has 'grep: more' "$err" 'hfsb: [first 1 of '
+has 'grep: more' "$err" 'read on with --offset 1]'
+same 'grep: more: lines' "$(echo "$out" | wc -l)$(echo "$err" | wc -l)" 11
 run 'grep: no match' 1 "$hfsb" grep zzzzz t
 same 'grep: no match' "$out" ''
 has 'grep: no match' "$err" '(no matches; '
@@ -304,6 +305,22 @@ has 'grep: no PATTERN' "$err" 'pattern is missing'
 run 'grep: a flag has no value' 2 "$hfsb" grep --ignore-case=1 one
 run 'glob' 0 "$hfsb" glob 'b' t
 has 'glob' "$out" 't/b'
+run 'glob: no match' 1 "$hfsb" glob '*.zz' t
+same 'glob: no match' "$out" ''
+has 'glob: no match' "$err" 'hfsb: (no files match *.zz; '
+run 'glob --json: no match' 0 "$hfsb" glob --json '*.zz' t
+has 'glob --json: no match' "$out" '"count":0,"truncated":false,"note_lines":1}'
+mkdir many; (cd many && seq 300 | xargs touch)
+run 'glob: more' 0 "$hfsb" glob 'many/*'
+same 'glob: more: lines' "$(wc -l < .out | tr -d ' ')" 200
+same 'glob: more' "$err" 'hfsb: [first 200 of 300; read on with --offset 200]'
+run 'glob: a key is unknown' 0 "$hfsb" tool glob --args '{"pattern":"many/*","x":1}'
+has 'glob: a key is unknown' "$out" '"note_lines":2}'
+rm -r many
+mkdir hollow
+run 'list: empty' 0 "$hfsb" list hollow
+same 'list: empty' "$out$err" 'hfsb: (the folder is empty)'
+rmdir hollow
 run 'list' 0 "$hfsb" list t
 has 'list' "$out" 'b'
 hasnt 'list' "$out" 'file '

@@ -245,7 +245,7 @@ same 'read there: as here' "$out$err" "$here"
 run 'read there: names of options' 1 "$hfsb" read --limit -3 a/f
 has 'read there: names of options' "$err" '--limit must be '
 run 'glob there: names of options' 0 "$hfsb" glob --limit 1 '*'
-has 'glob there: names of options' "$out" 'read on with --offset 1]'
+has 'glob there: names of options' "$err" 'read on with --offset 1]'
 run 'read there: --root' 2 "$hfsb" read --root / a/f
 run 'edit there' 0 "$hfsb" edit a/f --old one --new 1
 has 'edit there' "$out" 'Edited a/f (1 replacement)'
