@@ -533,7 +533,7 @@ static const hfsbi_param hfsbi_grep_params[] = {
                       "a number of lines from 0 to 20"),
     HFSBI_PARAM_CHOICE("mode", HFSBI_ONE_OF, hfsbi_grep_args, mode,
                        "content files count|files_with_matches"),
-    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, HFSBI_GREP_LIMIT),
+    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, 200),
     HFSBI_PARAM_END};
 
 static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {

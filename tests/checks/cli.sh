@@ -338,6 +338,12 @@ run 'edit --line' 0 "$hfsb" edit t/b --old two --new 2 --line 2 --exact
 same 'edit --line' "$(cat t/b)" "$(printf 'one\n2')"
 
 # ---- messages of tools name options and commands
+for command in glob grep list; do
+    has "$command: the default limit" "$("$hfsb" $command --help)" \
+        "$(if [ $command = list ]; then echo 'results, default 500'; else echo 'results, default 200'; fi)"
+done
+run 'grep: a bad limit' 1 "$hfsb" grep --limit -1 one t
+has 'grep: a bad limit' "$err" '(0: 200)'
 run 'grep: a bad pattern' 1 "$hfsb" grep '(' t
 has 'grep: a bad pattern' "$err" 'To search for the text as it is, give --literal.'
 run 'tool grep: a bad pattern' 1 "$hfsb" tool grep --args '{"pattern":"("}'
