@@ -104,6 +104,16 @@ static long long code_in_message(const hfsb_tool_result *result) {
     return strtoll(result->error.ptr + 10, NULL, 10);
 }
 
+/* As a shell does; an exit code alone is easily missed. */
+static void print_signal(hfsb_str name, long long number) {
+    hfsb_buf line = HFSB_INIT;
+    if (name.len)
+        must(hfsb_buf_printf(&line, "ended by %.*s", (int)name.len, name.ptr));
+    else must(hfsb_buf_printf(&line, "ended by signal %lld", number));
+    print_log(NULL, hfsb_buf_str(&line));
+    hfsb_buf_free(&line);
+}
+
 /* The exit code that a shell would report. */
 static int exit_code(const bash_call *c, const hfsb_tool_result *result,
                      bool quiet) {
@@ -124,6 +134,8 @@ static int exit_code(const bash_call *c, const hfsb_tool_result *result,
     if (!quiet) list_survivors(fields, c->on && is_pipe(c->on));
     if (!quiet && (timed_out || (code < 0 && number == 0)))
         print_log(NULL, hfsb_buf_str(&result->error));
+    if (!quiet && !timed_out && number > 0)
+        print_signal(get_str(fields, "signal_name"), number);
     if (timed_out) return TIMED_OUT;
     if (number > 0) return 128 + (int)number;
     return code < 0 ? NOT_RUN : (int)code;

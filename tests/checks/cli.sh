@@ -638,7 +638,7 @@ run 'bash --raw: and JSON' 2 "$hfsb" bash --raw --json true
 run 'bash -d: here' 1 "$hfsb" bash -d true
 has 'bash -d: here' "$err" '--background needs a session'
 run 'bash: signal' 137 "$hfsb" bash 'kill -KILL $$'
-same 'bash: quiet' "$out$err" ''
+same 'bash: signal' "$out$err" 'hfsb: ended by SIGKILL'
 run 'bash: no such program' 127 "$hfsb" bash nosuchprogram
 run 'bash --timeout' 124 "$hfsb" bash --timeout 0.9 'echo begun; sleep 60'
 same 'bash --timeout' "$out" begun
