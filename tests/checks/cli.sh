@@ -173,6 +173,11 @@ patch "*** Add File: $top/beyond/new\n+x\n*** Add File: more\n+y\n"
 run 'patch --root' 0 sh -c "cd near && '$hfsb' patch --root . --root ../beyond ../.patch"
 same 'patch --root' "$(cat beyond/new near/more)" "$(printf 'x\ny')"
 run 'patch --root --on' 2 "$hfsb" patch --root . --on http://127.0.0.1:1 .patch
+for input in /dev/null blank; do
+    echo > blank
+    run "patch: $input" 1 "$hfsb" patch $input
+    same "patch: $input" "$err" 'The patch is empty'
+done
 run 'patch: malformed' 1 sh -c "echo nonsense | '$hfsb' patch"
 has 'patch: malformed' "$err" 'Malformed patch, line 1'
 
