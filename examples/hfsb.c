@@ -445,10 +445,20 @@ void each_command(void (*fn)(void *user, const cli_command *c), void *user) {
     for (i = 0; i < COMMAND_COUNT; i++) fn(user, &commands[i]);
 }
 
-/* Prints the command closest to the word, if there is one. */
+/* Prints the command closest to the word, or for what others call it, if there
+   is one. */
 static void print_nearest(const char *family, const char *word) {
+    static const char *const others[][2] = {{"find", "glob"},
+                                            {"cat", "read"},
+                                            {"search", "grep"},
+                                            {"version", "--version"}};
     suggestion s;
     size_t     i;
+    for (i = 0; !family && i < sizeof others / sizeof *others; i++)
+        if (strcmp(word, others[i][0]) == 0) {
+            fprintf(stderr, "Did you mean: hfsb %s\n", others[i][1]);
+            return;
+        }
     suggest_init(&s, word, strlen(word));
     for (i = 0; i < COMMAND_COUNT; i++)
         if (listed_name(&commands[i], family))

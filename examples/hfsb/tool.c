@@ -93,11 +93,20 @@ static const char *missing_word(args *a, const char *const *words) {
     return NULL;
 }
 
+/* `hfsb glob *.py` in a folder with two such files. */
+static void hint_at_quotes(const args *a, const char *const *words) {
+    if (strcmp(a->command->tool, "glob") == 0 && words[1] &&
+        !strpbrk(words[0], "*?[{"))
+        fprintf(stderr, "hfsb: quote a pattern, or the shell replaces it: "
+                        "hfsb glob '*.py'\n");
+}
+
 int run_tool_command(args *a) {
     const char      *words[MAX_FILLED + 1] = {NULL}, *on = NULL;
     texts            roots = HFSB_INIT;
     size_t           count = 0;
-    bool             json = false;
+    bool             json = false, ignored = false;
+    bool             is_grep = strcmp(a->command->tool, "grep") == 0;
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_call_opts   opts = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
@@ -114,6 +123,10 @@ int run_tool_command(args *a) {
         OPTION_ROOT(&roots),
         {"--json", OPTION_FLAG, &json,
          "print the result of the tool as one line of JSON"},
+        {is_grep ? "-n" : NULL, OPTION_FLAG, &ignored,
+         "accepted; lines always have numbers"}, /* NULL ends the list */
+        {"-r", OPTION_FLAG, &ignored, "accepted; folders are searched"},
+        {"-E", OPTION_FLAG, &ignored, "accepted; patterns are extended"},
         OPTIONS_END};
     while (a->command->filled[count]) count++;
     if (!take_words(a, options, words, count)) return a->status;
@@ -128,6 +141,7 @@ int run_tool_command(args *a) {
         interrupted = call_tool(on, &where, a->command->tool, arguments.root,
                                 &opts, NULL, &result);
         code = show_output(a, &result, json);
+        if (!result.success) hint_at_quotes(a, words);
     }
     hfsb_tool_result_free(&result);
     hfsb_json_free(&arguments);

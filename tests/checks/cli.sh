@@ -303,6 +303,14 @@ same 'grep: more: lines' "$(echo "$out" | wc -l)$(echo "$err" | wc -l)" 11
 run 'grep: no match' 1 "$hfsb" grep zzzzz t
 same 'grep: no match' "$out" ''
 has 'grep: no match' "$err" '(no matches; '
+run 'grep: options of grep' 0 "$hfsb" grep -n -r -E -i one t
+has 'grep: options of grep' "$out" 'b:1:One'
+for words in '-l --mode files' '-F --literal' '--glob --include'; do
+    run "grep ${words%% *}" 2 "$hfsb" grep "${words%% *}" one t
+    has "grep ${words%% *}" "$err" "did you mean ${words#* }?"
+done
+run 'grep: two paths' 2 "$hfsb" grep one t/a t/b
+has 'grep: two paths' "$err" "t/b is a word too many; for many files give"
 run 'grep --json: no match' 0 "$hfsb" grep --json zzzzz t
 has 'grep --json: no match' "$out" '"output":"(no matches; '
 run 'grep: no PATTERN' 2 "$hfsb" grep
@@ -442,6 +450,19 @@ has 'did you mean: a part of one' "$err" 'Did you mean: hfsb completion'
 run 'did you mean: a subcommand' 2 "$hfsb" job cancle x
 has 'did you mean: a subcommand' "$err" 'Did you mean: hfsb job cancel
 Try: hfsb job --help'
+for words in 'find glob' 'cat read' 'search grep' 'version --version'; do
+    run "did you mean: ${words% *}" 2 "$hfsb" "${words% *}"
+    has "did you mean: ${words% *}" "$err" "Did you mean: hfsb ${words#* }"
+done
+run 'did you mean: list' 2 "$hfsb" ls .
+has 'did you mean: list' "$err" '. is a word too many; hfsb ls lists sandboxes, hfsb list files'
+mkdir py; touch py/x.py py/y.py
+run 'glob: not quoted' 1 sh -c "cd py && '$hfsb' glob *.py"
+has 'glob: not quoted' "$err" "hfsb: quote a pattern, or the shell replaces it: hfsb glob '*.py'"
+touch py/z.py
+run 'glob: not quoted, three' 2 sh -c "cd py && '$hfsb' glob *.py"
+has 'glob: not quoted, three' "$err" "z.py is a word too many; quote the pattern"
+rm -r py
 run 'did you mean: an option' 2 "$hfsb" bash --timeot=3 x
 has 'did you mean: an option' "$err" 'unknown option --timeot; did you mean --timeout?'
 run 'did you mean: an option of a tool' 2 "$hfsb" grep x --ingore-case
