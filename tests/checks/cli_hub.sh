@@ -340,9 +340,9 @@ rm -f big back work/big2
 run 'cp: a directory' 1 "$hfsb" cp work :w
 has 'cp: a directory' "$err" 'cp -r copies it'
 run 'cp: no file' 1 "$hfsb" cp nofile :w
-has 'cp: no file' "$err" 'File not found: nofile'
+has 'cp: no file' "$err" 'File not found: nofile (on this machine)'
 run 'cp: no file there' 1 "$hfsb" cp "$url:nofile" .
-has 'cp: no file there' "$err" 'File not found: nofile'
+has 'cp: no file there' "$err" 'File not found: nofile (in the sandbox)'
 run 'cp: two files here' 2 "$hfsb" cp ./a ./b
 run 'cp: two there' 2 "$hfsb" cp :a :b
 run 'cp into a directory' 0 "$hfsb" cp :a/f .
