@@ -78,7 +78,13 @@ static const cli_command commands[] = {
      "2 wrong usage.",
      "grep", {"pattern", "path"}, run_tool_command},
     {"glob", "[OPTIONS] PATTERN [PATH]", "find files by name, newest first",
-     NULL, "glob", {"pattern", "path"}, run_tool_command},
+     "Find files by a pattern, newest first. Quote it, or the shell replaces "
+     "it by the names that match. A pattern without a slash is for names in "
+     "any folder: '*.py'; with one it begins at PATH: 'src/**/*.{c,h}'. Skips "
+     ".git and what .gitignore names.\n"
+     "Exit codes: 0 found, 1 no match or refused (with --json only refused), "
+     "2 wrong usage.",
+     "glob", {"pattern", "path"}, run_tool_command},
     {"list", "[OPTIONS] [PATH]", "list a folder",
      NULL, "list", {"path"}, run_tool_command},
     {"undo", "[OPTIONS] [CHECKPOINT]", "restore an earlier state of the files",
@@ -439,10 +445,20 @@ void each_command(void (*fn)(void *user, const cli_command *c), void *user) {
     for (i = 0; i < COMMAND_COUNT; i++) fn(user, &commands[i]);
 }
 
-/* Prints the command closest to the word, if there is one. */
+/* Prints the command closest to the word, or for what others call it, if there
+   is one. */
 static void print_nearest(const char *family, const char *word) {
+    static const char *const others[][2] = {{"find", "glob"},
+                                            {"cat", "read"},
+                                            {"search", "grep"},
+                                            {"version", "--version"}};
     suggestion s;
     size_t     i;
+    for (i = 0; !family && i < sizeof others / sizeof *others; i++)
+        if (strcmp(word, others[i][0]) == 0) {
+            fprintf(stderr, "Did you mean: hfsb %s\n", others[i][1]);
+            return;
+        }
     suggest_init(&s, word, strlen(word));
     for (i = 0; i < COMMAND_COUNT; i++)
         if (listed_name(&commands[i], family))

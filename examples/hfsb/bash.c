@@ -95,16 +95,6 @@ static void list_survivors(const hfsb_json_value *fields, bool ends) {
     hfsb_buf_free(&line);
 }
 
-/* Prints the notes of the result. Its output was printed as it came. */
-static void print_notes(hfsb_str notes) {
-    while (notes.len) {
-        size_t end = hfsb_str_find_byte(notes, '\n');
-        print_log(NULL, hfsb_str_slice(notes, 0, end));
-        notes = end == HFSB_NPOS ? hfsb_str_make(NULL, 0)
-                                 : hfsb_str_slice(notes, end + 1, notes.len);
-    }
-}
-
 /* The exit code of a server that sends no fields: it is in the message. */
 static long long code_in_message(const hfsb_tool_result *result) {
     if (result->success) return 0;
@@ -112,6 +102,16 @@ static long long code_in_message(const hfsb_tool_result *result) {
         strncmp(result->error.ptr, "Exit code ", 10) != 0)
         return -1;
     return strtoll(result->error.ptr + 10, NULL, 10);
+}
+
+/* As a shell does; an exit code alone is easily missed. */
+static void print_signal(hfsb_str name, long long number) {
+    hfsb_buf line = HFSB_INIT;
+    if (name.len)
+        must(hfsb_buf_printf(&line, "ended by %.*s", (int)name.len, name.ptr));
+    else must(hfsb_buf_printf(&line, "ended by signal %lld", number));
+    print_log(NULL, hfsb_buf_str(&line));
+    hfsb_buf_free(&line);
 }
 
 /* The exit code that a shell would report. */
@@ -129,10 +129,13 @@ static int exit_code(const bash_call *c, const hfsb_tool_result *result,
         timed_out = result->error.ptr &&
                     strncmp(result->error.ptr, "Timeout after ", 14) == 0;
     }
+    /* its output was printed as it came */
     if (!quiet) print_notes(get_str(fields, "notes"));
     if (!quiet) list_survivors(fields, c->on && is_pipe(c->on));
     if (!quiet && (timed_out || (code < 0 && number == 0)))
         print_log(NULL, hfsb_buf_str(&result->error));
+    if (!quiet && !timed_out && number > 0)
+        print_signal(get_str(fields, "signal_name"), number);
     if (timed_out) return TIMED_OUT;
     if (number > 0) return 128 + (int)number;
     return code < 0 ? NOT_RUN : (int)code;

@@ -330,6 +330,8 @@ bool put_shown(FILE *to, hfsb_str text);
 /* Prints a line of a log on stderr without control characters; an
    hfsb_log_fn. */
 void print_log(void *user, hfsb_str line);
+/* The same for each line of a text. */
+void print_notes(hfsb_str notes);
 
 /* The same for cells of a table, which end with NUL. */
 void blank_controls_but_nul(hfsb_buf *text);

@@ -299,11 +299,21 @@ static hfsb_status put_file(cp_call *c, cp_words *w, const char *from,
     return copy_file(c, NULL, hfsb_cstr(from), hfsb_buf_str(&w->last), err);
 }
 
+/* Adds the machine on which a file was not found: both may have that name. */
+static hfsb_status name_side(hfsb_status st, const char *from,
+                             const char *side, hfsb_err *err) {
+    size_t n = strlen(err->msg);
+    if (st == HFSB_NOT_FOUND &&
+        hfsb_str_ends(hfsb_cstr(err->msg), hfsb_cstr(from)))
+        snprintf(err->msg + n, sizeof err->msg - n, " %s", side);
+    return st;
+}
+
 static hfsb_status copy_up(cp_call *c, cp_words *w, const char *from,
                            hfsb_err *err) {
     hfsb_file_info info;
     hfsb_status    st = hfsb_file_stat(NULL, hfsb_cstr(from), &info, err);
-    if (st != HFSB_OK) return st;
+    if (st != HFSB_OK) return name_side(st, from, "(on this machine)", err);
     if (info.type != HFSB_FILE_DIRECTORY) return put_file(c, w, from, err);
     if (c->recursive) return upload_tree(c, from, w->last.ptr, err);
     return refuse_dir(from, err);
@@ -320,7 +330,8 @@ static hfsb_status copy_down(cp_call *c, const char *from, const char *to,
                     "Which file? %s is a directory: cp -r copies it",
                     *from ? from : ":");
     st = copy_file(c, NULL, hfsb_cstr(from), hfsb_cstr(to), err);
-    if (!may_be_dir(st) || !is_dir_there(c, from)) return st;
+    if (!may_be_dir(st) || !is_dir_there(c, from))
+        return name_side(st, from, "(in the sandbox)", err);
     return refuse_dir(from, err);
 }
 

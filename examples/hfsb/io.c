@@ -203,3 +203,12 @@ void print_log(void *user, hfsb_str line) {
     fprintf(stderr, "hfsb: ");
     print_error(line);
 }
+
+void print_notes(hfsb_str notes) {
+    while (notes.len) {
+        size_t end = hfsb_str_find_byte(notes, '\n');
+        print_log(NULL, hfsb_str_slice(notes, 0, end));
+        notes = end == HFSB_NPOS ? hfsb_str_make(NULL, 0)
+                                 : hfsb_str_slice(notes, end + 1, notes.len);
+    }
+}

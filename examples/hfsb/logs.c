@@ -128,7 +128,7 @@ static void describe_event(const hfsb_json_value *event, hfsb_buf *out) {
     long long ms =
         hfsb_json_int(hfsb_json_get(event, "duration_ms"), -1);
     bool done = hfsb_str_equal(get_str(event, "state"), HFSB_LIT("done"));
-    must(hfsb_buf_printf(out, "%.*s  %-12.*s  %-10.*s",
+    must(hfsb_buf_printf(out, "%.*s  %-12.*s  %-11.*s",
                          time.len >= 19 ? 8 : 0, time.ptr + 11, (int)who.len,
                          who.ptr, (int)tool.len, tool.ptr));
     add_field(out, event, "command", "  ");
@@ -170,7 +170,7 @@ static void print_heads(events_call *e) {
     char     heads[64];
     if (e->headed || e->json || !can_rewrite(STDOUT_FILENO)) return;
     e->headed = true;
-    snprintf(heads, sizeof heads, "%-8s  %-12s  %-10s  %s", "TIME", "WHO",
+    snprintf(heads, sizeof heads, "%-8s  %-12s  %-11s  %s", "TIME", "WHO",
              "TOOL", "CALL");
     put_painted(&text, has_colours(STDOUT_FILENO) ? PAINT_HEAD : PAINT_NONE,
                 hfsb_cstr(heads));

@@ -298,10 +298,29 @@ static const option *find_negated(const option *rows, const char *word) {
     return o && !takes_value(o) ? o : NULL;
 }
 
+/* What the option of another program is called here; NULL: nothing. */
+static const char *other_option(const args *a, const char *word, size_t len) {
+    static const char *const others[][3] = {
+        {"grep", "-l", "--mode files"},
+        {"grep", "-c", "--mode count"},
+        {"grep", "-F", "--literal"},
+        {"grep", "-C", "--context"},
+        {"grep", "--glob", "--include"}};
+    size_t i;
+    for (i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(a->command->name, others[i][0]) == 0 &&
+            hfsb_str_equal(hfsb_str_make(word, len), hfsb_cstr(others[i][1])))
+            return others[i][2];
+    return NULL;
+}
+
 static int unknown_option(args *a, const option *rows, const char *word,
                           size_t len) {
     suggestion    s;
     const option *o;
+    if (other_option(a, word, len))
+        return usage(a, "unknown option %.*s; did you mean %s?", (int)len,
+                     word, other_option(a, word, len));
     suggest_init(&s, word, len);
     for (o = rows; o->name; o++) suggest_try(&s, o->name);
     suggest_try(&s, "--help");
@@ -499,14 +518,26 @@ bool take_options(args *a, const option *own) {
     return true;
 }
 
+/* Why there may be a word too many. */
+static int extra_word(args *a, const char *word) {
+    static const char *const hints[][2] = {
+        {"ls", "; hfsb ls lists sandboxes, hfsb list files"},
+        {"glob", "; quote the pattern: hfsb glob '*.py'"},
+        {"grep", "; for many files give their folder, and --include '*.py'"}};
+    const char *hint = "";
+    size_t      i;
+    for (i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strcmp(a->command->name, hints[i][0]) == 0) hint = hints[i][1];
+    return usage(a, "%s is a word too many%s", word, hint);
+}
+
 bool take_words(args *a, const option *own, const char **words, size_t max) {
     size_t count = 0, i;
     for (i = 0; i < max; i++) words[i] = NULL;
     for (;;) {
         if (!take_options(a, own)) return false;
         if (a->next == a->count) return true;
-        if (count == max)
-            return usage(a, "%s is a word too many", a->list[a->next]) == DONE;
+        if (count == max) return extra_word(a, a->list[a->next]) == DONE;
         if (!*a->list[a->next] && is_sandbox(a->command->words))
             return usage(a, "SANDBOX is an empty name") == DONE;
         words[count++] = a->list[a->next++];

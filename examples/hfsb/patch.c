@@ -17,6 +17,14 @@ typedef struct patch_place {
     hfsb_root    *root;
 } patch_place;
 
+/* Reads the patch. */
+static hfsb_status read_patch(const char *file, hfsb_buf *out, hfsb_err *err) {
+    hfsb_status st = read_input(file, out, err);
+    if (st == HFSB_OK && is_blank(hfsb_buf_str(out)))
+        return fail(err, HFSB_ARG, "The patch is empty");
+    return st;
+}
+
 static hfsb_status read_file(void *user, hfsb_str path, hfsb_buf *out,
                              hfsb_err *err) {
     const patch_place *at = (const patch_place *)user;
@@ -104,7 +112,7 @@ static int apply_patch(const char *on, const hfsb_root_opts *roots,
     hfsb_buf          text = HFSB_INIT;
     hfsb_err          err = HFSB_INIT;
     int               code;
-    hfsb_status       st = read_input(file, &text, &err);
+    hfsb_status       st = read_patch(file, &text, &err);
     if (st == HFSB_OK && on)
         st = open_named(&via, on, &opts, &at.sandbox, &err);
     else if (st == HFSB_OK) st = hfsb_root_open(roots, &at.root, &err);
@@ -136,7 +144,7 @@ static int send_patch(const char *on, const char *file, bool json) {
     hfsb_json_writer w;
     hfsb_buf         text = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
-    hfsb_status      st = read_input(file, &text, &err);
+    hfsb_status      st = read_patch(file, &text, &err);
     int              code = REFUSED, signal = 0;
     bool             good = true;
     if (st == HFSB_OK) {

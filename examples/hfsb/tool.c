@@ -43,24 +43,44 @@ static void print_rest(const hfsb_tool_result *result) {
                 lines, lines == 1 ? "" : "s");
 }
 
-/* As the program grep: without matches nothing on stdout, and exit code 1. */
+/* As of the program grep: without matches the exit code is 1. */
 static bool has_no_match(const args *a, const hfsb_tool_result *result) {
-    return strcmp(a->command->tool, "grep") == 0 && result->success &&
+    return (strcmp(a->command->tool, "grep") == 0 ||
+            strcmp(a->command->tool, "glob") == 0) &&
+           result->success &&
            hfsb_json_int(hfsb_json_get(result->fields.root, "count"), 1) == 0;
 }
 
+/* Where the notes begin: before the last `note_lines` lines of the output. An
+   older server does not count them; without a match there is nothing else. */
+static size_t notes_start(const args *a, const hfsb_tool_result *result) {
+    size_t    at = result->output.len;
+    long long lines = hfsb_json_int(
+        hfsb_json_get(result->fields.root, "note_lines"), 0);
+    if (has_no_match(a, result)) return 0;
+    for (; lines > 0 && at > 0; lines--)
+        while (at > 0 && result->output.ptr[--at] != '\n') continue;
+    return at;
+}
+
+/* Notes are no results: they must not get into a pipe. */
 static int show_output(const args *a, hfsb_tool_result *result, bool json) {
-    int code;
+    hfsb_buf notes = HFSB_INIT;
+    hfsb_str all = hfsb_buf_str(&result->output);
+    size_t   at;
+    int      code;
     if (json) return show_result(result, HFSB_LIT(""), true);
-    if (has_no_match(a, result)) {
-        print_log(NULL, hfsb_buf_str(&result->output));
-        return REFUSED;
-    }
+    at = notes_start(a, result);
+    must(hfsb_buf_append(
+        &notes, hfsb_str_slice(all, at + (at < all.len && all.ptr[at] == '\n'),
+                               all.len)));
+    hfsb_buf_truncate(&result->output, at);
     code = show_result(result, HFSB_LIT(""), false);
-    /* others say it in their output */
-    if (strcmp(a->command->tool, "read") == 0 || !isatty(STDOUT_FILENO))
-        print_rest(result);
-    return code;
+    if (notes.len) print_notes(hfsb_buf_str(&notes));
+    else if (strcmp(a->command->tool, "read") == 0 || !isatty(STDOUT_FILENO))
+        print_rest(result); /* an older server says it in the output, too */
+    hfsb_buf_free(&notes);
+    return has_no_match(a, result) ? REFUSED : code;
 }
 
 static const char *missing_word(args *a, const char *const *words) {
@@ -73,11 +93,20 @@ static const char *missing_word(args *a, const char *const *words) {
     return NULL;
 }
 
+/* `hfsb glob *.py` in a folder with two such files. */
+static void hint_at_quotes(const args *a, const char *const *words) {
+    if (strcmp(a->command->tool, "glob") == 0 && words[1] &&
+        !strpbrk(words[0], "*?[{"))
+        fprintf(stderr, "hfsb: quote a pattern, or the shell replaces it: "
+                        "hfsb glob '*.py'\n");
+}
+
 int run_tool_command(args *a) {
     const char      *words[MAX_FILLED + 1] = {NULL}, *on = NULL;
     texts            roots = HFSB_INIT;
     size_t           count = 0;
-    bool             json = false;
+    bool             json = false, ignored = false;
+    bool             is_grep = strcmp(a->command->tool, "grep") == 0;
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_call_opts   opts = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
@@ -94,6 +123,10 @@ int run_tool_command(args *a) {
         OPTION_ROOT(&roots),
         {"--json", OPTION_FLAG, &json,
          "print the result of the tool as one line of JSON"},
+        {is_grep ? "-n" : NULL, OPTION_FLAG, &ignored,
+         "accepted; lines always have numbers"}, /* NULL ends the list */
+        {"-r", OPTION_FLAG, &ignored, "accepted; folders are searched"},
+        {"-E", OPTION_FLAG, &ignored, "accepted; patterns are extended"},
         OPTIONS_END};
     while (a->command->filled[count]) count++;
     if (!take_words(a, options, words, count)) return a->status;
@@ -108,6 +141,7 @@ int run_tool_command(args *a) {
         interrupted = call_tool(on, &where, a->command->tool, arguments.root,
                                 &opts, NULL, &result);
         code = show_output(a, &result, json);
+        if (!result.success) hint_at_quotes(a, words);
     }
     hfsb_tool_result_free(&result);
     hfsb_json_free(&arguments);

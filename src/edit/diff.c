@@ -415,11 +415,14 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     return st == HFSB_OK ? u->body->status : st;
 }
 
-/* A path for the head lines: relative, not empty, and up to a NUL. */
+/* A path for the head lines: not empty, and up to a NUL. An absolute one keeps
+   its slash, "a//tmp/f": without a/ it is that file, and not a relative path.
+   `patch -p1` strips both slashes. */
 static hfsb_str hfsbi_diff_name(hfsb_str path) {
-    while (path.len && path.ptr[0] == '/')
+    while (path.len > 1 && path.ptr[0] == '/' && path.ptr[1] == '/')
         path = hfsb_str_slice(path, 1, path.len);
-    if (!path.len) return HFSB_LIT("file");
+    if (!path.len || hfsb_str_equal(path, HFSB_LIT("/")))
+        return HFSB_LIT("file");
     return hfsb_str_slice(path, 0, hfsb_str_find_byte(path, '\0'));
 }
 

@@ -14,16 +14,17 @@ typedef struct hfsb_span {
 } hfsb_span;
 
 typedef struct hfsb_diff_opts {
-    hfsb_str path;      /* for the header lines (empty: "file") */
+    hfsb_str path;      /* for the header lines: "/f" as a//f (none: "file") */
     hfsb_str old_path;  /* of the old text (empty: the same) */
     size_t   context;   /* unchanged lines around a change (0: 3) */
     size_t   max_bytes; /* stop after about this many (0: 64 KiB) */
 } hfsb_diff_opts;
 
 /* Appends a unified diff from old_text to new_text, given the changes in order
-   and not overlapping. Appends nothing if the texts are equal. `patch` and
-   `git apply` accept the diff unless it was cut at max_bytes: then it ends
-   with a line "... (diff cut)" and *cut (may be NULL) is true. HFSB_OK;
+   and not overlapping. Appends nothing if the texts are equal. `patch` and,
+   for a relative path, `git apply` accept the diff unless it was cut at
+   max_bytes: then it ends with a line "... (diff cut)" and *cut (may be NULL)
+   is true. HFSB_OK;
    HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                                        const hfsb_span *spans, size_t count,

@@ -430,6 +430,15 @@ static void hfsbi_call_report(const hfsb_call *call, bool repeat) {
     (void)hfsbi_journal_add(journal, &e);
 }
 
+/* Adds how many lines at the end of the output are notes, for programs that
+   show them elsewhere. */
+static void hfsbi_call_count_notes(hfsb_call *call, hfsb_str notes) {
+    size_t i, lines = call->note_lines;
+    if (notes.len && notes.ptr[0] != '\n') lines++;
+    for (i = 0; i < notes.len; i++) lines += notes.ptr[i] == '\n';
+    if (lines) hfsbi_build_int(&call->fields, "note_lines", (long long)lines);
+}
+
 /* Completes the result with notes, fields and status. Notes follow the output,
    or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
@@ -445,6 +454,8 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
         call->tool->kind != HFSBI_TOOL_READS)
         hfsbi_history_note(call->tools->history, &call->notes);
     notes = hfsb_buf_str(&call->notes);
+    if (st == HFSB_OK && call->notes_counted && call->result.success)
+        hfsbi_call_count_notes(call, notes);
     if (st == HFSB_OK && notes.len && call->notes_apart)
         hfsbi_build_str(&call->fields, "notes",
                         hfsb_str_slice(notes, 1, notes.len));

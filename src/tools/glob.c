@@ -240,6 +240,7 @@ static hfsb_status hfsbi_glob_put_none(hfsb_call               *call,
                                        const hfsbi_glob_search *g) {
     size_t   mark = call->result.output.len;
     hfsb_str pattern = hfsb_buf_str(&g->pattern);
+    call->note_lines = 1;
     hfsb_buf_printf(&call->result.output, "(no files match ");
     hfsbi_put_shown(&call->result.output, pattern);
     hfsb_buf_printf(&call->result.output, "; %zu files looked at",

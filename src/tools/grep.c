@@ -426,8 +426,9 @@ static void hfsbi_grep_put_skipped(const hfsbi_grep *g, hfsb_buf *sink) {
 }
 
 /* Appends why nothing matches, with the next step. */
-static hfsb_status hfsbi_grep_put_none(const hfsb_call *call, hfsbi_grep *g) {
+static hfsb_status hfsbi_grep_put_none(hfsb_call *call, hfsbi_grep *g) {
     size_t mark = g->lines.out->len;
+    call->note_lines = 1;
     hfsb_buf_printf(g->lines.out, "(no matches; %llu file%s searched",
                     g->searched, hfsbi_plural(g->searched));
     hfsbi_grep_put_skipped(g, g->lines.out);
@@ -532,7 +533,7 @@ static const hfsbi_param hfsbi_grep_params[] = {
                       "a number of lines from 0 to 20"),
     HFSBI_PARAM_CHOICE("mode", HFSBI_ONE_OF, hfsbi_grep_args, mode,
                        "content files count|files_with_matches"),
-    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, HFSBI_GREP_LIMIT),
+    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, 200),
     HFSBI_PARAM_END};
 
 static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {

@@ -163,6 +163,7 @@ static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
         hfsbi_build_array(l->fields, "entries");
         hfsbi_build_end(l->fields);
     }
+    call->note_lines = !l->found;
     if (!l->found) st = hfsb_buf_printf(l->out, "(the folder is empty)");
     if (st == HFSB_OK)
         st = hfsbi_finder_page(call, &l->finder, &l->page, l->shown, l->found,

@@ -20,6 +20,7 @@ static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
                                         hfsb_err *err) {
+    call->notes_counted = true;
     hfsbi_finder_set_root(call, f, path);
     f->spot.dir = -1;
     if (all) f->flags |= HFSBI_FIND_ALL;

@@ -842,6 +842,8 @@ struct hfsb_call {
     /* the result */
     hfsb_buf         notes;       /* lines that follow the output */
     bool             notes_apart; /* notes go into a field instead */
+    bool   notes_counted; /* a field says how many lines of the output ... */
+    size_t note_lines;    /* ... are notes: these and those of `notes` */
     hfsbi_build      fields;      /* of the result; the root is open */
     hfsb_tool_result result;
     hfsb_status      status;
@@ -1328,7 +1330,7 @@ HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
 #define HFSBI_FINDER_PARAMS(args, words, most, few)                           \
     HFSBI_PARAM("all", HFSBI_ARG_BOOL, 0, args, all, words),                  \
         HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_CLAMPED, args, limit, \
-                          NULL, 0, most, 0,                                   \
+                          "Results, default " #few, 0, most, 0,               \
                           "a number from 1 to " #most " (0: " #few ")"),      \
         HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, args, offset, NULL, 0,  \
                           1000000, 0, "a number from 0 to 1000000")

@@ -53,6 +53,10 @@ has 'edit --json: refused' "$out" '"count":0,"note":null,"lines":[],"diff":""}'
 run 'edit: dry run' 0 "$hfsb" edit --dry-run f --old A --new B
 has 'edit: dry run' "$out" 'Would edit f'
 same 'edit: dry run leaves the file' "$(cat f)" "$(printf 'A\n\tx\nc')"
+printf 'x = 1\n' > abs
+"$hfsb" edit --dry-run "$top/abs" --old 1 --new 2 > abs.diff
+run 'edit: dry run, applied' 0 "$hfsb" patch abs.diff
+same 'edit: dry run, applied' "$(cat abs)" 'x = 2'
 printf '{"old_str":"c","new_str":"C","mode":"append_after"}' > args
 run 'edit: stdin' 0 sh -c "'$hfsb' edit f < args"
 same 'edit: stdin' "$(cat f)" "$(printf 'A\n\tx\ncC')"
@@ -169,6 +173,11 @@ patch "*** Add File: $top/beyond/new\n+x\n*** Add File: more\n+y\n"
 run 'patch --root' 0 sh -c "cd near && '$hfsb' patch --root . --root ../beyond ../.patch"
 same 'patch --root' "$(cat beyond/new near/more)" "$(printf 'x\ny')"
 run 'patch --root --on' 2 "$hfsb" patch --root . --on http://127.0.0.1:1 .patch
+for input in /dev/null blank; do
+    echo > blank
+    run "patch: $input" 1 "$hfsb" patch $input
+    same "patch: $input" "$err" 'The patch is empty'
+done
 run 'patch: malformed' 1 sh -c "echo nonsense | '$hfsb' patch"
 has 'patch: malformed' "$err" 'Malformed patch, line 1'
 
@@ -288,11 +297,20 @@ has 'grep: underscores' "$out" 'b:1:One'
 run 'grep: a flag turned off' 0 "$hfsb" grep --ignore-case --no-ignore-case one t
 hasnt 'grep: a flag turned off' "$out" 'One'
 run 'grep: more' 0 "$hfsb" grep --limit 1 . t
-has 'grep: more' "$err" 'hfsb: there is more: --offset 1'
-has 'grep: more' "$out" 'read on with --offset 1]'
+has 'grep: more' "$err" 'hfsb: [first 1 of '
+has 'grep: more' "$err" 'read on with --offset 1]'
+same 'grep: more: lines' "$(echo "$out" | wc -l)$(echo "$err" | wc -l)" 11
 run 'grep: no match' 1 "$hfsb" grep zzzzz t
 same 'grep: no match' "$out" ''
 has 'grep: no match' "$err" '(no matches; '
+run 'grep: options of grep' 0 "$hfsb" grep -n -r -E -i one t
+has 'grep: options of grep' "$out" 'b:1:One'
+for words in '-l --mode files' '-F --literal' '--glob --include'; do
+    run "grep ${words%% *}" 2 "$hfsb" grep "${words%% *}" one t
+    has "grep ${words%% *}" "$err" "did you mean ${words#* }?"
+done
+run 'grep: two paths' 2 "$hfsb" grep one t/a t/b
+has 'grep: two paths' "$err" "t/b is a word too many; for many files give"
 run 'grep --json: no match' 0 "$hfsb" grep --json zzzzz t
 has 'grep --json: no match' "$out" '"output":"(no matches; '
 run 'grep: no PATTERN' 2 "$hfsb" grep
@@ -300,6 +318,22 @@ has 'grep: no PATTERN' "$err" 'pattern is missing'
 run 'grep: a flag has no value' 2 "$hfsb" grep --ignore-case=1 one
 run 'glob' 0 "$hfsb" glob 'b' t
 has 'glob' "$out" 't/b'
+run 'glob: no match' 1 "$hfsb" glob '*.zz' t
+same 'glob: no match' "$out" ''
+has 'glob: no match' "$err" 'hfsb: (no files match *.zz; '
+run 'glob --json: no match' 0 "$hfsb" glob --json '*.zz' t
+has 'glob --json: no match' "$out" '"count":0,"truncated":false,"note_lines":1}'
+mkdir many; (cd many && seq 300 | xargs touch)
+run 'glob: more' 0 "$hfsb" glob 'many/*'
+same 'glob: more: lines' "$(wc -l < .out | tr -d ' ')" 200
+same 'glob: more' "$err" 'hfsb: [first 200 of 300; read on with --offset 200]'
+run 'glob: a key is unknown' 0 "$hfsb" tool glob --args '{"pattern":"many/*","x":1}'
+has 'glob: a key is unknown' "$out" '"note_lines":2}'
+rm -r many
+mkdir hollow
+run 'list: empty' 0 "$hfsb" list hollow
+same 'list: empty' "$out$err" 'hfsb: (the folder is empty)'
+rmdir hollow
 run 'list' 0 "$hfsb" list t
 has 'list' "$out" 'b'
 hasnt 'list' "$out" 'file '
@@ -317,6 +351,12 @@ run 'edit --line' 0 "$hfsb" edit t/b --old two --new 2 --line 2 --exact
 same 'edit --line' "$(cat t/b)" "$(printf 'one\n2')"
 
 # ---- messages of tools name options and commands
+for command in glob grep list; do
+    has "$command: the default limit" "$("$hfsb" $command --help)" \
+        "$(if [ $command = list ]; then echo 'results, default 500'; else echo 'results, default 200'; fi)"
+done
+run 'grep: a bad limit' 1 "$hfsb" grep --limit -1 one t
+has 'grep: a bad limit' "$err" '(0: 200)'
 run 'grep: a bad pattern' 1 "$hfsb" grep '(' t
 has 'grep: a bad pattern' "$err" 'To search for the text as it is, give --literal.'
 run 'tool grep: a bad pattern' 1 "$hfsb" tool grep --args '{"pattern":"("}'
@@ -410,6 +450,19 @@ has 'did you mean: a part of one' "$err" 'Did you mean: hfsb completion'
 run 'did you mean: a subcommand' 2 "$hfsb" job cancle x
 has 'did you mean: a subcommand' "$err" 'Did you mean: hfsb job cancel
 Try: hfsb job --help'
+for words in 'find glob' 'cat read' 'search grep' 'version --version'; do
+    run "did you mean: ${words% *}" 2 "$hfsb" "${words% *}"
+    has "did you mean: ${words% *}" "$err" "Did you mean: hfsb ${words#* }"
+done
+run 'did you mean: list' 2 "$hfsb" ls .
+has 'did you mean: list' "$err" '. is a word too many; hfsb ls lists sandboxes, hfsb list files'
+mkdir py; touch py/x.py py/y.py
+run 'glob: not quoted' 1 sh -c "cd py && '$hfsb' glob *.py"
+has 'glob: not quoted' "$err" "hfsb: quote a pattern, or the shell replaces it: hfsb glob '*.py'"
+touch py/z.py
+run 'glob: not quoted, three' 2 sh -c "cd py && '$hfsb' glob *.py"
+has 'glob: not quoted, three' "$err" "z.py is a word too many; quote the pattern"
+rm -r py
 run 'did you mean: an option' 2 "$hfsb" bash --timeot=3 x
 has 'did you mean: an option' "$err" 'unknown option --timeot; did you mean --timeout?'
 run 'did you mean: an option of a tool' 2 "$hfsb" grep x --ingore-case
@@ -611,7 +664,7 @@ run 'bash --raw: and JSON' 2 "$hfsb" bash --raw --json true
 run 'bash -d: here' 1 "$hfsb" bash -d true
 has 'bash -d: here' "$err" '--background needs a session'
 run 'bash: signal' 137 "$hfsb" bash 'kill -KILL $$'
-same 'bash: quiet' "$out$err" ''
+same 'bash: signal' "$out$err" 'hfsb: ended by SIGKILL'
 run 'bash: no such program' 127 "$hfsb" bash nosuchprogram
 run 'bash --timeout' 124 "$hfsb" bash --timeout 2.9 'echo begun; sleep 60'
 same 'bash --timeout' "$out" begun

@@ -245,7 +245,7 @@ same 'read there: as here' "$out$err" "$here"
 run 'read there: names of options' 1 "$hfsb" read --limit -3 a/f
 has 'read there: names of options' "$err" '--limit must be '
 run 'glob there: names of options' 0 "$hfsb" glob --limit 1 '*'
-has 'glob there: names of options' "$out" 'read on with --offset 1]'
+has 'glob there: names of options' "$err" 'read on with --offset 1]'
 run 'read there: --root' 2 "$hfsb" read --root / a/f
 run 'edit there' 0 "$hfsb" edit a/f --old one --new 1
 has 'edit there' "$out" 'Edited a/f (1 replacement)'
@@ -340,9 +340,9 @@ rm -f big back work/big2
 run 'cp: a directory' 1 "$hfsb" cp work :w
 has 'cp: a directory' "$err" 'cp -r copies it'
 run 'cp: no file' 1 "$hfsb" cp nofile :w
-has 'cp: no file' "$err" 'File not found: nofile'
+has 'cp: no file' "$err" 'File not found: nofile (on this machine)'
 run 'cp: no file there' 1 "$hfsb" cp "$url:nofile" .
-has 'cp: no file there' "$err" 'File not found: nofile'
+has 'cp: no file there' "$err" 'File not found: nofile (in the sandbox)'
 run 'cp: two files here' 2 "$hfsb" cp ./a ./b
 run 'cp: two there' 2 "$hfsb" cp :a :b
 run 'cp into a directory' 0 "$hfsb" cp :a/f .

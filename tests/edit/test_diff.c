@@ -222,7 +222,7 @@ static void diff_names_the_path(void) {
         const char *path, *head;
     } list[] = {{"", "--- a/file\n+++ b/file\n"},
                 {"x/y.c", "--- a/x/y.c\n+++ b/x/y.c\n"},
-                {"//abs/y.c", "--- a/abs/y.c\n+++ b/abs/y.c\n"},
+                {"//abs/y.c", "--- a//abs/y.c\n+++ b//abs/y.c\n"},
                 {"/", "--- a/file\n+++ b/file\n"}};
     size_t i;
     for (i = 0; i < TE_COUNT(list); i++) {

@@ -539,7 +539,7 @@ static void edit_names_the_path_in_the_diff(void) {
     opts.path = HFSB_LIT("/src/x.c");
     T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, &opts, &out, &r,
                             NULL) == HFSB_OK);
-    T_STR(r.diff, "--- a/src/x.c\n+++ b/src/x.c\n@@ -1,1 +1,1 @@\n-a\n+b\n");
+    T_STR(r.diff, "--- a//src/x.c\n+++ b//src/x.c\n@@ -1,1 +1,1 @@\n-a\n+b\n");
     hfsb_edit_result_free(&r);
     opts.no_diff = true;
     T_CHECK(hfsb_edit_apply(HFSB_LIT("a\n"), &edit, 1, &opts, &out, &r,
