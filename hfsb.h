@@ -838,16 +838,17 @@ typedef struct hfsb_span {
 } hfsb_span;
 
 typedef struct hfsb_diff_opts {
-    hfsb_str path;      /* for the header lines (empty: "file") */
+    hfsb_str path;      /* for the header lines: "/f" as a//f (none: "file") */
     hfsb_str old_path;  /* of the old text (empty: the same) */
     size_t   context;   /* unchanged lines around a change (0: 3) */
     size_t   max_bytes; /* stop after about this many (0: 64 KiB) */
 } hfsb_diff_opts;
 
 /* Appends a unified diff from old_text to new_text, given the changes in order
-   and not overlapping. Appends nothing if the texts are equal. `patch` and
-   `git apply` accept the diff unless it was cut at max_bytes: then it ends
-   with a line "... (diff cut)" and *cut (may be NULL) is true. HFSB_OK;
+   and not overlapping. Appends nothing if the texts are equal. `patch` and,
+   for a relative path, `git apply` accept the diff unless it was cut at
+   max_bytes: then it ends with a line "... (diff cut)" and *cut (may be NULL)
+   is true. HFSB_OK;
    HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                                        const hfsb_span *spans, size_t count,
@@ -10777,11 +10778,14 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     return st == HFSB_OK ? u->body->status : st;
 }
 
-/* A path for the head lines: relative, not empty, and up to a NUL. */
+/* A path for the head lines: not empty, and up to a NUL. An absolute one keeps
+   its slash, "a//tmp/f": without a/ it is that file, and not a relative path.
+   `patch -p1` strips both slashes. */
 static hfsb_str hfsbi_diff_name(hfsb_str path) {
-    while (path.len && path.ptr[0] == '/')
+    while (path.len > 1 && path.ptr[0] == '/' && path.ptr[1] == '/')
         path = hfsb_str_slice(path, 1, path.len);
-    if (!path.len) return HFSB_LIT("file");
+    if (!path.len || hfsb_str_equal(path, HFSB_LIT("/")))
+        return HFSB_LIT("file");
     return hfsb_str_slice(path, 0, hfsb_str_find_byte(path, '\0'));
 }
 
@@ -47485,6 +47489,8 @@ struct hfsb_call {
     /* the result */
     hfsb_buf         notes;       /* lines that follow the output */
     bool             notes_apart; /* notes go into a field instead */
+    bool   notes_counted; /* a field says how many lines of the output ... */
+    size_t note_lines;    /* ... are notes: these and those of `notes` */
     hfsbi_build      fields;      /* of the result; the root is open */
     hfsb_tool_result result;
     hfsb_status      status;
@@ -47971,7 +47977,7 @@ HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
 #define HFSBI_FINDER_PARAMS(args, words, most, few)                           \
     HFSBI_PARAM("all", HFSBI_ARG_BOOL, 0, args, all, words),                  \
         HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_CLAMPED, args, limit, \
-                          NULL, 0, most, 0,                                   \
+                          "Results, default " #few, 0, most, 0,               \
                           "a number from 1 to " #most " (0: " #few ")"),      \
         HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, args, offset, NULL, 0,  \
                           1000000, 0, "a number from 0 to 1000000")
@@ -52542,6 +52548,15 @@ static void hfsbi_call_report(const hfsb_call *call, bool repeat) {
     (void)hfsbi_journal_add(journal, &e);
 }
 
+/* Adds how many lines at the end of the output are notes, for programs that
+   show them elsewhere. */
+static void hfsbi_call_count_notes(hfsb_call *call, hfsb_str notes) {
+    size_t i, lines = call->note_lines;
+    if (notes.len && notes.ptr[0] != '\n') lines++;
+    for (i = 0; i < notes.len; i++) lines += notes.ptr[i] == '\n';
+    if (lines) hfsbi_build_int(&call->fields, "note_lines", (long long)lines);
+}
+
 /* Completes the result with notes, fields and status. Notes follow the output,
    or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
@@ -52557,6 +52572,8 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
         call->tool->kind != HFSBI_TOOL_READS)
         hfsbi_history_note(call->tools->history, &call->notes);
     notes = hfsb_buf_str(&call->notes);
+    if (st == HFSB_OK && call->notes_counted && call->result.success)
+        hfsbi_call_count_notes(call, notes);
     if (st == HFSB_OK && notes.len && call->notes_apart)
         hfsbi_build_str(&call->fields, "notes",
                         hfsb_str_slice(notes, 1, notes.len));
@@ -57171,6 +57188,7 @@ static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
                                         hfsb_err *err) {
+    call->notes_counted = true;
     hfsbi_finder_set_root(call, f, path);
     f->spot.dir = -1;
     if (all) f->flags |= HFSBI_FIND_ALL;
@@ -57511,6 +57529,7 @@ static hfsb_status hfsbi_glob_put_none(hfsb_call               *call,
                                        const hfsbi_glob_search *g) {
     size_t   mark = call->result.output.len;
     hfsb_str pattern = hfsb_buf_str(&g->pattern);
+    call->note_lines = 1;
     hfsb_buf_printf(&call->result.output, "(no files match ");
     hfsbi_put_shown(&call->result.output, pattern);
     hfsb_buf_printf(&call->result.output, "; %zu files looked at",
@@ -58077,8 +58096,9 @@ static void hfsbi_grep_put_skipped(const hfsbi_grep *g, hfsb_buf *sink) {
 }
 
 /* Appends why nothing matches, with the next step. */
-static hfsb_status hfsbi_grep_put_none(const hfsb_call *call, hfsbi_grep *g) {
+static hfsb_status hfsbi_grep_put_none(hfsb_call *call, hfsbi_grep *g) {
     size_t mark = g->lines.out->len;
+    call->note_lines = 1;
     hfsb_buf_printf(g->lines.out, "(no matches; %llu file%s searched",
                     g->searched, hfsbi_plural(g->searched));
     hfsbi_grep_put_skipped(g, g->lines.out);
@@ -58183,7 +58203,7 @@ static const hfsbi_param hfsbi_grep_params[] = {
                       "a number of lines from 0 to 20"),
     HFSBI_PARAM_CHOICE("mode", HFSBI_ONE_OF, hfsbi_grep_args, mode,
                        "content files count|files_with_matches"),
-    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, HFSBI_GREP_LIMIT),
+    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, 200),
     HFSBI_PARAM_END};
 
 static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {
@@ -58462,6 +58482,7 @@ static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
         hfsbi_build_array(l->fields, "entries");
         hfsbi_build_end(l->fields);
     }
+    call->note_lines = !l->found;
     if (!l->found) st = hfsb_buf_printf(l->out, "(the folder is empty)");
     if (st == HFSB_OK)
         st = hfsbi_finder_page(call, &l->finder, &l->page, l->shown, l->found,
