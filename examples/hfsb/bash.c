@@ -137,7 +137,7 @@ static int exit_code(const bash_call *c, const hfsb_tool_result *result,
     if (!quiet && !timed_out && number > 0)
         print_signal(get_str(fields, "signal_name"), number);
     if (timed_out) return TIMED_OUT;
-    if (number > 0) return 128 + (int)number;
+    if (number > 0 && number < 128) return 128 + (int)number;
     return code < 0 ? NOT_RUN : (int)code;
 }
 

@@ -162,10 +162,12 @@ static hfsb_status hfsbi_rexec_note(hfsbi_rexec_run *x) {
                         hfsbi_rexec_code(hfsbi_json_get_str(doc.root, "code")),
                         0, "%s", text);
     } else if (st == HFSB_OK && code) {
+        long long number =
+            hfsb_json_int(hfsb_json_get(doc.root, "signal"), 0);
         x->over = true;
         x->result->exit_code = (int)hfsb_json_int(code, -1);
-        x->result->signal =
-            (int)hfsb_json_int(hfsb_json_get(doc.root, "signal"), 0);
+        /* others add 128 to it */
+        x->result->signal = number > 0 && number < 128 ? (int)number : 0;
         x->result->timed_out =
             hfsb_json_bool(hfsb_json_get(doc.root, "timed_out"), false);
     }
