@@ -47977,7 +47977,7 @@ HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
 #define HFSBI_FINDER_PARAMS(args, words, most, few)                           \
     HFSBI_PARAM("all", HFSBI_ARG_BOOL, 0, args, all, words),                  \
         HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_CLAMPED, args, limit, \
-                          "Results, default " #few, 0, most, 0,               \
+                          NULL, 0, most, 0,                                   \
                           "a number from 1 to " #most " (0: " #few ")"),      \
         HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, args, offset, NULL, 0,  \
                           1000000, 0, "a number from 0 to 1000000")
