@@ -362,6 +362,8 @@ renew() {
 
 tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
 if [ -n "$target" ]; then
+    [ ! -e "$target" ] || [ -f "$target" ] ||
+        die "$target is not a regular file: it would be replaced"
     case $1 in
     --space) emit_space_h > "$tmp/${target##*/}" ;;
     *) emit_page_gzip > "$tmp/${target##*/}" ;;

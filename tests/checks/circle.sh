@@ -21,6 +21,17 @@ cp "$out/hfsb_space.h" "$out/first.h"
 (cd "$out" && sh ../../amalgamate.sh --space hfsb_space.h) || exit 1
 cmp "$out/first.h" "$out/hfsb_space.h" || exit 1
 rm -f "$out/first.h"
+# what is not a file is not replaced
+rm -f "$out/fifo" && mkfifo "$out/fifo" || exit 1
+for what in --space --page; do
+    if sh amalgamate.sh $what "$out/fifo" 2> "$out/error" ||
+        ! grep -q 'is not a regular file' "$out/error" || [ ! -p "$out/fifo" ]
+    then
+        echo "FAIL  amalgamate.sh $what replaces a FIFO"
+        exit 1
+    fi
+done
+rm -f "$out/fifo" "$out/error"
 # shellcheck disable=SC2086
 $CC $CFLAGS -I. -I"$out" tests/programs/circle.c -o "$out/circle" -lm -pthread || exit 1
 limited 300 "$out/circle"
