@@ -24,7 +24,7 @@ rm -f "$out/first.h"
 # what is not a file is not replaced
 rm -f "$out/fifo" && mkfifo "$out/fifo" || exit 1
 for what in --space --page; do
-    if sh amalgamate.sh $what "$out/fifo" 2> "$out/error" ||
+    if limited 60 sh amalgamate.sh $what "$out/fifo" 2> "$out/error" ||
         ! grep -q 'is not a regular file' "$out/error" || [ ! -p "$out/fifo" ]
     then
         echo "FAIL  amalgamate.sh $what replaces a FIFO"

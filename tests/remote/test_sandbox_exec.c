@@ -354,6 +354,28 @@ static void an_older_server_is_refused(void) {
     end();
 }
 
+/* Callers add 128 to a signal. */
+static void a_signal_that_no_system_has_is_none(void) {
+    static const char *const puts[] = {"\"signal\":2147483647         }",
+                                       "\"signal\":-9,\"timed_out\":false}",
+                                       "\"signal\":128               }"};
+    size_t                   i;
+    begin();
+    proxy.find = "\"signal\":15,\"timed_out\":false}";
+    for (i = 0; i < TT_COUNT(puts); i++) {
+        seen     s = HFSB_INIT;
+        hfsb_err err = HFSB_INIT;
+        char     put[64];
+        snprintf(put, sizeof put, "%-*s", (int)strlen(proxy.find), puts[i]);
+        proxy.put = put;
+        T_CHECK(shell(&s, "kill -TERM $$", &err) == HFSB_OK);
+        T_CHECK(end_of.signal == 0 && end_of.exit_code == -1);
+        drop(&s);
+    }
+    proxy.find = NULL;
+    end();
+}
+
 static void questions_are_answered(void) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_err      err = HFSB_INIT;
@@ -413,6 +435,7 @@ int main(void) {
     T_RUN(a_terminal_has_the_size_of_ours);
     T_RUN(a_lost_connection_is_reported_and_ends_it);
     T_RUN(an_older_server_is_refused);
+    T_RUN(a_signal_that_no_system_has_is_none);
     T_RUN(questions_are_answered);
     T_RUN(every_allocation_may_fail);
     return T_END();

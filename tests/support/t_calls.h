@@ -40,6 +40,8 @@ typedef struct tc_proxy {
     size_t          cuts[TC_QUEUE];
     size_t          cut_count, cut_at;
     bool            cut_up; /* counts what goes to the server */
+    const char     *find, *put; /* replies have `put` instead of `find`, which
+                                   is as long (NULL: as they are) */
     tc_act          queue[TC_QUEUE];
     size_t          queue_count, queue_at;
     unsigned long long seed; /* not 0: acts are taken at random */
@@ -256,6 +258,14 @@ static void tc_requests(tc_proxy *p, ts_conn *c) {
     }
 }
 
+/* Rewrites what the server has sent, if it is in one piece. */
+static void tc_rewrite(const tc_proxy *p, char *piece, size_t len) {
+    size_t at;
+    if (!p->find || !len) return;
+    at = hfsb_str_find(hfsb_str_make(piece, len), hfsb_cstr(p->find));
+    if (at != HFSB_NPOS) memcpy(piece + at, p->put, strlen(p->put));
+}
+
 /* Carries bytes until one side ends, or so many have come. */
 static void tc_bytes(tc_proxy *p, int client) {
     static const size_t all = (size_t)-1;
@@ -281,6 +291,7 @@ static void tc_bytes(tc_proxy *p, int client) {
             to.fd = fds[!i].fd;
             n = recv(fds[i].fd, piece,
                      counts && left < sizeof piece ? left : sizeof piece, 0);
+            if (n > 0 && i == 1) tc_rewrite(p, piece, (size_t)n);
             if (n <= 0 || !ts_send(&to, hfsb_str_make(piece, (size_t)n)))
                 left = 0;
             else if (counts) left -= (size_t)n;
