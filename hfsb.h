@@ -38801,7 +38801,7 @@ static bool hfsbi_uids_is_zombie(const char *text) {
     const char *state = strstr(text, "\nState:\t");
     const char *threads = strstr(text, "\nThreads:\t");
     return state && (state[8] == 'X' || (state[8] == 'Z' && threads &&
-                                         strtoul(threads + 10, NULL, 10) < 2));
+                                         strtoull(threads + 10, NULL, 10) < 2));
 }
 
 /* Marks the uids of a process: "Uid:\t0\t0\t0\t0". */

@@ -92,7 +92,7 @@ static void show(hfsb_str text) {
         if ((c >= ' ' && c != 0x7F && !c1) || c == '\n' || c == '\t')
             putchar(c);
     }
-    fflush(stdout);
+    if (fflush(stdout) != 0) hfsb_cancel_set(stop); /* the reader has gone */
 }
 
 static void colour(const agent *a, const char *code) {

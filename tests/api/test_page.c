@@ -417,6 +417,7 @@ static void keys_wait_for_a_shell_that_has_not_started(void) {
     T_CHECK(prints(&c, &screen, "early-2\r\n"));
     ts_hang_up(&c);
     hfsb_buf_free(&screen);
+    T_CHECK(unlink("go") == 0);
     ts_end(&s, true);
 }
 

@@ -475,22 +475,45 @@ def ends_by_signals():
         check("signals end it with an exit code", t.end() == 1)
     model.shutdown()
     model.server_close()
-    for number in (signal.SIGHUP, signal.SIGPIPE):
-        model = Model([{"calls": [call("bash", command="echo $$ > pid; echo "
-                                       "begun-$((40 + 2)); sleep 60")]}])
-        with tempfile.TemporaryDirectory() as folder:
-            t = Terminal(model, folder, "--yes")
-            check("a command runs", t.wait_for("begun-42"))
-            os.kill(t.pid, number)
-            check(f"{number!r} ends it with an exit code", t.end() == 1)
-            with open(os.path.join(folder, "pid"), encoding="utf-8") as f:
-                pid = f.read().strip()
-            check(f"{number!r} ends its command", ends(pid))
-        model.shutdown()
-        model.server_close()
+    model = Model([{"calls": [call("bash", command="echo $$ > pid; echo "
+                                   "begun-$((40 + 2)); sleep 60")]}])
+    with tempfile.TemporaryDirectory() as folder:
+        t = Terminal(model, folder, "--yes")
+        check("a command runs", t.wait_for("begun-42"))
+        os.kill(t.pid, signal.SIGHUP)
+        check("SIGHUP ends it with an exit code", t.end() == 1)
+        check("SIGHUP ends its command", ends(folder))
+    model.shutdown()
+    model.server_close()
 
 
-def ends(pid):
+def ends_when_nobody_reads():
+    model = Model([{"calls": [call("bash", command="echo $$ > pid; while :; "
+                                   "do echo more; sleep 0.1; done")]}])
+    with tempfile.TemporaryDirectory() as folder:
+        with subprocess.Popen(
+                [AGENT, "--url", f"http://127.0.0.1:{model.server_port}/v1",
+                 "--yes", "the task"], cwd=folder, env=environment(),
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as agent:
+            for line in agent.stdout:
+                if line.startswith(b"more"):
+                    break
+            agent.stdout.close()
+            try:
+                code = agent.wait(30)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+                code = None
+        check(f"it ends when nobody reads: {code}", code == 1)
+        check("and so does its command", ends(folder))
+    model.shutdown()
+    model.server_close()
+
+
+def ends(folder):
+    """The process whose id is in the file pid of that folder is gone."""
+    with open(os.path.join(folder, "pid"), encoding="utf-8") as f:
+        pid = f.read().strip()
     end = time.monotonic() + 30
     while os.path.exists(f"/proc/{pid}") and time.monotonic() < end:
         time.sleep(0.1)
@@ -715,6 +738,7 @@ knows_no_colours_and_no_answers()
 takes_a_run_back()
 shows_what_is_written()
 ends_by_signals()
+ends_when_nobody_reads()
 works_on_a_server()
 works_through_a_pipe()
 print(f"{checks} checks of the agent, {failed} failed")
