@@ -239,7 +239,7 @@ static void put_exit_status(void) {
 
 static void put_head(void) {
     printf(".\\\" Made by hfsb man, version %s.\n", HFSB_VERSION);
-    printf(".Dd %s\n.Dt HFSB 1\n.Os hfsb\n.Sh NAME\n.Nm hfsb\n"
+    printf(".Dd %s\n.Dt HFSB 1\n.Os\n.Sh NAME\n.Nm hfsb\n"
            ".Nd a sandbox for LLM agents: run commands and edit files\n"
            ".Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar options\n"
            ".Op Ar words ...\n.Nm\n.Ar command\n.Sy \\-\\-help\n.Nm\n"

@@ -516,7 +516,7 @@ static void kill_ends_an_interactive_shell(void) {
        after its last look): it waits already. */
     type(proc, "sleep 61 & sh -c 'echo u''p; exec sleep 62'\r");
     T_CHECK(t_until(proc, &out, "up"));
-    t_sleep(300);
+    t_sleep(2000);
     start = hfsb_clock_ms();
     hfsb_proc_kill(proc);
     r = t_finish(proc, 5000);
