@@ -856,9 +856,10 @@ HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
                                      hfsb_err *err);
 /* NULL is allowed. Not from its functions. */
 HFSBI_FN void hfsbi_wire_free(hfsbi_wire *wire);
-/* Queues a message, whose memory may be taken over, and sends what fits. An
-   empty one is an answer that had no memory: the peer would wait forever, so
-   it counts as lost. */
+/* Queues a message, whose memory may be taken over, and sends what fits; while
+   bytes wait, only the loop sends, since only it calls `sent`. An empty message
+   is an answer that had no memory: the peer would wait forever, so it counts as
+   lost. */
 HFSBI_FN void hfsbi_wire_send(hfsbi_wire *wire, hfsb_buf *message);
 /* Bytes that the peer has not taken yet. Above 4 MiB nothing is read. */
 HFSBI_FN size_t hfsbi_wire_waiting(const hfsbi_wire *wire);
@@ -1020,6 +1021,7 @@ typedef struct hfsbi_reply_out {
     hfsb_buf           fields; /* lines that the handler added to the head */
     hfsb_buf           out, out_body; /* to be sent, in this order */
     size_t             out_at;        /* bytes of both that are sent */
+    bool               full; /* the kernel: the loop sends when it has room */
     unsigned long long sent;          /* bytes of the body */
     bool               sized;         /* of PIECES: `length` was announced */
     unsigned long long length;
@@ -1229,7 +1231,8 @@ HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *request);
 
 /* ---- reply.c ---- */
 
-/* Sends as much as the kernel takes. */
+/* Sends as much as the kernel takes. While it is full nothing is sent, since
+   only the loop calls `drained`. */
 HFSBI_FN void hfsbi_reply_flush(hfsb_request *request);
 /* The kernel takes bytes again: sends, and calls `drained`. */
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *request);
@@ -2559,9 +2562,11 @@ static void hfsbi_reply_clear(hfsb_request *r) {
 
 HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
     bool had = hfsbi_reply_left(r) > 0;
+    if (r->reply.full) return;
     while (hfsbi_reply_left(r) > 0 && r->conn->state < HFSBI_CONN_BROKEN) {
         ssize_t n = hfsbi_reply_send(r);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            r->reply.full = true;
             hfsbi_conn_note_full(r->conn);
             return;
         }
@@ -2577,6 +2582,7 @@ HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
 
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *r) {
     bool had = hfsbi_reply_left(r) > 0;
+    r->reply.full = false;
     hfsbi_reply_flush(r);
     if (had && hfsbi_reply_left(r) == 0 && r->drained.fn &&
         r->reply.state == HFSBI_REPLY_PIECES &&
@@ -4024,6 +4030,7 @@ static void hfsbi_wire_writable(hfsbi_io *out, unsigned events) {
 }
 
 HFSBI_FN void hfsbi_wire_send(hfsbi_wire *l, hfsb_buf *message) {
+    bool waits = hfsbi_wire_waiting(l) && l->out_kind != HFSBI_WIRE_PLAIN;
     if (l->out_kind == HFSBI_WIRE_GONE || l->state == HFSBI_WIRE_ENDED) return;
     if (!message->len) {
         hfsbi_wire_lose(l);
@@ -4038,6 +4045,7 @@ HFSBI_FN void hfsbi_wire_send(hfsbi_wire *l, hfsb_buf *message) {
         hfsb_buf_append(&l->queue, hfsb_buf_str(message));
     }
     if (hfsb_buf_append_byte(&l->queue, '\n') != HFSB_OK) hfsbi_wire_lose(l);
+    else if (waits) hfsbi_wire_watch(l);
     else hfsbi_wire_flush(l);
 }
 

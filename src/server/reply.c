@@ -217,9 +217,11 @@ static void hfsbi_reply_clear(hfsb_request *r) {
 
 HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
     bool had = hfsbi_reply_left(r) > 0;
+    if (r->reply.full) return;
     while (hfsbi_reply_left(r) > 0 && r->conn->state < HFSBI_CONN_BROKEN) {
         ssize_t n = hfsbi_reply_send(r);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            r->reply.full = true;
             hfsbi_conn_note_full(r->conn);
             return;
         }
@@ -235,6 +237,7 @@ HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
 
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *r) {
     bool had = hfsbi_reply_left(r) > 0;
+    r->reply.full = false;
     hfsbi_reply_flush(r);
     if (had && hfsbi_reply_left(r) == 0 && r->drained.fn &&
         r->reply.state == HFSBI_REPLY_PIECES &&

@@ -279,9 +279,10 @@ HFSBI_FN hfsb_status hfsbi_wire_open(hfsb_server *server, int in, int out,
                                      hfsb_err *err);
 /* NULL is allowed. Not from its functions. */
 HFSBI_FN void hfsbi_wire_free(hfsbi_wire *wire);
-/* Queues a message, whose memory may be taken over, and sends what fits. An
-   empty one is an answer that had no memory: the peer would wait forever, so
-   it counts as lost. */
+/* Queues a message, whose memory may be taken over, and sends what fits; while
+   bytes wait, only the loop sends, since only it calls `sent`. An empty message
+   is an answer that had no memory: the peer would wait forever, so it counts as
+   lost. */
 HFSBI_FN void hfsbi_wire_send(hfsbi_wire *wire, hfsb_buf *message);
 /* Bytes that the peer has not taken yet. Above 4 MiB nothing is read. */
 HFSBI_FN size_t hfsbi_wire_waiting(const hfsbi_wire *wire);
@@ -443,6 +444,7 @@ typedef struct hfsbi_reply_out {
     hfsb_buf           fields; /* lines that the handler added to the head */
     hfsb_buf           out, out_body; /* to be sent, in this order */
     size_t             out_at;        /* bytes of both that are sent */
+    bool               full; /* the kernel: the loop sends when it has room */
     unsigned long long sent;          /* bytes of the body */
     bool               sized;         /* of PIECES: `length` was announced */
     unsigned long long length;
@@ -652,7 +654,8 @@ HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *request);
 
 /* ---- reply.c ---- */
 
-/* Sends as much as the kernel takes. */
+/* Sends as much as the kernel takes. While it is full nothing is sent, since
+   only the loop calls `drained`. */
 HFSBI_FN void hfsbi_reply_flush(hfsb_request *request);
 /* The kernel takes bytes again: sends, and calls `drained`. */
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *request);

@@ -252,6 +252,7 @@ static void hfsbi_wire_writable(hfsbi_io *out, unsigned events) {
 }
 
 HFSBI_FN void hfsbi_wire_send(hfsbi_wire *l, hfsb_buf *message) {
+    bool waits = hfsbi_wire_waiting(l) && l->out_kind != HFSBI_WIRE_PLAIN;
     if (l->out_kind == HFSBI_WIRE_GONE || l->state == HFSBI_WIRE_ENDED) return;
     if (!message->len) {
         hfsbi_wire_lose(l);
@@ -266,6 +267,7 @@ HFSBI_FN void hfsbi_wire_send(hfsbi_wire *l, hfsb_buf *message) {
         hfsb_buf_append(&l->queue, hfsb_buf_str(message));
     }
     if (hfsb_buf_append_byte(&l->queue, '\n') != HFSB_OK) hfsbi_wire_lose(l);
+    else if (waits) hfsbi_wire_watch(l);
     else hfsbi_wire_flush(l);
 }
 

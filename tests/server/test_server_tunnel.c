@@ -94,13 +94,39 @@ static void release(void *user) {
     hfsb_request_resume(held);
 }
 
+/* ---- /late: writes until the kernel takes no more; then the peer reads, and
+   one more byte is written ---- */
+
+static ts_conn late;
+static size_t  said; /* bytes that were written */
+
+static void say_late(void *user, hfsb_request *r, char *bytes, size_t n) {
+    static char piece[65536];
+    (void)user, (void)bytes, (void)n;
+    memset(piece, 'x', sizeof piece);
+    while (!hfsb_reply_waiting(r)) {
+        (void)hfsb_reply_write(r, hfsb_str_make(piece, sizeof piece));
+        said += sizeof piece;
+    }
+    while (ts_more(&late, 20)) continue;
+    (void)hfsb_reply_write(r, HFSB_LIT("y"));
+    said++;
+}
+
+static void start_late(void *user, hfsb_request *r) {
+    (void)user;
+    hfsb_reply_on_drained(r, drained, NULL);
+    hfsbi_reply_tunnel(r, "late", say_late, NULL);
+}
+
 static void open_server(const hfsb_server_opts *opts) {
     static const struct {
         const char   *path;
         hfsb_route_fn fn;
     } list[] = {{"/echo", start_echo},
                 {"/count", start_count},
-                {"/paused", start_paused}};
+                {"/paused", start_paused},
+                {"/late", start_late}};
     hfsb_route route = HFSB_INIT;
     size_t     i;
     memset(&seen, 0, sizeof seen);
@@ -203,6 +229,20 @@ static void a_paused_tunnel_holds_the_peer_back(void) {
     ts_hang_up(&c);
 }
 
+/* Who waits for `drained` hears of it, whoever writes meanwhile: an answer to
+   a ping, for example. */
+static void a_write_between_does_not_hide_the_end_of_waiting(void) {
+    late = ask(HEAD("/late"), "");
+    drop_head(&late);
+    said = 0;
+    T_CHECK(ts_send(&late, HFSB_LIT("go")));
+    T_CHECK(comes(&seen.drained, 1));
+    while (late.in.len < said && ts_more(&late, 20000)) continue;
+    T_CHECK(late.in.len == said && hfsb_str_ends(hfsb_buf_str(&late.in),
+                                                 HFSB_LIT("xy")));
+    ts_hang_up(&late);
+}
+
 static void the_end_of_input_comes_after_all_bytes(void) {
     ts_conn c = ask(HEAD("/count"), "12345");
     drop_head(&c);
@@ -288,6 +328,7 @@ int main(void) {
     EACH(bytes_pass_both_ways_and_are_not_requests);
     EACH(every_cut_gives_the_same_bytes);
     EACH(a_paused_tunnel_holds_the_peer_back);
+    EACH(a_write_between_does_not_hide_the_end_of_waiting);
     EACH(the_end_of_input_comes_after_all_bytes);
     EACH(the_end_of_input_ends_a_tunnel_that_does_not_ask);
     EACH(a_tunnel_paused_at_once_reads_later);

@@ -8,7 +8,7 @@
 #include "../../src/dialect/dialect_private.h"
 #endif
 
-enum { WAIT_MS = 200000 };
+enum { WAIT_MS = 60000 };
 
 static ts_server s;
 
