@@ -172,7 +172,9 @@ static const cli_command commands[] = {
      "for the other commands. SANDBOX is a Space OWNER/NAME, a job "
      "jobs/OWNER/ID, or a URL such as http://127.0.0.1:7860. The token is "
      "$SANDBOX_API_TOKEN, or else the recorded one; that of a job is derived "
-     "from the Hub token that created the job.",
+     "from the Hub token that created the job. The address of a page, "
+     "http://127.0.0.1:7860/#TOKEN, has the token in it; other users of this "
+     "machine may see it among the arguments while hfsb runs.",
      NO_TOOL, run_connect},
     {"use", "[OPTIONS] [SANDBOX]", "set or show the default sandbox",
      "Make SANDBOX the default, as `hfsb create` does with a new one; without "

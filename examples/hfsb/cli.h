@@ -561,16 +561,21 @@ bool is_job(hfsb_str id);
 /* A sandbox that a user has named by id, URL, or the part of a recorded id
    after the last slash. */
 typedef struct target {
-    hfsb_buf id, url, token; /* id "" when there is only a URL */
-    bool     recorded, created;
-    bool     from_env; /* the token is that of SANDBOX_API_TOKEN */
-    bool     is_space;      /* a Space or job, by its id or URL */
-    bool     is_own;        /* gets the Hub's token; others: see client.c */
-    bool     is_pipe;       /* its URL is no URL, see pipe.c */
+    hfsb_buf    id, url, token; /* id "" when there is only a URL */
+    const char *token_from;     /* NULL: from the record, if there is a token */
+    bool        recorded, created;
+    bool        is_space; /* a Space or job, by its id or URL */
+    bool        is_own;   /* gets the Hub's token; others: see client.c */
+    bool        is_pipe;  /* its URL is no URL, see pipe.c */
 } target;
 
+/* The token in the address of a page, "URL/#TOKEN", percent-encoded. NULL
+   for any other name. */
+const char *page_token(const char *name);
+
 /* *out is all zero before. "." is the default sandbox. HFSB_NOT_FOUND when the
-   name is no id and no recorded sandbox has it. */
+   name is no id and no recorded sandbox has it; HFSB_ARG for a URL with a
+   token, which would be printed and passed on with the name. */
 hfsb_status find_target(const char *name, target *out, hfsb_err *err);
 /* Takes the token of SANDBOX_API_TOKEN, if it is set, also for a sandbox that
    has a recorded one. */

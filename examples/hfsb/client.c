@@ -159,7 +159,7 @@ void take_env_token(target *t) {
     if (!token || !*token) return;
     hfsb_buf_truncate(&t->token, 0);
     must(hfsb_buf_append(&t->token, hfsb_cstr(token)));
-    t->from_env = true;
+    t->token_from = "SANDBOX_API_TOKEN";
 }
 
 /* The recorded token is that of this sandbox, the variable's may be that of
@@ -191,6 +191,11 @@ static bool is_space_url(const hfsb_url *url) {
                            hfsb_str_ends(url->host, HFSB_LIT(".hf.jobs")));
 }
 
+const char *page_token(const char *name) {
+    const char *mark = strstr(name, "://") ? strchr(name, '#') : NULL;
+    return mark && !is_pipe(name) ? mark + 1 : NULL;
+}
+
 hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
     known_list   l = HFSB_INIT;
     const known *k = NULL;
@@ -207,6 +212,11 @@ hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
         must(hfsb_buf_append(&out->url, hfsb_cstr(name)));
         return HFSB_OK;
     }
+    if (page_token(name))
+        return fail(err, HFSB_ARG,
+                    "%.*s comes with a token: let `hfsb connect` record it, "
+                    "then give the URL alone.",
+                    (int)(page_token(name) - 1 - name), name);
     st = read_known(&l, err);
     if (st == HFSB_OK && strstr(name, "://")) {
         must(hfsb_buf_append(&out->url, trim_url(hfsb_cstr(name))));
@@ -312,13 +322,14 @@ void add_advice(const target *t, hfsb_status st, hfsb_err *err) {
     if (st == HFSB_AUTH && !t->token.len)
         snprintf(err->msg + n, sizeof err->msg - n,
                  "\nNo token is recorded for this sandbox: set "
-                 "SANDBOX_API_TOKEN.");
+                 "SANDBOX_API_TOKEN, or give the address of its page, with "
+                 "the # and the token, to `hfsb connect`.");
     else if (st == HFSB_AUTH)
         snprintf(err->msg + n, sizeof err->msg - n,
                  "\nThe token was taken from %s.",
-                 t->from_env ? "SANDBOX_API_TOKEN"
-                             : "the record of `hfsb connect`, which takes a "
-                               "new one from SANDBOX_API_TOKEN");
+                 t->token_from ? t->token_from
+                               : "the record of `hfsb connect`, which takes a "
+                                 "new one from SANDBOX_API_TOKEN");
     else if (st == HFSB_NOT_FOUND)
         snprintf(err->msg + n, sizeof err->msg - n,
                  "\n`hfsb ls` lists your sandboxes.");

@@ -355,6 +355,24 @@ int run_create(args *a) {
 
 /* ---- connect ---- */
 
+/* The same for the address of a page: "URL/#TOKEN" names a URL, and the token
+   comes with it. */
+static hfsb_status find_page_target(const char *name, target *t,
+                                    hfsb_err *err) {
+    const char *token = page_token(name);
+    hfsb_buf    url = HFSB_INIT;
+    hfsb_status st;
+    if (!token) return find_target(name, t, err);
+    must(hfsb_buf_append(&url, hfsb_str_slice(hfsb_cstr(name), 0,
+                                              (size_t)(token - 1 - name))));
+    st = find_target(url.ptr, t, err);
+    hfsb_buf_truncate(&t->token, 0);
+    if (st == HFSB_OK) st = hfsb_http_decode(hfsb_cstr(token), &t->token, err);
+    t->token_from = "the address";
+    hfsb_buf_free(&url);
+    return st;
+}
+
 static hfsb_status connect_to(const char *name, double wait,
                               hfsb_tool_result *result, hfsb_err *err) {
     hfsb_sandbox_opts opts = HFSB_INIT;
@@ -362,7 +380,7 @@ static hfsb_status connect_to(const char *name, double wait,
     target            t = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
     hfsb_str          url = HFSB_LIT("");
-    hfsb_status       st = find_target(name, &t, err);
+    hfsb_status       st = find_page_target(name, &t, err);
     opts.times.api_wait_ms = (long long)(wait * 1000);
     opts.log = print_log;
     if (st == HFSB_OK && t.is_pipe)
@@ -370,7 +388,7 @@ static hfsb_status connect_to(const char *name, double wait,
                   "%s needs no record: use it with --on, or make it the "
                   "default with `hfsb use`",
                   name);
-    if (st == HFSB_OK) take_env_token(&t);
+    if (st == HFSB_OK && !t.token_from) take_env_token(&t);
     if (st == HFSB_OK) st = open_target(&c, &t, &opts, &sandbox, err);
     if (st == HFSB_OK) {
         url = opts.protocol ? hfsb_buf_str(&t.url) : base_url(sandbox);

@@ -13,20 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Appends the token as the fragment of a URL; bytes that a fragment may not
-   contain become %XX. */
-static void put_fragment(hfsb_buf *out, hfsb_str token) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
-                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._~";
-    size_t i;
-    for (i = 0; i < token.len; i++)
-        if (strchr(plain, token.ptr[i]))
-            must(hfsb_buf_append_byte(out, token.ptr[i]));
-        else
-            must(hfsb_buf_printf(out, "%%%02X",
-                                 (unsigned)(unsigned char)token.ptr[i]));
-}
-
 /* The URL of the page. HFSB_ARG when there is none. */
 static hfsb_status find_page(const target *t, hfsb_buf *out, hfsb_err *err) {
     hfsb_str url = hfsb_buf_str(&t->url);
@@ -48,7 +34,7 @@ static hfsb_status find_page(const target *t, hfsb_buf *out, hfsb_err *err) {
     must(hfsb_buf_append(out, HFSB_LIT("/")));
     if (!t->token.len) return HFSB_OK;
     must(hfsb_buf_append(out, HFSB_LIT("#")));
-    put_fragment(out, hfsb_buf_str(&t->token));
+    must(hfsb_http_encode(hfsb_buf_str(&t->token), false, out));
     return HFSB_OK;
 }
 

@@ -197,6 +197,17 @@ run 'connect: wrong token' 1 env SANDBOX_API_TOKEN=wrong-one "$hfsb" connect "$u
 has 'connect: wrong token' "$err" 'does not accept this token'
 has 'connect: wrong token' "$err" 'taken from SANDBOX_API_TOKEN'
 hasnt 'connect: wrong token' "$err" wrong-one
+run 'connect: the address of a page' 0 env SANDBOX_API_TOKEN=wrong-one \
+    "$hfsb" connect "$url/#server%2Dtoken"
+same 'connect: the address of a page' "$out" "$url"
+run 'connect: a wrong token in it' 1 "$hfsb" connect "$url/#wrong-one"
+has 'connect: a wrong token in it' "$err" 'taken from the address'
+hasnt 'connect: a wrong token in it' "$err" wrong-one
+run 'connect: half a byte in it' 1 "$hfsb" connect "$url/#a%2"
+run 'connect: it is recorded' 0 "$hfsb" bash --on "$url" 'echo there'
+run 'a token elsewhere' 125 "$hfsb" bash --on "$url/#server-token" pwd
+has 'a token elsewhere' "$err" 'let `hfsb connect` record it'
+hasnt 'a token elsewhere' "$err" server-token
 run 'connect: nobody' 1 "$hfsb" connect --wait 0.2 http://127.0.0.1:1
 has 'connect: nobody' "$err" 'not responding'
 run 'connect: no name' 1 "$hfsb" connect nobody
