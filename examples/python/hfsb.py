@@ -1,4 +1,4 @@
-"""hfsb's edit engine as a Python module over libhfsb.so (ctypes, no build).
+r"""hfsb's edit engine as a Python module over libhfsb.so (ctypes, no build).
 
     import hfsb
     result = hfsb.edit("a = 1\n", old_str="a = 1", new_str="a = 2")

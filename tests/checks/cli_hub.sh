@@ -740,7 +740,7 @@ has 'interrupt create: what became of it' "$(tail -n 1 .err)" 'was deleted.'
 HFSB_SPACE_URL=http://127.0.0.1:9 "$hfsb" create --poll 0.05 > /dev/null \
     2> silent.err &
 silent=$! tries=0
-until grep -q 'Waiting for the server at http://127.0.0.1:9/api/' silent.err ||
+until grep -qs 'Waiting for the server at http://127.0.0.1:9/api/' silent.err ||
     [ $tries = 300 ]; do
     sleep 0.1
     tries=$((tries + 1))

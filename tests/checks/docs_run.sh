@@ -241,6 +241,7 @@ start() { # COMMAND...: in the background, once it listens
     *' --host '* | 'make '* | 'docker '* | 'llama-server '*) ;;
     *) set -- "$@" --host 127.0.0.1 ;;
     esac
+    : > "$DOCS_STAGE/serve.log" # the next lines must not read the old one
     "$@" > "$DOCS_STAGE/serve.log" 2>&1 &
     docs_servers="$docs_servers $!"
     docs_tries=0
