@@ -510,7 +510,8 @@ static bool hfsbi_pipe_is_futile(int code) {
     return code == 126 || code == 127 || code == 255;
 }
 
-/* Starts the command once. *futile: it would fail again. */
+/* Starts the command once; the one before has ended. *futile: it would fail
+   again. */
 static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
                                   long long until, const hfsb_cancel *cancel,
                                   bool *futile, hfsb_err *err) {
@@ -526,7 +527,6 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
     x->until = until;
     x->cancel = cancel;
     x->err = err;
-    hfsbi_pipe_drop(p, 0);
     st = hfsbi_pipe_spawn(x);
     if (st == HFSB_OK) st = hfsbi_pipe_shake(x);
     if (st == HFSB_OK && x->step == HFSBI_PIPE_UP)
@@ -570,8 +570,10 @@ static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
         if (lingers < until) retry.deadline = lingers;
     } else retry.tries = HFSBI_PIPE_TRIES;
     do {
+        long long soon;
+        hfsbi_pipe_drop(p, 0); /* may take longer than a start may */
         /* a start that hangs must not use up the time of the next ones */
-        long long soon = hfsb_clock_ms() + p->o.again_ms;
+        soon = hfsb_clock_ms() + p->o.again_ms;
         st = hfsbi_pipe_try(p, script, lingers && soon < until ? soon : until,
                             cancel, &futile, err);
     } while ((lingers ? st == HFSB_CONNECT || st == HFSB_TIMEOUT
