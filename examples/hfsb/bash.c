@@ -270,6 +270,7 @@ int run_bash(args *a) {
         {"--json", OPTION_FLAG, &c.json,
          "print the result of the tool as one line of JSON"},
         OPTIONS_END};
+    follow_parent();
     if (!take_options(a, options)) return a->status;
     c.on = named_sandbox(c.on);
     if (!check_confinement(a, &c.confine, c.on != NULL) ||

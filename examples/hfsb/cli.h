@@ -415,6 +415,10 @@ void release_signals(void);
 void call_at_exit(void (*fn)(void));
 /* The number of the signal that came, or 0. */
 int caught_signal(void);
+/* name_parent(): children that call follow_parent() get SIGTERM when this
+   process dies, if the system has that. */
+void name_parent(void);
+void follow_parent(void);
 
 /* ---- call.c: one call of a tool ---- */
 
