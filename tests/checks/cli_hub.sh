@@ -792,6 +792,9 @@ run 'undo there: an edit' 0 "$hfsb" edit --on "$taken" f --old one --new two
 run 'checkpoints there' 0 env HFSB_SANDBOX="$taken" "$hfsb" checkpoints
 has 'checkpoints there' "$out" 'edit f  (1 changed'
 has 'terminal: checkpoints' "$(on_terminal 120 "$hfsb" checkpoints --on "$taken")" 'MADE BY'
+mkdir -p listed/folder
+: > listed/file
+has 'terminal: list' "$(on_terminal 120 "$hfsb" list --details listed)" 'dir   -     20'
 has 'terminal: events' "$(on_terminal 120 "$hfsb" events "$taken")" 'TIME      WHO'
 has 'terminal: status' "$(on_terminal 120 "$hfsb" status "$taken")" HARDWARE
 run 'changes there' 0 "$hfsb" changes --on "$taken" first
