@@ -375,6 +375,7 @@ typedef struct table {
     size_t              count, rows;
     size_t              width[MAX_COLUMNS];
     hfsb_buf            cells; /* each followed by NUL */
+    bool                cut;   /* the last column, at the edge of a terminal */
 } table;
 
 void table_begin(table *t, const table_column *columns, size_t count);

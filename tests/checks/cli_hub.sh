@@ -1061,6 +1061,10 @@ same 'job run: a script has a name' "$(last_job 'b["labels"]')" "{'name': 'train
 run 'job ls: a script' 0 "$hfsb" job ls
 has 'job ls: a script by its name' "$out" '  train.py | uv run --with trl - --epochs 3'
 hasnt 'job ls: a script' "$out" base64
+TERM=xterm on_terminal 80 "$hfsb" job ls | tr -d '\r' > .tty
+has 'job ls on a terminal' "$(cat .tty)" 'train.py'
+same 'job ls on a terminal: lines that do not fit' \
+    "$(sed "s/$(printf '\033')\[[0-9;]*m//g" .tty | awk 'length > 80')" ''
 has 'job ls: a script without a name' "$out" '  (a script) | uv run'
 
 # ---- scheduled jobs
