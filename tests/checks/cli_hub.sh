@@ -343,6 +343,8 @@ run 'cp: no file' 1 "$hfsb" cp nofile :w
 has 'cp: no file' "$err" 'File not found: nofile (on this machine)'
 run 'cp: no file there' 1 "$hfsb" cp "$url:nofile" .
 has 'cp: no file there' "$err" 'File not found: nofile (in the sandbox)'
+run 'cp: no file there, to stdout' 1 "$hfsb" cp "$url:nofile" -
+has 'cp: no file there, to stdout' "$err" 'File not found: nofile (in the sandbox)'
 run 'cp: two files here' 2 "$hfsb" cp ./a ./b
 run 'cp: two there' 2 "$hfsb" cp :a :b
 run 'cp into a directory' 0 "$hfsb" cp :a/f .
@@ -350,6 +352,11 @@ same 'cp into a directory' "$(cat f)" "$(printf 'I\nII')"
 printf x > 'co:lon'
 run 'cp: a colon' 0 "$hfsb" cp ./co:lon :colon
 same 'cp: a colon' "$(cat work/colon)" x
+mkdir gone
+run 'cp: no folder here' 1 sh -c \
+    "cd gone && rmdir ../gone && exec '$hfsb' cp '$url:colon' ./colon"
+has 'cp: no folder here' "$err" 'File not found: ./colon'
+hasnt 'cp: no folder here' "$err" 'in the sandbox'
 mkdir -p tree/sub/empty 'tree/with blank'
 printf one > tree/one; printf '#!/bin/sh\n' > tree/sub/run; chmod 0755 tree/sub/run
 printf 'n' > "tree/with blank/a
