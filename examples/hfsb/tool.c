@@ -144,7 +144,7 @@ int run_tool_command(args *a) {
         {"--ignore-case", OPTION_PARAM, NULL, "ignore the case of letters"},
         {"-i", OPTION_ALIAS, NULL, "--ignore-case"},
         {"--all", OPTION_PARAM, NULL, "include what .gitignore names"},
-        {"--limit", OPTION_PARAM, NULL, "print at most N (200, list 500)"},
+        {"--limit", OPTION_PARAM, NULL, "print at most N (0: 200, list 500)"},
         {"--offset", OPTION_PARAM, NULL, "skip the first N"},
         OPTION_ON(&on),
         OPTION_ROOT(&roots),

@@ -353,7 +353,7 @@ same 'edit --line' "$(cat t/b)" "$(printf 'one\n2')"
 # ---- messages of tools name options and commands
 for command in glob grep list; do
     has "$command: the default limit" "$("$hfsb" $command --help)" \
-        'print at most N (200, list 500)'
+        'print at most N (0: 200, list 500)'
 done
 run 'grep: a bad limit' 1 "$hfsb" grep --limit -1 one t
 has 'grep: a bad limit' "$err" '(0: 200)'
