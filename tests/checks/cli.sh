@@ -305,6 +305,10 @@ same 'grep: no match' "$out" ''
 has 'grep: no match' "$err" '(no matches; '
 run 'grep: options of grep' 0 "$hfsb" grep -n -r -E -i one t
 has 'grep: options of grep' "$out" 'b:1:One'
+run 'grep: options in one word' 0 "$hfsb" grep -rni one t
+has 'grep: options in one word' "$out" 'b:1:One'
+run 'grep: options in one word, one unknown' 2 "$hfsb" grep -rlz one t
+has 'grep: options in one word, one unknown' "$err" 'unknown option -rlz'
 for words in '-l --mode files' '-F --literal' '--glob --include'; do
     run "grep ${words%% *}" 2 "$hfsb" grep "${words%% *}" one t
     has "grep ${words%% *}" "$err" "did you mean ${words#* }?"
