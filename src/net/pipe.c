@@ -174,14 +174,20 @@ static bool hfsbi_pipe_exited(pid_t pid) {
     return info.si_pid != 0 && info.si_code != CLD_STOPPED;
 }
 
-/* Waits up to ms for the command to exit. */
-static bool hfsbi_pipe_exits(pid_t pid, long long ms) {
+/* Waits up to ms for the command to exit; with `all` also for the processes
+   that have its stderr: the shell of "load; srun sh" exits before srun. */
+static bool hfsbi_pipe_exits(hfsb_pipe *p, bool all, long long ms) {
     long long until = hfsb_clock_ms() + ms;
     unsigned  tries = 0;
     bool      exited;
-    while (!(exited = hfsbi_pipe_exited(pid)) && hfsb_clock_ms() < until)
+    for (;;) {
+        exited = hfsbi_pipe_exited(p->pid);
+        hfsbi_loop_lock(p->loop);
+        if (all && p->errors.fd >= 0) exited = false;
+        hfsbi_loop_unlock(p->loop);
+        if (exited || hfsb_clock_ms() >= until) return exited;
         hfsbi_pause(tries++);
-    return exited;
+    }
 }
 
 /* Waits up to ms for the command to exit, then ends it with its group: first
@@ -189,8 +195,8 @@ static bool hfsbi_pipe_exits(pid_t pid, long long ms) {
 static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
     int status = 0;
     if (!p->pid) return;
-    if (!hfsbi_pipe_exits(p->pid, ms) && kill(-p->pid, SIGTERM) == 0)
-        (void)hfsbi_pipe_exits(p->pid, HFSBI_PIPE_TERM_MS);
+    if (!hfsbi_pipe_exits(p, false, ms) && kill(-p->pid, SIGTERM) == 0)
+        (void)hfsbi_pipe_exits(p, true, HFSBI_PIPE_TERM_MS);
     (void)kill(-p->pid, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
     p->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

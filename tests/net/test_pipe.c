@@ -737,6 +737,13 @@ static void command_may_clean_up_at_the_end(void) {
     T_CHECK(strstr(c.err.msg, "through sh in time: job 5 is queued."));
     set_command(&c, "[ -s queue ]");
     T_CHECK(system(c.line) == 0);
+    /* a shell that waits for it ends at once */
+    set_command(&c, "(trap 'sleep 1; echo removed > later; exit 1' TERM; "
+                    "sleep 30 & wait); :");
+    c.o.start_ms = 1000;
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_TIMEOUT);
+    set_command(&c, "[ -s later ]");
+    T_CHECK(system(c.line) == 0);
 }
 
 static void command_that_dies_is_started_again(void) {
