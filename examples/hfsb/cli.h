@@ -509,7 +509,8 @@ hfsb_status check_state(hfsb_err *err);
 
 /* Sets the default sandbox; "": there is none. */
 hfsb_status set_default(hfsb_str name, hfsb_err *err);
-/* Its name, or NULL. Valid until the next call. */
+/* Its name, or NULL; "." when the record cannot be read, as find_target() then
+   reports. Valid until the next call. */
 const char *default_sandbox(void);
 /* Opens a file for a log, such as logs/NAME.log in the folder of the state,
    and appends its path. -1 after *err was set. */

@@ -490,6 +490,13 @@ has 'pause: a pipe' "$err" 'exec:sh is at the end of a pipe'
 mkdir -p broken/hfsb; echo '{' > broken/hfsb/sandboxes.json
 run 'a broken record' 125 env XDG_STATE_HOME="$top/broken" "$hfsb" bash --on . true
 has 'a broken record' "$err" "$top/broken/hfsb/sandboxes.json is not what hfsb writes"
+hasnt 'a broken record' "$err" 'no default sandbox'
+for command in use status logs 'cp :x y' 'tool exists --on . --path x'; do
+    run "a broken record: $command" 1 env XDG_STATE_HOME="$top/broken" \
+        "$hfsb" $command
+    has "a broken record: $command" "$out$err" 'is not what hfsb writes'
+    same "a broken record: $command: lines" "$(cat .out .err | wc -l | tr -d ' ')" 1
+done
 long=exec:$(printf '%0600d' 0)
 run 'use: a long name' 0 env XDG_STATE_HOME="$top/named" "$hfsb" use "$long"
 run 'use: a long name' 0 env XDG_STATE_HOME="$top/named" "$hfsb" use
