@@ -79,6 +79,13 @@ static bool write_arguments(const args *a, const bash_call *c,
     return ok;
 }
 
+/* On a terminal, messages begin on a line of their own. */
+static void end_line(bash_call *c) {
+    if (c->in_line && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
+        fputc('\n', stderr);
+    c->in_line = false;
+}
+
 /* A sandbox at the other end of a pipe ends with this call. */
 static void list_survivors(const hfsb_json_value *fields, bool ends) {
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(fields, "left_running"));
@@ -115,9 +122,10 @@ static void print_signal(hfsb_str name, long long number) {
 }
 
 /* The exit code that a shell would report. */
-static int exit_code(const bash_call *c, const hfsb_tool_result *result,
+static int exit_code(bash_call *c, const hfsb_tool_result *result,
                      bool quiet) {
     const hfsb_json_value *fields = result->fields.root;
+    hfsb_str               notes = get_str(fields, "notes");
     long long              code, number;
     bool                   timed_out;
     timed_out = hfsb_json_bool(hfsb_json_get(fields, "timed_out"), false);
@@ -130,7 +138,10 @@ static int exit_code(const bash_call *c, const hfsb_tool_result *result,
                     strncmp(result->error.ptr, "Timeout after ", 14) == 0;
     }
     /* its output was printed as it came */
-    if (!quiet) print_notes(get_str(fields, "notes"));
+    if (!quiet && (notes.len || timed_out || code < 0 || number > 0 ||
+                   hfsb_json_count(hfsb_json_get(fields, "left_running"))))
+        end_line(c);
+    if (!quiet) print_notes(notes);
     if (!quiet) list_survivors(fields, c->on && is_pipe(c->on));
     if (!quiet && (timed_out || (code < 0 && number == 0)))
         print_log(NULL, hfsb_buf_str(&result->error));
@@ -149,13 +160,15 @@ static int exit_code_broken(const bash_call *c) {
 }
 
 /* `echo x | hfsb bash cat`: somebody expects it to be read. */
-static void note_unread_input(void) {
+static void note_unread_input(bash_call *c) {
     struct stat st;
     int         bytes = 0;
-    if (fstat(STDIN_FILENO, &st) == 0 && S_ISFIFO(st.st_mode) &&
-        ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0)
-        fprintf(stderr, "hfsb: standard input was not passed on; --stdin "
-                        "does that\n");
+    if (fstat(STDIN_FILENO, &st) != 0 || !S_ISFIFO(st.st_mode) ||
+        ioctl(STDIN_FILENO, FIONREAD, &bytes) != 0 || bytes <= 0)
+        return;
+    end_line(c);
+    fprintf(stderr, "hfsb: standard input was not passed on; --stdin does "
+                    "that\n");
 }
 
 /* The output becomes the id, for $(hfsb bash -d ...); stderr gets the rest. */
@@ -204,7 +217,7 @@ static int run_command(bash_call *c, const hfsb_json_value *arguments) {
         return interrupted ? 128 + interrupted : code;
     }
     code = exit_code(c, &result, c->json || interrupted || c->broken);
-    if (!c->json && !c->has_input) note_unread_input();
+    if (!c->json && !c->has_input) note_unread_input(c);
     if (c->json && show_result(&result, HFSB_LIT(""), true) != DONE &&
         code == 0)
         code = NOT_RUN;

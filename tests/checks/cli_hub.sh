@@ -801,6 +801,11 @@ has 'checkpoints there' "$out" 'edit f  (1 changed'
 has 'terminal: checkpoints' "$(on_terminal 120 "$hfsb" checkpoints --on "$taken")" 'MADE BY'
 mkdir -p listed/folder
 : > listed/file
+on_terminal 80 "$hfsb" bash 'printf a; kill -9 $$' | tr -d '\r' > .tty
+has 'terminal: a message after an open line' "$(cat .tty)" \
+    "$(printf 'a\nhfsb: ended by SIGKILL')"
+same 'terminal: an open line stays open' \
+    "$(on_terminal 80 "$hfsb" bash 'printf a' | wc -l | tr -d ' ')" 0
 has 'terminal: list' "$(on_terminal 120 "$hfsb" list --details listed)" 'dir   -     20'
 has 'terminal: events' "$(on_terminal 120 "$hfsb" events "$taken")" 'TIME      WHO'
 has 'terminal: status' "$(on_terminal 120 "$hfsb" status "$taken")" HARDWARE
