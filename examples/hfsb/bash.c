@@ -143,7 +143,7 @@ static int exit_code(bash_call *c, const hfsb_tool_result *result,
         end_line(c);
     if (!quiet) print_notes(notes);
     if (!quiet) list_survivors(fields, c->on && is_pipe(c->on));
-    if (!quiet && (timed_out || (code < 0 && number == 0)))
+    if (!quiet && (timed_out || (code < 0 && number <= 0)))
         print_log(NULL, hfsb_buf_str(&result->error));
     if (!quiet && !timed_out && number > 0)
         print_signal(get_str(fields, "signal_name"), number);
@@ -171,12 +171,23 @@ static void note_unread_input(bash_call *c) {
                     "that\n");
 }
 
+/* True for an id that may be pasted into a shell; the server chooses it. */
+static bool is_plain(hfsb_str id) {
+    size_t i;
+    for (i = 0; i < id.len; i++)
+        if (!id.ptr[i] || !strchr("abcdefghijklmnopqrstuvwxyz0123456789"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._",
+                                  id.ptr[i]))
+            return false;
+    return id.len && *id.ptr != '-';
+}
+
 /* The output becomes the id, for $(hfsb bash -d ...); stderr gets the rest. */
 static void show_started(const bash_call *c, hfsb_tool_result *result) {
     const hfsb_json_value *fields = result->fields.root;
     hfsb_str               id = get_str(fields, "id");
     hfsb_buf               line = HFSB_INIT;
-    if (!result->success || !id.len || !c->on) return;
+    if (!result->success || !is_plain(id) || !c->on) return;
     must(hfsb_buf_printf(
         &line, "%s; its output: hfsb tool bash_output --on '%s' --id %.*s",
         hfsb_json_int(hfsb_json_get(fields, "pid"), 1)

@@ -830,7 +830,7 @@ class Rude(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.do_GET(br'{"success":true,"output":"a\u001b]0;title\u0007z\n",'
-                    br'"error":""}')
+                    br'"error":"","id":"$(touch pasted)"}')
     def log_message(self, *_):
         pass
 s = http.server.HTTPServer(("127.0.0.1", 0), Rude)
@@ -847,6 +847,8 @@ on_terminal 80 "$hfsb" each --on "$rude" -- true > .tty
 has 'terminal: each' "$(cat .tty)" 'a ]0;title z'
 run 'no terminal: bash' 0 "$hfsb" bash --on "$rude" true
 has 'no terminal: bash' "$out" "$(printf 'a\033]0;title\007z')"
+run 'bash -d: an id that a shell would run' 0 "$hfsb" bash -d --on "$rude" true
+hasnt 'bash -d: an id that a shell would run' "$out$err" touch
 fake POST space '{"id":"alice/logs-0000"}' > /dev/null
 fake POST log '{"id":"alice/logs-0000","which":"run","line":"one\u001b]0;title\u0007 \u001b[31mtwo\u009b1mthree"}' > /dev/null
 on_terminal 80 "$hfsb" logs alice/logs-0000 > .tty
