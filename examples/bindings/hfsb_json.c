@@ -137,7 +137,7 @@ static hfsb_status check_alone(call *c) {
         if (hfsb_json_type_of(hfsb_json_get(c->args, keys[i])) !=
             HFSB_JSON_NULL)
             return invalid(c, "old_str, new_str, mode, replace_all, exact and "
-                              "line belong into each of the edits, not next "
+                              "line belong in each of the edits, not next "
                               "to them.");
     return HFSB_OK;
 }

@@ -79,6 +79,13 @@ static bool write_arguments(const args *a, const bash_call *c,
     return ok;
 }
 
+/* On a terminal, messages begin on a line of their own. */
+static void end_line(bash_call *c) {
+    if (c->in_line && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
+        fputc('\n', stderr);
+    c->in_line = false;
+}
+
 /* A sandbox at the other end of a pipe ends with this call. */
 static void list_survivors(const hfsb_json_value *fields, bool ends) {
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(fields, "left_running"));
@@ -115,9 +122,10 @@ static void print_signal(hfsb_str name, long long number) {
 }
 
 /* The exit code that a shell would report. */
-static int exit_code(const bash_call *c, const hfsb_tool_result *result,
+static int exit_code(bash_call *c, const hfsb_tool_result *result,
                      bool quiet) {
     const hfsb_json_value *fields = result->fields.root;
+    hfsb_str               notes = get_str(fields, "notes");
     long long              code, number;
     bool                   timed_out;
     timed_out = hfsb_json_bool(hfsb_json_get(fields, "timed_out"), false);
@@ -130,9 +138,12 @@ static int exit_code(const bash_call *c, const hfsb_tool_result *result,
                     strncmp(result->error.ptr, "Timeout after ", 14) == 0;
     }
     /* its output was printed as it came */
-    if (!quiet) print_notes(get_str(fields, "notes"));
+    if (!quiet && (notes.len || timed_out || code < 0 || number > 0 ||
+                   hfsb_json_count(hfsb_json_get(fields, "left_running"))))
+        end_line(c);
+    if (!quiet) print_notes(notes);
     if (!quiet) list_survivors(fields, c->on && is_pipe(c->on));
-    if (!quiet && (timed_out || (code < 0 && number == 0)))
+    if (!quiet && (timed_out || (code < 0 && number <= 0)))
         print_log(NULL, hfsb_buf_str(&result->error));
     if (!quiet && !timed_out && number > 0)
         print_signal(get_str(fields, "signal_name"), number);
@@ -149,13 +160,26 @@ static int exit_code_broken(const bash_call *c) {
 }
 
 /* `echo x | hfsb bash cat`: somebody expects it to be read. */
-static void note_unread_input(void) {
+static void note_unread_input(bash_call *c) {
     struct stat st;
     int         bytes = 0;
-    if (fstat(STDIN_FILENO, &st) == 0 && S_ISFIFO(st.st_mode) &&
-        ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0)
-        fprintf(stderr, "hfsb: standard input was not passed on; --stdin "
-                        "does that\n");
+    if (fstat(STDIN_FILENO, &st) != 0 || !S_ISFIFO(st.st_mode) ||
+        ioctl(STDIN_FILENO, FIONREAD, &bytes) != 0 || bytes <= 0)
+        return;
+    end_line(c);
+    fprintf(stderr, "hfsb: standard input was not passed on; --stdin does "
+                    "that\n");
+}
+
+/* True for an id that may be pasted into a shell; the server chooses it. */
+static bool is_plain(hfsb_str id) {
+    size_t i;
+    for (i = 0; i < id.len; i++)
+        if (!id.ptr[i] || !strchr("abcdefghijklmnopqrstuvwxyz0123456789"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._",
+                                  id.ptr[i]))
+            return false;
+    return id.len && *id.ptr != '-';
 }
 
 /* The output becomes the id, for $(hfsb bash -d ...); stderr gets the rest. */
@@ -163,7 +187,7 @@ static void show_started(const bash_call *c, hfsb_tool_result *result) {
     const hfsb_json_value *fields = result->fields.root;
     hfsb_str               id = get_str(fields, "id");
     hfsb_buf               line = HFSB_INIT;
-    if (!result->success || !id.len || !c->on) return;
+    if (!result->success || !is_plain(id) || !c->on) return;
     must(hfsb_buf_printf(
         &line, "%s; its output: hfsb tool bash_output --on '%s' --id %.*s",
         hfsb_json_int(hfsb_json_get(fields, "pid"), 1)
@@ -204,7 +228,7 @@ static int run_command(bash_call *c, const hfsb_json_value *arguments) {
         return interrupted ? 128 + interrupted : code;
     }
     code = exit_code(c, &result, c->json || interrupted || c->broken);
-    if (!c->json && !c->has_input) note_unread_input();
+    if (!c->json && !c->has_input) note_unread_input(c);
     if (c->json && show_result(&result, HFSB_LIT(""), true) != DONE &&
         code == 0)
         code = NOT_RUN;
@@ -270,6 +294,7 @@ int run_bash(args *a) {
         {"--json", OPTION_FLAG, &c.json,
          "print the result of the tool as one line of JSON"},
         OPTIONS_END};
+    follow_parent();
     if (!take_options(a, options)) return a->status;
     c.on = named_sandbox(c.on);
     if (!check_confinement(a, &c.confine, c.on != NULL) ||

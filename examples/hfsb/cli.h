@@ -375,6 +375,7 @@ typedef struct table {
     size_t              count, rows;
     size_t              width[MAX_COLUMNS];
     hfsb_buf            cells; /* each followed by NUL */
+    bool                cut;   /* the last column, at the edge of a terminal */
 } table;
 
 void table_begin(table *t, const table_column *columns, size_t count);
@@ -415,6 +416,10 @@ void release_signals(void);
 void call_at_exit(void (*fn)(void));
 /* The number of the signal that came, or 0. */
 int caught_signal(void);
+/* name_parent(): children that call follow_parent() get SIGTERM when this
+   process dies, if the system has that. */
+void name_parent(void);
+void follow_parent(void);
 
 /* ---- call.c: one call of a tool ---- */
 
@@ -504,7 +509,8 @@ hfsb_status check_state(hfsb_err *err);
 
 /* Sets the default sandbox; "": there is none. */
 hfsb_status set_default(hfsb_str name, hfsb_err *err);
-/* Its name, or NULL. Valid until the next call. */
+/* Its name, or NULL; "." when the record cannot be read, as find_target() then
+   reports. Valid until the next call. */
 const char *default_sandbox(void);
 /* Opens a file for a log, such as logs/NAME.log in the folder of the state,
    and appends its path. -1 after *err was set. */

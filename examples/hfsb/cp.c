@@ -299,12 +299,13 @@ static hfsb_status put_file(cp_call *c, cp_words *w, const char *from,
     return copy_file(c, NULL, hfsb_cstr(from), hfsb_buf_str(&w->last), err);
 }
 
-/* Adds the machine on which a file was not found: both may have that name. */
+/* Adds the machine on which a file was not found: both may have that name. A
+   message about the other side may end in it, as in "nodir/FROM". */
 static hfsb_status name_side(hfsb_status st, const char *from,
                              const char *side, hfsb_err *err) {
-    size_t n = strlen(err->msg);
-    if (st == HFSB_NOT_FOUND &&
-        hfsb_str_ends(hfsb_cstr(err->msg), hfsb_cstr(from)))
+    size_t n = strlen(err->msg), len = strlen(from);
+    if (st == HFSB_NOT_FOUND && n > len && err->msg[n - len - 1] == ' ' &&
+        strcmp(err->msg + n - len, from) == 0)
         snprintf(err->msg + n, sizeof err->msg - n, " %s", side);
     return st;
 }
@@ -342,7 +343,9 @@ static hfsb_status copy_all(cp_call *c, cp_words *w, hfsb_err *err) {
         const char *from = w->from[i];
         complete(c, w, from);
         if (is_dash(from) && c->up) st = copy_stream(c, w->last.ptr, err);
-        else if (!c->up && is_dash(w->to)) st = copy_stream(c, from, err);
+        else if (!c->up && is_dash(w->to))
+            st = name_side(copy_stream(c, from, err), from,
+                           "(in the sandbox)", err);
         else if (c->up) st = copy_up(c, w, from, err);
         else st = copy_down(c, from, w->last.ptr, err);
     }

@@ -357,6 +357,7 @@ static int run_list(args *a, each_call *c) {
     if (c->jobs > c->count) c->jobs = c->count;
     catch_signals(NULL, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
+    name_parent();
     run_all(c);
     release_signals();
     return exit_code(c);

@@ -90,8 +90,10 @@ static bool list_job(void *user, const hfsb_json_value *job) {
     cells[0] = hfsb_json_str(hfsb_json_get(job, "id"), none);
     cells[1] = job_stage(job);
     cells[2] = hfsb_json_str(hfsb_json_get(job, "flavor"), none);
+    /* without the seconds on a terminal */
     cells[3] = hfsb_str_slice(
-        hfsb_json_str(hfsb_json_get(job, "createdAt"), none), 0, 19);
+        hfsb_json_str(hfsb_json_get(job, "createdAt"), none), 0,
+        can_rewrite(STDOUT_FILENO) ? 16 : 19);
     cells[4] = hfsb_buf_str(&words);
     table_add(&l->rows, cells);
     hfsb_buf_free(&words);
@@ -123,6 +125,7 @@ int run_job_ls(args *a) {
         OPTION_JSON(&json, ", jobs"),
         OPTIONS_END};
     table_begin(&l.rows, job_columns, 5);
+    l.rows.cut = true;
     memset(labels, 0, sizeof labels);
     label_words.count = stage_words.count = 0;
     if (!take_all(a, options, NULL)) return a->status;

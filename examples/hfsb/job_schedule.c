@@ -72,6 +72,7 @@ int run_schedule_ls(args *a) {
                               OPTION_JSON(&json, ", jobs"),
                               OPTIONS_END};
     table_begin(&l.rows, columns, 5);
+    l.rows.cut = true;
     if (!take_all(a, options, NULL)) return a->status;
     st = open_client(&c, true, &err);
     begin_object(&l.w, &result.fields);

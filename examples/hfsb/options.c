@@ -329,6 +329,22 @@ static int unknown_option(args *a, const option *rows, const char *word,
                  (int)s.name_len, s.name);
 }
 
+/* Takes "-rn" for "-r -n". False unless all are flags. */
+static bool take_flags(const option *rows, const char *word) {
+    char   name[3] = "-?";
+    size_t pass, i;
+    if (word[0] != '-' || word[1] == '-') return false;
+    for (pass = 0; pass < 2; pass++)
+        for (i = 1; word[i]; i++) {
+            const option *o;
+            name[1] = word[i];
+            o = find_row(rows, name, 2);
+            if (!o || takes_value(o)) return false;
+            if (pass) (void)set_value(o, "true");
+        }
+    return true;
+}
+
 /* Takes one option, the word before a->next. Its value follows "=" or is the
    next word. */
 static bool take_option(args *a, const option *rows, const char *word) {
@@ -337,6 +353,7 @@ static bool take_option(args *a, const option *rows, const char *word) {
     const option *o = find_row(rows, word, len);
     bool          off = !o && (o = find_negated(rows, word)) != NULL;
     int           shown;
+    if (!o && take_flags(rows, word)) return true;
     if (!o) return unknown_option(a, rows, word, len) == DONE;
     shown = (int)name_length(o->name);
     if (takes_value(o) ? !value && a->next == a->count : value != NULL)

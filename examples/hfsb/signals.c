@@ -2,13 +2,23 @@
 
    A command of the tools runs in its own session and does not get the signals
    of the terminal. So a signal only wakes this program, which then ends the
-   command; a second signal ends this program at once. */
-#define _XOPEN_SOURCE 700 /* sigaction; before any include */
+   command; a second signal ends this program at once. A child of `hfsb each`
+   gets a signal when that dies in any way (Linux), so that no command goes on
+   whose output nobody reads. */
+#define _XOPEN_SOURCE 700 /* sigaction, setenv; before any include */
 #include "cli.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+/* The pid of `hfsb each`, for its children. */
+#define PARENT "HFSB_EACH_PID"
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -53,4 +63,21 @@ void release_signals(void) {
 
 int caught_signal(void) {
     return (int)caught;
+}
+
+void name_parent(void) {
+    char pid[32];
+    snprintf(pid, sizeof pid, "%ld", (long)getpid());
+    must(setenv(PARENT, pid, 1) == 0 ? HFSB_OK : HFSB_NOMEM);
+}
+
+void follow_parent(void) {
+    const char *text = getenv(PARENT);
+    long        pid = text ? strtol(text, NULL, 10) : 0;
+    if (!pid) return;
+    (void)unsetenv(PARENT); /* its own children end with it */
+#ifdef __linux__
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+#endif
+    if ((long)getppid() != pid) (void)raise(SIGTERM); /* it died before */
 }

@@ -206,15 +206,12 @@ hfsb_status set_default(hfsb_str name, hfsb_err *err) {
 
 const char *default_sandbox(void) {
     static hfsb_buf name; /* exec:COMMAND may be long */
-    static bool     told;
     known_list      l = HFSB_INIT;
     hfsb_err        err;
     hfsb_buf_truncate(&name, 0);
-    if (read_known(&l, &err) == HFSB_OK)
-        must(hfsb_buf_append(&name, l.chosen));
-    else if (!told)
-        fprintf(stderr, "hfsb: %s\n", err.msg);
-    told = true;
+    must(hfsb_buf_append(&name, read_known(&l, &err) == HFSB_OK
+                                    ? l.chosen
+                                    : HFSB_LIT(".")));
     free_known(&l);
     return name.len ? name.ptr : NULL;
 }

@@ -385,7 +385,8 @@ int run_use(args *a) {
     if (st == HFSB_OK && (name || none)) st = set_default(target_name(&t), &err);
     if (st == HFSB_OK && !name && !none) {
         name = default_sandbox();
-        if (!name)
+        if (name && strcmp(name, ".") == 0) st = find_target(name, &t, &err);
+        else if (!name)
             st = fail(&err, HFSB_NOT_FOUND,
                       "There is no default sandbox: `hfsb use NAME` sets it, "
                       "and so does `hfsb create`.");

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LEAST = 12 }; /* characters of the last column of a narrow terminal */
+
 static bool is_set(const char *name) {
     const char *value = getenv(name);
     return value && *value;
@@ -146,6 +148,20 @@ static void put_cell(const table *t, hfsb_buf *out, size_t i, size_t width,
                          ""));
 }
 
+/* The last cell, as far as it fits next to the others. */
+static void put_last(const table *t, hfsb_buf *out, hfsb_str text) {
+    size_t room = terminal_width(), i;
+    for (i = 0; i + 1 < t->count; i++)
+        room -= room < t->width[i] + 2 ? room : t->width[i] + 2;
+    if (room < LEAST) room = LEAST;
+    if (hfsb_utf8_count(text) <= room) {
+        must(hfsb_buf_append(out, text));
+        return;
+    }
+    text = hfsb_str_slice(text, 0, hfsb_utf8_offset(text, room - 3));
+    must(hfsb_buf_printf(out, "%.*s...", (int)text.len, text.ptr));
+}
+
 static void put_heads(table *t, hfsb_buf *out, paint p) {
     size_t i;
     for (i = 0; i < t->count; i++) {
@@ -168,7 +184,8 @@ void table_write(table *t, hfsb_buf *out) {
             const table_column *c = &t->columns[i];
             hfsb_str            text = hfsb_cstr(cell);
             paint p = colours && c->stage ? stage_paint(text) : PAINT_NONE;
-            put_cell(t, out, i, shown ? t->width[i] : c->width, p, text);
+            if (shown && t->cut && i + 1 == t->count) put_last(t, out, text);
+            else put_cell(t, out, i, shown ? t->width[i] : c->width, p, text);
             if (i + 1 == t->count && row + 1 < t->rows)
                 must(hfsb_buf_append_byte(out, '\n'));
             cell += text.len + 1;

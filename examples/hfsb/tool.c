@@ -63,6 +63,30 @@ static size_t notes_start(const args *a, const hfsb_tool_result *result) {
     return at;
 }
 
+/* On a terminal `list --details` is a table: type, size, time and name. */
+static int show_details(hfsb_tool_result *result) {
+    static const table_column columns[] = {{"TYPE", 0, false},
+                                           {"SIZE", 0, false},
+                                           {"CHANGED", 0, false},
+                                           {"NAME", 0, false}};
+    hfsb_str rest = hfsb_buf_str(&result->output);
+    table    rows;
+    table_begin(&rows, columns, 4);
+    while (rest.len) {
+        hfsb_str cells[4];
+        size_t   i;
+        for (i = 0; i < 4; i++) {
+            size_t end = hfsb_str_find_byte(rest, i < 3 ? ' ' : '\n');
+            if (end == HFSB_NPOS) end = rest.len;
+            cells[i] = hfsb_str_slice(rest, 0, end);
+            rest = hfsb_str_slice(rest, end + 1, rest.len);
+        }
+        table_add(&rows, cells);
+    }
+    hfsb_buf_truncate(&result->output, 0);
+    return show_table(result, HFSB_OK, NULL, &rows, false);
+}
+
 /* Notes are no results: they must not get into a pipe. */
 static int show_output(const args *a, hfsb_tool_result *result, bool json) {
     hfsb_buf notes = HFSB_INIT;
@@ -75,7 +99,10 @@ static int show_output(const args *a, hfsb_tool_result *result, bool json) {
         &notes, hfsb_str_slice(all, at + (at < all.len && all.ptr[at] == '\n'),
                                all.len)));
     hfsb_buf_truncate(&result->output, at);
-    code = show_result(result, HFSB_LIT(""), false);
+    if (hfsb_json_get(result->fields.root, "entries") &&
+        can_rewrite(STDOUT_FILENO))
+        code = show_details(result);
+    else code = show_result(result, HFSB_LIT(""), false);
     if (notes.len) print_notes(hfsb_buf_str(&notes));
     else if (strcmp(a->command->tool, "read") == 0 || !isatty(STDOUT_FILENO))
         print_rest(result); /* an older server says it in the output, too */
@@ -117,7 +144,7 @@ int run_tool_command(args *a) {
         {"--ignore-case", OPTION_PARAM, NULL, "ignore the case of letters"},
         {"-i", OPTION_ALIAS, NULL, "--ignore-case"},
         {"--all", OPTION_PARAM, NULL, "include what .gitignore names"},
-        {"--limit", OPTION_PARAM, NULL, "print at most N (200, list 500)"},
+        {"--limit", OPTION_PARAM, NULL, "print at most N (0: 200, list 500)"},
         {"--offset", OPTION_PARAM, NULL, "skip the first N"},
         OPTION_ON(&on),
         OPTION_ROOT(&roots),

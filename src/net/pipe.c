@@ -174,14 +174,20 @@ static bool hfsbi_pipe_exited(pid_t pid) {
     return info.si_pid != 0 && info.si_code != CLD_STOPPED;
 }
 
-/* Waits up to ms for the command to exit. */
-static bool hfsbi_pipe_exits(pid_t pid, long long ms) {
+/* Waits up to ms for the command to exit; with `all` also for the processes
+   that have its stderr: the shell of "load; srun sh" exits before srun. */
+static bool hfsbi_pipe_exits(hfsb_pipe *p, bool all, long long ms) {
     long long until = hfsb_clock_ms() + ms;
     unsigned  tries = 0;
     bool      exited;
-    while (!(exited = hfsbi_pipe_exited(pid)) && hfsb_clock_ms() < until)
+    for (;;) {
+        exited = hfsbi_pipe_exited(p->pid);
+        hfsbi_loop_lock(p->loop);
+        if (all && p->errors.fd >= 0) exited = false;
+        hfsbi_loop_unlock(p->loop);
+        if (exited || hfsb_clock_ms() >= until) return exited;
         hfsbi_pause(tries++);
-    return exited;
+    }
 }
 
 /* Waits up to ms for the command to exit, then ends it with its group: first
@@ -189,8 +195,8 @@ static bool hfsbi_pipe_exits(pid_t pid, long long ms) {
 static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
     int status = 0;
     if (!p->pid) return;
-    if (!hfsbi_pipe_exits(p->pid, ms) && kill(-p->pid, SIGTERM) == 0)
-        (void)hfsbi_pipe_exits(p->pid, HFSBI_PIPE_TERM_MS);
+    if (!hfsbi_pipe_exits(p, false, ms) && kill(-p->pid, SIGTERM) == 0)
+        (void)hfsbi_pipe_exits(p, true, HFSBI_PIPE_TERM_MS);
     (void)kill(-p->pid, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
     p->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -510,7 +516,8 @@ static bool hfsbi_pipe_is_futile(int code) {
     return code == 126 || code == 127 || code == 255;
 }
 
-/* Starts the command once. *futile: it would fail again. */
+/* Starts the command once; the one before has ended. *futile: it would fail
+   again. */
 static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
                                   long long until, const hfsb_cancel *cancel,
                                   bool *futile, hfsb_err *err) {
@@ -526,7 +533,6 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
     x->until = until;
     x->cancel = cancel;
     x->err = err;
-    hfsbi_pipe_drop(p, 0);
     st = hfsbi_pipe_spawn(x);
     if (st == HFSB_OK) st = hfsbi_pipe_shake(x);
     if (st == HFSB_OK && x->step == HFSBI_PIPE_UP)
@@ -570,8 +576,10 @@ static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
         if (lingers < until) retry.deadline = lingers;
     } else retry.tries = HFSBI_PIPE_TRIES;
     do {
+        long long soon;
+        hfsbi_pipe_drop(p, 0); /* may take longer than a start may */
         /* a start that hangs must not use up the time of the next ones */
-        long long soon = hfsb_clock_ms() + p->o.again_ms;
+        soon = hfsb_clock_ms() + p->o.again_ms;
         st = hfsbi_pipe_try(p, script, lingers && soon < until ? soon : until,
                             cancel, &futile, err);
     } while ((lingers ? st == HFSB_CONNECT || st == HFSB_TIMEOUT

@@ -305,6 +305,10 @@ same 'grep: no match' "$out" ''
 has 'grep: no match' "$err" '(no matches; '
 run 'grep: options of grep' 0 "$hfsb" grep -n -r -E -i one t
 has 'grep: options of grep' "$out" 'b:1:One'
+run 'grep: options in one word' 0 "$hfsb" grep -rni one t
+has 'grep: options in one word' "$out" 'b:1:One'
+run 'grep: options in one word, one unknown' 2 "$hfsb" grep -rlz one t
+has 'grep: options in one word, one unknown' "$err" 'unknown option -rlz'
 for words in '-l --mode files' '-F --literal' '--glob --include'; do
     run "grep ${words%% *}" 2 "$hfsb" grep "${words%% *}" one t
     has "grep ${words%% *}" "$err" "did you mean ${words#* }?"
@@ -353,7 +357,7 @@ same 'edit --line' "$(cat t/b)" "$(printf 'one\n2')"
 # ---- messages of tools name options and commands
 for command in glob grep list; do
     has "$command: the default limit" "$("$hfsb" $command --help)" \
-        'print at most N (200, list 500)'
+        'print at most N (0: 200, list 500)'
 done
 run 'grep: a bad limit' 1 "$hfsb" grep --limit -1 one t
 has 'grep: a bad limit' "$err" '(0: 200)'
@@ -486,6 +490,13 @@ has 'pause: a pipe' "$err" 'exec:sh is at the end of a pipe'
 mkdir -p broken/hfsb; echo '{' > broken/hfsb/sandboxes.json
 run 'a broken record' 125 env XDG_STATE_HOME="$top/broken" "$hfsb" bash --on . true
 has 'a broken record' "$err" "$top/broken/hfsb/sandboxes.json is not what hfsb writes"
+hasnt 'a broken record' "$err" 'no default sandbox'
+for command in use status logs 'cp :x y' 'tool exists --on . --path x'; do
+    run "a broken record: $command" 1 env XDG_STATE_HOME="$top/broken" \
+        "$hfsb" $command
+    has "a broken record: $command" "$out$err" 'is not what hfsb writes'
+    same "a broken record: $command: lines" "$(cat .out .err | wc -l | tr -d ' ')" 1
+done
 long=exec:$(printf '%0600d' 0)
 run 'use: a long name' 0 env XDG_STATE_HOME="$top/named" "$hfsb" use "$long"
 run 'use: a long name' 0 env XDG_STATE_HOME="$top/named" "$hfsb" use

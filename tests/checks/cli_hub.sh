@@ -354,6 +354,8 @@ run 'cp: no file' 1 "$hfsb" cp nofile :w
 has 'cp: no file' "$err" 'File not found: nofile (on this machine)'
 run 'cp: no file there' 1 "$hfsb" cp "$url:nofile" .
 has 'cp: no file there' "$err" 'File not found: nofile (in the sandbox)'
+run 'cp: no file there, to stdout' 1 "$hfsb" cp "$url:nofile" -
+has 'cp: no file there, to stdout' "$err" 'File not found: nofile (in the sandbox)'
 run 'cp: two files here' 2 "$hfsb" cp ./a ./b
 run 'cp: two there' 2 "$hfsb" cp :a :b
 run 'cp into a directory' 0 "$hfsb" cp :a/f .
@@ -361,6 +363,11 @@ same 'cp into a directory' "$(cat f)" "$(printf 'I\nII')"
 printf x > 'co:lon'
 run 'cp: a colon' 0 "$hfsb" cp ./co:lon :colon
 same 'cp: a colon' "$(cat work/colon)" x
+mkdir gone
+run 'cp: no folder here' 1 sh -c \
+    "cd gone && rmdir ../gone && exec '$hfsb' cp '$url:colon' ./colon"
+has 'cp: no folder here' "$err" 'File not found: ./colon'
+hasnt 'cp: no folder here' "$err" 'in the sandbox'
 mkdir -p tree/sub/empty 'tree/with blank'
 printf one > tree/one; printf '#!/bin/sh\n' > tree/sub/run; chmod 0755 tree/sub/run
 printf 'n' > "tree/with blank/a
@@ -803,6 +810,14 @@ run 'undo there: an edit' 0 "$hfsb" edit --on "$taken" f --old one --new two
 run 'checkpoints there' 0 env HFSB_SANDBOX="$taken" "$hfsb" checkpoints
 has 'checkpoints there' "$out" 'edit f  (1 changed'
 has 'terminal: checkpoints' "$(on_terminal 120 "$hfsb" checkpoints --on "$taken")" 'MADE BY'
+mkdir -p listed/folder
+: > listed/file
+on_terminal 80 "$hfsb" bash 'printf a; kill -9 $$' | tr -d '\r' > .tty
+has 'terminal: a message after an open line' "$(cat .tty)" \
+    "$(printf 'a\nhfsb: ended by SIGKILL')"
+same 'terminal: an open line stays open' \
+    "$(on_terminal 80 "$hfsb" bash 'printf a' | wc -l | tr -d ' ')" 0
+has 'terminal: list' "$(on_terminal 120 "$hfsb" list --details listed)" 'dir   -     20'
 has 'terminal: events' "$(on_terminal 120 "$hfsb" events "$taken")" 'TIME      WHO'
 has 'terminal: status' "$(on_terminal 120 "$hfsb" status "$taken")" HARDWARE
 run 'changes there' 0 "$hfsb" changes --on "$taken" first
@@ -826,7 +841,7 @@ class Rude(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.do_GET(br'{"success":true,"output":"a\u001b]0;title\u0007z\n",'
-                    br'"error":""}')
+                    br'"error":"","id":"$(touch pasted)"}')
     def log_message(self, *_):
         pass
 s = http.server.HTTPServer(("127.0.0.1", 0), Rude)
@@ -843,6 +858,8 @@ on_terminal 80 "$hfsb" each --on "$rude" -- true > .tty
 has 'terminal: each' "$(cat .tty)" 'a ]0;title z'
 run 'no terminal: bash' 0 "$hfsb" bash --on "$rude" true
 has 'no terminal: bash' "$out" "$(printf 'a\033]0;title\007z')"
+run 'bash -d: an id that a shell would run' 0 "$hfsb" bash -d --on "$rude" true
+hasnt 'bash -d: an id that a shell would run' "$out$err" touch
 fake POST space '{"id":"alice/logs-0000"}' > /dev/null
 fake POST log '{"id":"alice/logs-0000","which":"run","line":"one\u001b]0;title\u0007 \u001b[31mtwo\u009b1mthree"}' > /dev/null
 on_terminal 80 "$hfsb" logs alice/logs-0000 > .tty
@@ -1069,6 +1086,10 @@ same 'job run: a script has a name' "$(last_job 'b["labels"]')" "{'name': 'train
 run 'job ls: a script' 0 "$hfsb" job ls
 has 'job ls: a script by its name' "$out" '  train.py | uv run --with trl - --epochs 3'
 hasnt 'job ls: a script' "$out" base64
+TERM=xterm on_terminal 80 "$hfsb" job ls | tr -d '\r' > .tty
+has 'job ls on a terminal' "$(cat .tty)" 'train.py'
+same 'job ls on a terminal: lines that do not fit' \
+    "$(sed "s/$(printf '\033')\[[0-9;]*m//g" .tty | awk 'length > 80')" ''
 has 'job ls: a script without a name' "$out" '  (a script) | uv run'
 
 # ---- scheduled jobs

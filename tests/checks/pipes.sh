@@ -291,6 +291,18 @@ kill -TERM $pid
 wait $pid
 same "each: a signal" $? 143
 hasnt "each: a signal" "$(cat "$work/err")" 'may still run'
+if [ "$(uname -s)" = Linux ]; then
+    rm -f "$work/up"
+    HFSB_LINGER=600 "$cli" each --on exec:sh -- \
+        "echo \$\$ > $work/up; sleep 60" 2> "$work/err" &
+    pid=$!
+    wait_until [ -s "$work/up" ]
+    kill -KILL $pid
+    wait $pid 2> /dev/null
+    nothing_left "each: SIGKILL"
+    same "each: SIGKILL: the command" \
+        "$(kill -0 "$(cat "$work/up")" 2> /dev/null && echo runs)" ""
+fi
 
 "$cli" each --on exec:sh -- 'echo x' > /dev/full 2> "$work/err"
 same "each: a full disk" "$? $(cat "$work/err")" \

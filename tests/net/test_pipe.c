@@ -737,6 +737,13 @@ static void command_may_clean_up_at_the_end(void) {
     T_CHECK(strstr(c.err.msg, "through sh in time: job 5 is queued."));
     set_command(&c, "[ -s queue ]");
     T_CHECK(system(c.line) == 0);
+    /* a shell that waits for it ends at once */
+    set_command(&c, "(trap 'sleep 1; echo removed > later; exit 1' TERM; "
+                    "sleep 30 & wait); :");
+    c.o.start_ms = 1000;
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_TIMEOUT);
+    set_command(&c, "[ -s later ]");
+    T_CHECK(system(c.line) == 0);
 }
 
 static void command_that_dies_is_started_again(void) {
@@ -809,6 +816,27 @@ static void start_that_hangs_after_a_break_is_repeated(void) {
     hfsb_pipe_close(c.pipe);
     set_command(&c, "[ -e broken ] && [ ! -e broke ]");
     T_CHECK(system(c.line) == 0);
+}
+
+/* A command that ignores SIGTERM is ended later than a start may take. */
+static void command_that_will_not_end_leaves_time_for_the_next(void) {
+    command   c;
+    hfsb_dial to = HFSB_INIT;
+    int       fd = -1;
+    short     ready;
+    set_command(&c, "read -r l; echo hfsb-pipe mux 1; head -c 8 > /dev/null; "
+                    "[ -e stays ] || { : > stays; trap '' TERM; exec <&- >&-; "
+                    "sleep 1000; }");
+    c.o.linger_ms = 3000;
+    c.o.again_ms = 2000;
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_OK);
+    to.deadline = hfsb_clock_ms() + 20000;
+    T_CHECK(hfsb_pipe_dial(c.pipe, &to, &fd, &c.err) == HFSB_OK);
+    T_CHECK(hfsbi_wait_fd(fd, POLLIN, to.deadline, NULL, &ready) == HFSB_OK);
+    hfsbi_close(&fd); /* the pipe has broken */
+    T_CHECK(hfsb_pipe_dial(c.pipe, &to, &fd, &c.err) == HFSB_OK);
+    hfsbi_close(&fd);
+    hfsb_pipe_close(c.pipe);
 }
 
 /* Once the server over there has given up, a dial fails as a first start. */
@@ -1137,6 +1165,7 @@ int main(void) {
     T_RUN(forget_fails_where_no_shell_answers);
     T_RUN(command_that_fails_after_a_break_is_awaited);
     T_RUN(start_that_hangs_after_a_break_is_repeated);
+    T_RUN(command_that_will_not_end_leaves_time_for_the_next);
     T_RUN(nobody_waits_longer_than_the_server);
     T_RUN(start_can_be_cancelled);
     T_RUN(bridge_ends_with_its_server);
