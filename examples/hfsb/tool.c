@@ -63,26 +63,47 @@ static size_t notes_start(const args *a, const hfsb_tool_result *result) {
     return at;
 }
 
-/* On a terminal `list --details` is a table: type, size, time and name. */
+/* Appends a name as `list` shows it. */
+static void put_name(hfsb_buf *out, const hfsb_json_value *entry) {
+    hfsb_str target = get_str(entry, "target");
+    must(hfsb_buf_append(out, get_str(entry, "name")));
+    if (hfsb_str_equal(get_str(entry, "type"), HFSB_LIT("dir")))
+        must(hfsb_buf_append_byte(out, '/'));
+    if (target.len)
+        must(hfsb_buf_printf(out, " -> %.*s", (int)target.len, target.ptr));
+    if (hfsb_json_bool(hfsb_json_get(entry, "ignored"), false))
+        must(hfsb_buf_append(out, HFSB_LIT(" (ignored)")));
+}
+
+static void add_entry(table *rows, const hfsb_json_value *entry) {
+    long long  size = hfsb_json_int(hfsb_json_get(entry, "size"), -1);
+    time_t     time = (time_t)hfsb_json_int(hfsb_json_get(entry, "time"), 0);
+    struct tm *local = localtime(&time);
+    hfsb_buf   name = HFSB_INIT;
+    char       bytes[32] = "-", changed[32] = "";
+    hfsb_str   cells[4];
+    if (size >= 0) snprintf(bytes, sizeof bytes, "%lld", size);
+    if (local) strftime(changed, sizeof changed, "%Y-%m-%d %H:%M", local);
+    put_name(&name, entry);
+    cells[0] = get_str(entry, "type");
+    cells[1] = hfsb_cstr(bytes);
+    cells[2] = hfsb_cstr(changed);
+    cells[3] = hfsb_buf_str(&name);
+    table_add(rows, cells);
+    hfsb_buf_free(&name);
+}
+
+/* On a terminal `list --details` is a table. */
 static int show_details(hfsb_tool_result *result) {
     static const table_column columns[] = {{"TYPE", 0, false},
                                            {"SIZE", 0, false},
                                            {"CHANGED", 0, false},
                                            {"NAME", 0, false}};
-    hfsb_str rest = hfsb_buf_str(&result->output);
-    table    rows;
+    hfsb_json_iter it =
+        hfsb_json_begin(hfsb_json_get(result->fields.root, "entries"));
+    table rows;
     table_begin(&rows, columns, 4);
-    while (rest.len) {
-        hfsb_str cells[4];
-        size_t   i;
-        for (i = 0; i < 4; i++) {
-            size_t end = hfsb_str_find_byte(rest, i < 3 ? ' ' : '\n');
-            if (end == HFSB_NPOS) end = rest.len;
-            cells[i] = hfsb_str_slice(rest, 0, end);
-            rest = hfsb_str_slice(rest, end + 1, rest.len);
-        }
-        table_add(&rows, cells);
-    }
+    while (hfsb_json_next(&it)) add_entry(&rows, it.value);
     hfsb_buf_truncate(&result->output, 0);
     return show_table(result, HFSB_OK, NULL, &rows, false);
 }
