@@ -65,12 +65,12 @@ static size_t notes_start(const args *a, const hfsb_tool_result *result) {
 
 /* Appends a name as `list` shows it. */
 static void put_name(hfsb_buf *out, const hfsb_json_value *entry) {
-    hfsb_str target = get_str(entry, "target");
+    hfsb_str points_to = get_str(entry, "target");
     must(hfsb_buf_append(out, get_str(entry, "name")));
     if (hfsb_str_equal(get_str(entry, "type"), HFSB_LIT("dir")))
         must(hfsb_buf_append_byte(out, '/'));
-    if (target.len)
-        must(hfsb_buf_printf(out, " -> %.*s", (int)target.len, target.ptr));
+    if (points_to.len)
+        must(hfsb_buf_printf(out, " -> " HFSB_F, HFSB_V(points_to)));
     if (hfsb_json_bool(hfsb_json_get(entry, "ignored"), false))
         must(hfsb_buf_append(out, HFSB_LIT(" (ignored)")));
 }
