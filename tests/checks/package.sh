@@ -506,16 +506,18 @@ through_proxy() { # NAME URL
         "$2/api/files?path=$top/copy" < "$top/zeros")" '"bytes":3000000'
     # the command ends only once its first output has come
     rm -f "$top/go" "$top/result"
-    mkfifo "$top/go"
-    curl -sN "$2/api/bash" -H 'Content-Type: application/json' \
-        -d "{\"command\":\"echo first; cat $top/go\",\"stream\":true}" |
+    curl -sN "$2/api/bash" -H 'Content-Type: application/json' -d "{\"command\":
+        \"echo first; until [ -e $top/go ]; do sleep 0.05; done\",
+        \"stream\":true, \"timeout\":60}" |
         while read -r line; do
             case $line in
-            *'"text":"first'*) echo second > "$top/go" ;;
-            *'event: result'*) echo seen > "$top/result" ;;
+            *'"text":"first'*) : > "$top/go" ;;
+            *'event: result'*) [ ! -e "$top/go" ] || echo seen > "$top/result" ;;
             esac
         done
     same "a stream through $1" "$(cat "$top/result" 2>/dev/null)" seen
+    same "200 streams through $1" \
+        "$(limited 120 python3 tests/python/streams.py "$2" 200)" 200
     upgraded=$(curl -s -i -m 2 --http1.1 "$2/codex" -H 'Connection: Upgrade' \
         -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' \
         -H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==' 2>/dev/null |
