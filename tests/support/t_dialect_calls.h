@@ -27,7 +27,7 @@ static const td_call td_hf_calls[] = {
             "{\"cmd\":[\"echo\",\"hi\"],\"env\":{\"A\":\"1\"},\"cwd\":\"d\","
             "\"timeout\":5}"),
     TD_SEND("POST", "/v1/exec",
-            "{\"cmd\":\"cat; echo no >&2\",\"stdin\":\"input\"}"),
+            "{\"cmd\":\"cat >&2\",\"stdin\":\"input\"}"),
     TD_SEND("POST", "/v1/exec",
             "{\"cmd\":[\"echo\",\"hi\"],\"background\":true}"),
     TD_SEND("POST", "/v1/processes", "{\"cmd\":[\"echo\",\"hi\"],\"tag\":7}"),
