@@ -141,7 +141,8 @@ static void feed(hfsb_proc *proc, feeder *f, bool readable) {
     f->ends = true;
 }
 
-/* One wait: for the program, for input that it has room for, for a signal. */
+/* One wait: for the program, for input that it has room for, and for a signal
+   unless cancel is NULL: one that is set would end every wait at once. */
 static void wait_local(const hfsb_proc *proc, const hfsb_cancel *cancel,
                        const feeder *f, bool *readable) {
     struct pollfd fds[HFSB_PROC_WATCHES + 2];
@@ -155,7 +156,7 @@ static void wait_local(const hfsb_proc *proc, const hfsb_cancel *cancel,
         fds[i].events = (short)((list[i].readable ? POLLIN : 0) |
                                 (list[i].writable ? POLLOUT : 0));
     }
-    fds[count].fd = hfsb_cancel_fd(cancel);
+    fds[count].fd = cancel ? hfsb_cancel_fd(cancel) : -1;
     fds[count].events = POLLIN;
     fds[count + 1].fd = f->reading && !f->have ? STDIN_FILENO : -1;
     fds[count + 1].events = POLLIN;
@@ -174,7 +175,7 @@ static void drive(exec_call *c, hfsb_proc *proc, const hfsb_cancel *cancel) {
             hfsb_proc_kill(proc);
             ended = true;
         }
-        wait_local(proc, cancel, &f, &readable);
+        wait_local(proc, ended ? NULL : cancel, &f, &readable);
         feed(proc, &f, readable);
     }
 }

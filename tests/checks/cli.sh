@@ -740,6 +740,20 @@ echo x > go
 wait $!
 same 'bash: all came' "$(cat .stream)" "$(printf 'first\nsecond')"
 
+# A program that ignores the signal is waited for without computing.
+rm -f .stream
+computed=$(
+    "$hfsb" exec -- sh -c 'trap "" TERM; echo up; while :; do sleep 0.1; done' \
+        > .stream &
+    there .stream
+    kill -TERM $!
+    wait $!
+    times > .times # in a pipe it would be that of another process
+    awk -F '[ms ]+' 'END { print 60 * ($1 + $3) + $2 + $4 }' .times
+)
+same "exec: a signal that is ignored: computes less than 0.5 s ($computed)" \
+    "$(echo "$computed" | awk '{ print ($1 < 0.5) }')" 1
+
 # A survivor that holds no pipe is named and lives. It has its name once the
 # shell's child has become it.
 run 'bash: survivor' 0 "$hfsb" bash 'sleep 61 > /dev/null 2>&1 & echo $! > pid
