@@ -133,7 +133,7 @@ static int exit_code(bash_call *c, const hfsb_tool_result *result,
     number = hfsb_json_int(hfsb_json_get(fields, "signal"), 0);
     if (!hfsb_json_get(fields, "exit_code")) {
         code = code_in_message(result);
-        if (code < -1) number = -code; /* "Exit code -9" */
+        if (code < -1 && code > -128) number = -code; /* "Exit code -9" */
         timed_out = result->error.ptr &&
                     strncmp(result->error.ptr, "Timeout after ", 14) == 0;
     }

@@ -839,7 +839,10 @@ class Rude(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
     def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if b"exit -300" in asked:
+            return self.do_GET(b'{"success":false,"output":"",'
+                               b'"error":"Exit code -300"}')
         self.do_GET(br'{"success":true,"output":"a\u001b]0;title\u0007z\n",'
                     br'"error":"","id":"$(touch pasted)"}')
     def log_message(self, *_):
@@ -860,6 +863,8 @@ run 'no terminal: bash' 0 "$hfsb" bash --on "$rude" true
 has 'no terminal: bash' "$out" "$(printf 'a\033]0;title\007z')"
 run 'bash -d: an id that a shell would run' 0 "$hfsb" bash -d --on "$rude" true
 hasnt 'bash -d: an id that a shell would run' "$out$err" touch
+run 'bash: a signal that no system has' 125 "$hfsb" bash --on "$rude" 'exit -300'
+same 'bash: a signal that no system has' "$err" 'hfsb: Exit code -300'
 fake POST space '{"id":"alice/logs-0000"}' > /dev/null
 fake POST log '{"id":"alice/logs-0000","which":"run","line":"one\u001b]0;title\u0007 \u001b[31mtwo\u009b1mthree"}' > /dev/null
 on_terminal 80 "$hfsb" logs alice/logs-0000 > .tty
