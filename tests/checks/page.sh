@@ -20,8 +20,10 @@ mkdir "$top/work"
 token=page-0123456789abcdef
 
 end() {
-    if [ -f "$top/pid" ]; then kill "$(cat "$top/pid")" 2>/dev/null; fi
-    sleep 0.3
+    if [ -f "$top/pid" ]; then # not a child of this shell
+        kill "$(cat "$top/pid")" 2>/dev/null
+        while kill -0 "$(cat "$top/pid")" 2>/dev/null; do sleep 0.1; done
+    fi
     rm -rf "$top"
 }
 trap end EXIT
@@ -75,7 +77,8 @@ fi
 HFSB_VIM=$(command -v vim.tiny || command -v vim || echo '')
 HFSB_PORTS=$(have python3 && [ -r /proc/net/tcp ] && echo 1)
 export HFSB_VIM HFSB_PORTS
-limited 150 node tests/node/page.mjs "http://127.0.0.1:$port" "$token" \
+mkdir "$top/tmp" # what a browser that is killed leaves
+TMPDIR=$top/tmp HOME=$top limited 900 node tests/node/page.mjs "http://127.0.0.1:$port" "$token" \
     "$top/work" "$chromium" "sh '$top/start.sh' $port" \
     ${HFSB_SHOTS:+"$HFSB_SHOTS"} || failed=1
 [ $failed = 0 ]

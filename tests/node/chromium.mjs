@@ -71,7 +71,7 @@ async function open(send, listeners, url, { width = 1280, height = 800, dark = f
             if (r.exceptionDetails) throw Error(r.exceptionDetails.exception?.description || r.exceptionDetails.text)
             return r.result.value
         },
-        async until(expression, ms = 8000) {
+        async until(expression, ms = 30000) {
             const end = Date.now() + ms
             for (;;) {
                 let why = ''
