@@ -5,6 +5,7 @@
 #     a warning;
 #   - every field of a result is named in docs/c-api.md;
 #   - `make help` prints every target that README.md lists;
+#   - tests/README.md has a row for every check;
 #   - no text there is the rest of a merge: no line begins with a conflict
 #     marker, and every row of a table ends as one.
 # docs_run.sh runs the commands.
@@ -85,6 +86,14 @@ for f in $(sed -n 's/^    make \([a-z]\{1,\}\)  .*/\1/p' README.md); do
     n=$((n + 1))
     grep -q "^make $f  " "$out/help" && continue
     echo "FAIL  make help does not print make $f"
+    bad=$((bad + 1))
+done
+for f in tests/checks/*.sh; do
+    f=$(basename "$f" .sh)
+    [ "$f" != lib ] || continue
+    n=$((n + 1))
+    grep -q "^| $f |" tests/README.md && continue
+    echo "FAIL  tests/README.md has no row for the check $f"
     bad=$((bad + 1))
 done
 [ -f hfsb.h ] || { echo "hfsb.h is missing: run ./amalgamate.sh"; exit 1; }
