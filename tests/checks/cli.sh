@@ -12,6 +12,7 @@ home=$PWD hfsb=$PWD/build/hfsb
 top=$(mktemp -d) || exit 1
 trap 'rm -rf "$top"' EXIT
 cd "$top" || exit 1
+own_settings "$top"
 checks=0 failed=0
 
 # run NAME WANTED-STATUS COMMAND...: stdout in $out, stderr in $err
@@ -195,6 +196,8 @@ if have script; then
     printf '[1, 2]\n\004' | script -qec "'$hfsb' json" /dev/null > .tty
     has 'json: from a terminal' "$(cat .tty)" 'Ctrl-D ends it'
     has 'json: from a terminal' "$(cat .tty)" '[1,2]'
+else
+    echo "skipped: no script(1), so no terminal"
 fi
 
 # ---- strip, truncate, classify

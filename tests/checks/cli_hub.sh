@@ -84,14 +84,7 @@ interrupt() {
 
 # ---- where it all happens
 mkdir work place
-for v in HF_HOME HF_TOKEN_PATH HUGGING_FACE_HUB_TOKEN HF_HUB_OFFLINE \
-    TRANSFORMERS_OFFLINE HUGGINGFACE_CO_STAGING HF_HUB_DISABLE_IMPLICIT_TOKEN \
-    SANDBOX_API_TOKEN HFSB_SANDBOX HF_TOKEN XDG_CACHE_HOME http_proxy \
-    all_proxy ALL_PROXY; do
-    unset $v
-done
-HOME=$top XDG_STATE_HOME=$top/state XDG_CONFIG_HOME=$top/config
-export HOME XDG_STATE_HOME XDG_CONFIG_HOME
+own_settings "$top"
 state=$top/state/hfsb/sandboxes.json config=$top/config/hfsb/config.json
 
 mkfifo keep
@@ -923,7 +916,7 @@ mv kept "$state"
 fake POST fault '{"method":"POST","path":"*/duplicate","delay_ms":3000}' > /dev/null
 "$hfsb" create --poll 0.05 --secret MY_SECRET > created 2> /dev/null &
 pid=$! tries=0
-while [ $tries -lt 20 ]; do # until the shell has become it
+while [ $tries -lt 300 ]; do # until the shell has become it
     words=$(tr '\0' ' ' < "/proc/$pid/cmdline" 2>/dev/null || ps -o args= -p $pid)
     case $words in *'hfsb create'*) break ;; esac
     sleep 0.1

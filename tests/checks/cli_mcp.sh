@@ -32,14 +32,7 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM
 cd "$top" || exit 1
-for v in HF_HOME HF_TOKEN_PATH HUGGING_FACE_HUB_TOKEN HF_HUB_OFFLINE \
-    TRANSFORMERS_OFFLINE HUGGINGFACE_CO_STAGING HF_HUB_DISABLE_IMPLICIT_TOKEN \
-    SANDBOX_API_TOKEN HFSB_SANDBOX HF_TOKEN XDG_CACHE_HOME http_proxy \
-    all_proxy ALL_PROXY; do
-    unset $v
-done
-HOME=$top XDG_STATE_HOME=$top/state XDG_CONFIG_HOME=$top/config
-export HOME XDG_STATE_HOME XDG_CONFIG_HOME
+own_settings "$top"
 config=$top/config/hfsb/config.json
 
 # below WHAT NUMBER MOST

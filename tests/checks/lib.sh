@@ -80,6 +80,22 @@ limited() {
     if have timeout; then timeout "$@"; else shift; "$@"; fi
 }
 
+# own_settings FOLDER: a home of its own for what a check runs. The settings of
+# the person who runs it would change what hfsb does: commands would go to the
+# sandbox of HFSB_SANDBOX, and with a config.json each call may create a Space.
+own_settings() {
+    for own_v in $(env | sed -n 's/^\([A-Za-z_]*\)=.*/\1/p'); do
+        case $own_v in
+        HFSB_TEST_*) ;;
+        HF_* | HFSB_* | SBX_* | HUGGING* | TRANSFORMERS_OFFLINE | \
+            SANDBOX_API_TOKEN | XDG_* | NO_COLOR | CLICOLOR_FORCE | *_proxy | \
+            *_PROXY) unset "$own_v" ;;
+        esac
+    done
+    HOME=$1 XDG_STATE_HOME=$1/state XDG_CONFIG_HOME=$1/config
+    export HOME XDG_STATE_HOME XDG_CONFIG_HOME
+}
+
 seconds() { date +%s; }
 
 # src/os/file.c as the name of an object: two rooms may have a file of a name
