@@ -16,4 +16,8 @@ ${CC:-cc} -Wall -Wextra -Werror -DHFSB_IMPLEMENTATION_DONE -fsyntax-only \
 rm -r build/agent_alone
 
 have python3 || { echo "skipped: no python3"; exit 77; }
+top=$(mktemp -d) || exit 1
+trap 'rm -rf "$top"' EXIT
+trap 'exit 130' INT TERM
+own_settings "$top" # checkpoints are kept there, too
 PYTHONDONTWRITEBYTECODE=1 python3 tests/python/agent_model.py build/agent

@@ -38,6 +38,7 @@ if [ -z "$modules" ]; then
 fi
 [ -f "$modules/node_modules/e2b/package.json" ] ||
     { echo "skipped: npm cannot install e2b"; exit 77; }
+own_settings "$top" # a shell in a terminal keeps a history
 
 run() { # MODE OPTION...: a server, and the SDK in that mode
     mode=$1

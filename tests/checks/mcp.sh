@@ -68,6 +68,7 @@ end() {
 }
 trap end EXIT
 trap 'exit 130' INT TERM
+own_settings "$top" # checkpoints are kept there, too
 
 link_program tests/programs/mcp_fixtures.c "$top/fixtures" &
 compiler=$!
@@ -80,7 +81,7 @@ pids=$!
 pids="$pids $!"
 
 port() { # FILE: the port that a server says, once it does
-    for _ in $(seq 80); do
+    for _ in $(seq 240); do
         said=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\).*,\1,p
             /^[0-9]*$/p' "$1" | head -n 1)
         [ -z "$said" ] || break

@@ -12,6 +12,7 @@ make -s mcpb || exit 1
 top=$(mktemp -d) || exit 1
 trap 'rm -rf "$top"' EXIT
 trap 'exit 130' INT TERM
+export XDG_STATE_HOME="$top/state" # for checkpoints
 bundle=$(ls build/mcpb/*.mcpb)
 python3 -m zipfile -e "$bundle" "$top" || exit 1
 

@@ -108,7 +108,8 @@ def complete(shell, hfsb):
     with open(state.name + "/hfsb/sandboxes.json", "w", encoding="utf-8") as f:
         f.write('{"sandboxes":[{"url":"http://127.0.0.1:7860"}]}')
     t = Terminal(words, {"PATH": path, "TERM": "xterm", "HISTFILE": "",
-                         "XDG_STATE_HOME": state.name}, cols=120)
+                         "XDG_STATE_HOME": state.name,
+                         "XDG_RUNTIME_DIR": state.name}, cols=120)
     t.quiet(1)
     t.send(setup + "\r")
     t.expect("ready> ")
