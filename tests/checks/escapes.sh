@@ -328,7 +328,7 @@ everything() { # WHO PREFIX...
     i=0
     while [ ! -S "$d/out/socket" ] || ! grep -q ready "$top/tcp"; do
         i=$((i + 1))
-        [ $i -lt 100 ] || { echo "FAIL  no servers"; exit 1; }
+        [ $i -lt 600 ] || { echo "FAIL  no servers"; exit 1; }
         sleep 0.1
     done
     files

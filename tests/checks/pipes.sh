@@ -251,7 +251,7 @@ has "a start that takes too long" "$(HFSB_START=1 limited 50 "$cli" bash --on \
     "exec:echo 'job 5 is queued' >&2; exec sleep 100" x 2>&1)" "in time"
 same "a start that takes too long: HFSB_START" $(($(date +%s) - start < 40)) 1
 has "answers without end" \
-    "$(limited 20 "$cli" bash --on "exec:yes 'hfsb-pipe have'" x 2>&1)" \
+    "$(limited 60 "$cli" bash --on "exec:yes 'hfsb-pipe have'" x 2>&1)" \
     "reports: have"
 has "no name" "$("$cli" bash --on ssh: x 2>&1)" "Not the name of a sandbox"
 has "an option as a name" "$("$cli" bash --on ssh:-oProxyCommand=x x 2>&1)" \
@@ -777,7 +777,7 @@ END
         limited 5 srun --immediate=2 true > /dev/null 2>&1 && break
         sleep 0.5
     done
-    if limited 10 srun true > "$d/srun" 2>&1; then
+    if limited 60 srun true > "$d/srun" 2>&1; then
         out=$(limited 30 "$cli" bash --on slurm:"--job-name=hf" \
             'echo $SLURM_JOB_NAME; seq 1 20000 | tail -n 1' 2>&1)
         same "slurm" "$out" "$(printf 'hf\n20000')"
