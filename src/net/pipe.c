@@ -77,7 +77,7 @@ struct hfsb_pipe {
     pthread_cond_t  changed;
     bool            starting;  /* a thread starts the command */
     pid_t           pid;       /* used by that thread only; 0: none */
-    int             exit_code; /* of the last command; -1: none */
+    int             exit_code; /* of the last command; -1: unknown */
     long long       broke;     /* when the pipe last broke; 0: never */
 };
 
@@ -193,13 +193,15 @@ static bool hfsbi_pipe_exits(hfsb_pipe *p, bool all, long long ms) {
 /* Waits up to ms for the command to exit, then ends it with its group: first
    with TERM, at which srun takes its job out of the queue. */
 static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
-    int status = 0;
+    int  status = 0;
+    bool alone;
     if (!p->pid) return;
-    if (!hfsbi_pipe_exits(p, false, ms) && kill(-p->pid, SIGTERM) == 0)
+    alone = hfsbi_pipe_exits(p, false, ms);
+    if (!alone && kill(-p->pid, SIGTERM) == 0)
         (void)hfsbi_pipe_exits(p, true, HFSBI_PIPE_TERM_MS);
     (void)kill(-p->pid, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
-    p->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    p->exit_code = alone && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     p->pid = 0;
 }
 

@@ -582,6 +582,9 @@ static void failures_are_explained(void) {
         {"exit 0", HFSB_CONNECT,
          "sh ended before hfsb-server answered (exit status 0)."},
         {"kill -9 $$", HFSB_CONNECT, "sh ended before hfsb-server answered."},
+        /* the status of one that had to be ended says nothing */
+        {"exec >&-; trap 'exit 255' TERM; echo why >&2; sleep 30 & wait",
+         HFSB_CONNECT, "sh ended before hfsb-server answered: why."},
         {"cat", HFSB_REMOTE, "neither a shell nor hfsb-server answers"},
         {"yes", HFSB_REMOTE, "neither a shell nor hfsb-server answers"},
         {"echo hfsb-pipe mux 2; sleep 5", HFSB_REMOTE, "another version"},
