@@ -562,6 +562,14 @@ static long long hfsbi_pipe_lingers(hfsb_pipe *p) {
     return until > hfsb_clock_ms() ? until : 0;
 }
 
+static hfsb_status hfsbi_pipe_give_up(const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    if (hfsb_cancel_is_set(cancel))
+        return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                          "Cancelled while connecting.");
+    return hfsbi_fail(err, HFSB_TIMEOUT, 0, "Gave up waiting for the pipe.");
+}
+
 /* Starts the command until it works, or cannot work. */
 static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
                                   long long until, const hfsb_cancel *cancel,
@@ -577,11 +585,12 @@ static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
         retry.max_delay_ms = HFSBI_PIPE_LATER_MS;
         if (lingers < until) retry.deadline = lingers;
     } else retry.tries = HFSBI_PIPE_TRIES;
+    hfsbi_pipe_drop(p, 0); /* may take longer than a start may */
+    if (hfsb_cancel_is_set(cancel) || hfsb_clock_ms() >= until)
+        return hfsbi_pipe_give_up(cancel, err);
     do {
-        long long soon;
-        hfsbi_pipe_drop(p, 0); /* may take longer than a start may */
         /* a start that hangs must not use up the time of the next ones */
-        soon = hfsb_clock_ms() + p->o.again_ms;
+        long long soon = hfsb_clock_ms() + p->o.again_ms;
         st = hfsbi_pipe_try(p, script, lingers && soon < until ? soon : until,
                             cancel, &futile, err);
     } while ((lingers ? st == HFSB_CONNECT || st == HFSB_TIMEOUT
@@ -610,10 +619,7 @@ static hfsb_status hfsbi_pipe_restart(hfsb_pipe *p, long long until,
     if (p->starting) st = HFSB_TIMEOUT;
     else p->starting = true;
     (void)pthread_mutex_unlock(&p->lock);
-    if (st != HFSB_OK)
-        return hfsbi_fail(err,
-                          hfsb_cancel_is_set(cancel) ? HFSB_CANCELLED : st, 0,
-                          "Gave up waiting for the pipe.");
+    if (st != HFSB_OK) return hfsbi_pipe_give_up(cancel, err);
     if (!hfsbi_pipe_is_up(p))
         st = hfsbi_pipe_run(p, hfsbi_pipe_script, until, cancel, err);
     (void)pthread_mutex_lock(&p->lock);

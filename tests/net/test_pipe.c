@@ -842,6 +842,28 @@ static void command_that_will_not_end_leaves_time_for_the_next(void) {
     hfsb_pipe_close(c.pipe);
 }
 
+/* The command before it took all the time that the dial had. */
+static void dial_whose_time_is_up_starts_nothing(void) {
+    command   c;
+    hfsb_dial to = HFSB_INIT;
+    int       fd = -1;
+    short     ready;
+    set_command(&c, "echo one >> starts; read -r l; echo hfsb-pipe mux 1; "
+                    "head -c 8 > /dev/null; trap '' TERM; exec <&- >&-; "
+                    "sleep 1000");
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_OK);
+    to.deadline = hfsb_clock_ms() + 20000;
+    T_CHECK(hfsb_pipe_dial(c.pipe, &to, &fd, &c.err) == HFSB_OK);
+    T_CHECK(hfsbi_wait_fd(fd, POLLIN, to.deadline, NULL, &ready) == HFSB_OK);
+    hfsbi_close(&fd); /* the pipe has broken */
+    to.deadline = hfsb_clock_ms() + 500;
+    T_CHECK(hfsb_pipe_dial(c.pipe, &to, &fd, &c.err) == HFSB_TIMEOUT);
+    T_STR(hfsb_cstr(c.err.msg), "Gave up waiting for the pipe.");
+    hfsb_pipe_close(c.pipe);
+    set_command(&c, "[ \"$(cat starts)\" = one ]");
+    T_CHECK(system(c.line) == 0);
+}
+
 /* Once the server over there has given up, a dial fails as a first start. */
 static void nobody_waits_longer_than_the_server(void) {
     command   c;
@@ -1169,6 +1191,7 @@ int main(void) {
     T_RUN(command_that_fails_after_a_break_is_awaited);
     T_RUN(start_that_hangs_after_a_break_is_repeated);
     T_RUN(command_that_will_not_end_leaves_time_for_the_next);
+    T_RUN(dial_whose_time_is_up_starts_nothing);
     T_RUN(nobody_waits_longer_than_the_server);
     T_RUN(start_can_be_cancelled);
     T_RUN(bridge_ends_with_its_server);
