@@ -250,6 +250,7 @@ typedef struct hfsbi_pipe_start {
     hfsb_err          *err;
     bool               heard; /* a byte came */
     bool               lost;  /* it ended before hfsb-server answered */
+    bool               late;  /* hfsb-server did not answer in time */
     hfsbi_pipe_step    step;
     hfsb_buf           server; /* its bytes, once a shell has answered */
     size_t             noise;
@@ -261,7 +262,8 @@ static hfsb_status hfsbi_pipe_wait(hfsbi_pipe_start *x, int fd, short events) {
     short       ready;
     hfsb_status st = hfsbi_wait_fd(fd, events, x->until, x->cancel, &ready);
     if (st == HFSB_OK && hfsb_clock_ms() >= x->until) st = HFSB_TIMEOUT;
-    if (st == HFSB_TIMEOUT) /* hfsbi_pipe_explain() adds what is on stderr */
+    x->late = st == HFSB_TIMEOUT;
+    if (x->late) /* hfsbi_pipe_explain() adds what is on stderr */
         return hfsbi_fail(x->err, st, 0,
                           "hfsb-server did not answer through %s in time",
                           x->p->argv[0]);
@@ -541,13 +543,16 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
         st = hfsbi_pipe_begin_frames(x);
     hfsbi_close(&x->in);
     hfsbi_close(&x->out);
-    if (st == HFSB_TIMEOUT) hfsbi_pipe_explain(p, err); /* what it waits for */
+    /* what it waits for; the message of p->o.server is complete */
+    if (st == HFSB_TIMEOUT && x->late) hfsbi_pipe_explain(p, err);
     if (st != HFSB_OK)
         hfsbi_pipe_drop(p, st == HFSB_CONNECT ? HFSBI_PIPE_EXIT_MS : 0);
     *futile = !x->heard && p->said.len && hfsbi_pipe_is_futile(p->exit_code);
-    if (st == HFSB_CONNECT && x->lost && p->exit_code >= 0)
-        hfsbi_err_add(err, " (exit status %d)", p->exit_code);
-    if (st == HFSB_CONNECT) hfsbi_pipe_explain(p, err);
+    if (st == HFSB_CONNECT && x->lost) {
+        if (p->exit_code >= 0)
+            hfsbi_err_add(err, " (exit status %d)", p->exit_code);
+        hfsbi_pipe_explain(p, err);
+    }
     hfsbi_array_free(&p->o.alloc, x, 1, sizeof *x);
     return st;
 }

@@ -664,6 +664,22 @@ static void missing_program_and_server_are_reported(void) {
     T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_NOT_FOUND);
 }
 
+static hfsb_status give_late(void *user, const char *system,
+                             const char *machine, hfsb_buf *out,
+                             hfsb_err *err) {
+    (void)user, (void)system, (void)machine, (void)out;
+    return hfsbi_fail(err, HFSB_TIMEOUT, 0, "The mirror is slow.");
+}
+
+/* What the command prints is no part of it. */
+static void message_about_a_server_stays_as_it_is(void) {
+    command c;
+    set_command(&c, "echo 'Last login: today' >&2; exec sh");
+    c.o.server = give_late;
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_TIMEOUT);
+    T_STR(hfsb_cstr(c.err.msg), "The mirror is slow.");
+}
+
 static hfsb_status name_machine(void *user, const char *system,
                                 const char *machine, hfsb_buf *out,
                                 hfsb_err *err) {
@@ -1185,6 +1201,7 @@ int main(void) {
     T_RUN(messages_of_a_command_keep_their_end);
     T_RUN(full_disk_is_reported_with_its_folder);
     T_RUN(missing_program_and_server_are_reported);
+    T_RUN(message_about_a_server_stays_as_it_is);
     T_RUN(name_of_a_machine_is_safe_to_show_and_in_a_path);
     T_RUN(flood_on_stderr_holds_up_nothing);
     T_RUN(forget_fails_where_no_shell_answers);
