@@ -79,12 +79,12 @@ static void put_shown_name(hfsb_buf *out, hfsb_str name) {
 
 /* Appends a name as `list` shows it. */
 static void put_name(hfsb_buf *out, const hfsb_json_value *entry) {
-    hfsb_str target = get_str(entry, "target");
+    hfsb_str to = get_str(entry, "target");
     put_shown_name(out, get_str(entry, "name"));
     if (hfsb_str_equal(get_str(entry, "type"), HFSB_LIT("dir")))
         must(hfsb_buf_append_byte(out, '/'));
-    if (target.len) must(hfsb_buf_append(out, HFSB_LIT(" -> ")));
-    put_shown_name(out, target);
+    if (to.len) must(hfsb_buf_append(out, HFSB_LIT(" -> ")));
+    put_shown_name(out, to);
     if (hfsb_json_bool(hfsb_json_get(entry, "ignored"), false))
         must(hfsb_buf_append(out, HFSB_LIT(" (ignored)")));
 }
