@@ -333,8 +333,8 @@ void print_log(void *user, hfsb_str line);
 /* The same for each line of a text. */
 void print_notes(hfsb_str notes);
 
-/* The same for cells of a table, which end with NUL. */
-void blank_controls_but_nul(hfsb_buf *text);
+/* The same for cells of a table, which are one line and end with NUL. */
+void blank_controls_of_cells(hfsb_buf *text);
 
 /* As show_result(), for a result whose output, and `more`, may be a diff: on a
    terminal it is coloured. */

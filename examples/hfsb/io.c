@@ -66,14 +66,14 @@ void set_outcome(hfsb_tool_result *result, hfsb_status st,
             hfsb_cstr(err->msg[0] ? err->msg : hfsb_status_text(st))));
 }
 
-static void blank(hfsb_buf *text, bool nul) {
+static void blank(hfsb_buf *text, bool cells) {
     size_t i;
     for (i = 0; i < text->len; i++) {
         unsigned char c = (unsigned char)text->ptr[i];
         unsigned char next =
             i + 1 < text->len ? (unsigned char)text->ptr[i + 1] : 0;
-        if ((c < ' ' && c != '\n' && c != '\t' && (c || !nul)) || c == 0x7f)
-            text->ptr[i] = ' ';
+        bool kept = cells ? c == '\0' : c == '\n' || c == '\t';
+        if ((c < ' ' && !kept) || c == 0x7f) text->ptr[i] = ' ';
         if (c == 0xc2 && next >= 0x80 && next < 0xa0) /* U+0080 to U+009F */
             text->ptr[i] = text->ptr[i + 1] = ' ';
     }
@@ -83,7 +83,7 @@ void blank_controls(hfsb_buf *text) {
     blank(text, false);
 }
 
-void blank_controls_but_nul(hfsb_buf *text) {
+void blank_controls_of_cells(hfsb_buf *text) {
     blank(text, true);
 }
 

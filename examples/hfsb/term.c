@@ -130,9 +130,11 @@ void table_begin(table *t, const table_column *columns, size_t count) {
 void table_add(table *t, const hfsb_str *cells) {
     size_t i;
     for (i = 0; i < t->count; i++) {
-        size_t width = hfsb_utf8_count(cells[i]);
+        size_t width = hfsb_utf8_count(cells[i]), at = t->cells.len;
         if (width > t->width[i]) t->width[i] = width;
         must(hfsb_buf_append(&t->cells, cells[i]));
+        for (; at < t->cells.len; at++) /* of a server's JSON */
+            if (!t->cells.ptr[at]) t->cells.ptr[at] = ' ';
         must(hfsb_buf_append_byte(&t->cells, '\0'));
     }
     t->rows++;
@@ -177,7 +179,7 @@ void table_write(table *t, hfsb_buf *out) {
     bool        colours = has_colours(STDOUT_FILENO);
     const char *cell = t->cells.len ? t->cells.ptr : "";
     size_t      row, i;
-    blank_controls_but_nul(&t->cells);
+    blank_controls_of_cells(&t->cells);
     if (shown && t->rows) put_heads(t, out, colours ? PAINT_HEAD : PAINT_NONE);
     for (row = 0; row < t->rows; row++)
         for (i = 0; i < t->count; i++) {

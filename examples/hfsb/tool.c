@@ -63,14 +63,28 @@ static size_t notes_start(const args *a, const hfsb_tool_result *result) {
     return at;
 }
 
+/* Appends a name on one line, as `list` does: a newline in it would begin
+   another row. */
+static void put_shown_name(hfsb_buf *out, hfsb_str name) {
+    size_t i;
+    for (i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        if (c == '\n') must(hfsb_buf_append(out, HFSB_LIT("\\n")));
+        else if (c == '\t') must(hfsb_buf_append(out, HFSB_LIT("\\t")));
+        else if (c < ' ' || c == 0x7f)
+            must(hfsb_buf_printf(out, "\\x%02X", (unsigned)c));
+        else must(hfsb_buf_append_byte(out, (char)c));
+    }
+}
+
 /* Appends a name as `list` shows it. */
 static void put_name(hfsb_buf *out, const hfsb_json_value *entry) {
-    hfsb_str points_to = get_str(entry, "target");
-    must(hfsb_buf_append(out, get_str(entry, "name")));
+    hfsb_str to = get_str(entry, "target");
+    put_shown_name(out, get_str(entry, "name"));
     if (hfsb_str_equal(get_str(entry, "type"), HFSB_LIT("dir")))
         must(hfsb_buf_append_byte(out, '/'));
-    if (points_to.len)
-        must(hfsb_buf_printf(out, " -> " HFSB_F, HFSB_V(points_to)));
+    if (to.len) must(hfsb_buf_append(out, HFSB_LIT(" -> ")));
+    put_shown_name(out, to);
     if (hfsb_json_bool(hfsb_json_get(entry, "ignored"), false))
         must(hfsb_buf_append(out, HFSB_LIT(" (ignored)")));
 }

@@ -811,6 +811,9 @@ has 'terminal: a message after an open line' "$(cat .tty)" \
 same 'terminal: an open line stays open' \
     "$(on_terminal 80 "$hfsb" bash 'printf a' | wc -l | tr -d ' ')" 0
 has 'terminal: list' "$(on_terminal 120 "$hfsb" list --details listed)" 'dir   -     20'
+touch "listed/$(printf 'a\nfile  7     2026-01-01 00:00  fake')"
+has 'terminal: a name stays on its line' \
+    "$(on_terminal 120 "$hfsb" list --details listed)" 'a\nfile  7'
 has 'terminal: events' "$(on_terminal 120 "$hfsb" events "$taken")" 'TIME      WHO'
 has 'terminal: status' "$(on_terminal 120 "$hfsb" status "$taken")" HARDWARE
 run 'changes there' 0 "$hfsb" changes --on "$taken" first

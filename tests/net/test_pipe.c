@@ -582,6 +582,9 @@ static void failures_are_explained(void) {
         {"exit 0", HFSB_CONNECT,
          "sh ended before hfsb-server answered (exit status 0)."},
         {"kill -9 $$", HFSB_CONNECT, "sh ended before hfsb-server answered."},
+        /* the status of one that had to be ended says nothing */
+        {"exec >&-; trap 'exit 255' TERM; echo why >&2; sleep 30 & wait",
+         HFSB_CONNECT, "sh ended before hfsb-server answered: why."},
         {"cat", HFSB_REMOTE, "neither a shell nor hfsb-server answers"},
         {"yes", HFSB_REMOTE, "neither a shell nor hfsb-server answers"},
         {"echo hfsb-pipe mux 2; sleep 5", HFSB_REMOTE, "another version"},
@@ -659,6 +662,22 @@ static void missing_program_and_server_are_reported(void) {
     T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_REFUSED);
     c.argv[0] = "hfsb-no-such-program";
     T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_NOT_FOUND);
+}
+
+static hfsb_status give_late(void *user, const char *system,
+                             const char *machine, hfsb_buf *out,
+                             hfsb_err *err) {
+    (void)user, (void)system, (void)machine, (void)out;
+    return hfsbi_fail(err, HFSB_TIMEOUT, 0, "The mirror is slow.");
+}
+
+/* What the command prints is no part of it. */
+static void message_about_a_server_stays_as_it_is(void) {
+    command c;
+    set_command(&c, "echo 'Last login: today' >&2; exec sh");
+    c.o.server = give_late;
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_TIMEOUT);
+    T_STR(hfsb_cstr(c.err.msg), "The mirror is slow.");
 }
 
 static hfsb_status name_machine(void *user, const char *system,
@@ -837,6 +856,28 @@ static void command_that_will_not_end_leaves_time_for_the_next(void) {
     T_CHECK(hfsb_pipe_dial(c.pipe, &to, &fd, &c.err) == HFSB_OK);
     hfsbi_close(&fd);
     hfsb_pipe_close(c.pipe);
+}
+
+/* The command before it took all the time that the dial had. */
+static void dial_whose_time_is_up_starts_nothing(void) {
+    command   c;
+    hfsb_dial to = HFSB_INIT;
+    int       fd = -1;
+    short     ready;
+    set_command(&c, "echo one >> starts; read -r l; echo hfsb-pipe mux 1; "
+                    "head -c 8 > /dev/null; trap '' TERM; exec <&- >&-; "
+                    "sleep 1000");
+    T_CHECK(hfsb_pipe_open(&c.o, &c.pipe, &c.err) == HFSB_OK);
+    to.deadline = hfsb_clock_ms() + 20000;
+    T_CHECK(hfsb_pipe_dial(c.pipe, &to, &fd, &c.err) == HFSB_OK);
+    T_CHECK(hfsbi_wait_fd(fd, POLLIN, to.deadline, NULL, &ready) == HFSB_OK);
+    hfsbi_close(&fd); /* the pipe has broken */
+    to.deadline = hfsb_clock_ms() + 500;
+    T_CHECK(hfsb_pipe_dial(c.pipe, &to, &fd, &c.err) == HFSB_TIMEOUT);
+    T_STR(hfsb_cstr(c.err.msg), "Gave up waiting for the pipe.");
+    hfsb_pipe_close(c.pipe);
+    set_command(&c, "[ \"$(cat starts)\" = one ]");
+    T_CHECK(system(c.line) == 0);
 }
 
 /* Once the server over there has given up, a dial fails as a first start. */
@@ -1160,12 +1201,14 @@ int main(void) {
     T_RUN(messages_of_a_command_keep_their_end);
     T_RUN(full_disk_is_reported_with_its_folder);
     T_RUN(missing_program_and_server_are_reported);
+    T_RUN(message_about_a_server_stays_as_it_is);
     T_RUN(name_of_a_machine_is_safe_to_show_and_in_a_path);
     T_RUN(flood_on_stderr_holds_up_nothing);
     T_RUN(forget_fails_where_no_shell_answers);
     T_RUN(command_that_fails_after_a_break_is_awaited);
     T_RUN(start_that_hangs_after_a_break_is_repeated);
     T_RUN(command_that_will_not_end_leaves_time_for_the_next);
+    T_RUN(dial_whose_time_is_up_starts_nothing);
     T_RUN(nobody_waits_longer_than_the_server);
     T_RUN(start_can_be_cancelled);
     T_RUN(bridge_ends_with_its_server);
