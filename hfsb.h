@@ -62793,7 +62793,7 @@ struct hfsb_pipe {
     pthread_cond_t  changed;
     bool            starting;  /* a thread starts the command */
     pid_t           pid;       /* used by that thread only; 0: none */
-    int             exit_code; /* of the last command; -1: none */
+    int             exit_code; /* of the last command; -1: unknown */
     long long       broke;     /* when the pipe last broke; 0: never */
 };
 
@@ -62909,13 +62909,15 @@ static bool hfsbi_pipe_exits(hfsb_pipe *p, bool all, long long ms) {
 /* Waits up to ms for the command to exit, then ends it with its group: first
    with TERM, at which srun takes its job out of the queue. */
 static void hfsbi_pipe_reap(hfsb_pipe *p, long long ms) {
-    int status = 0;
+    int  status = 0;
+    bool alone;
     if (!p->pid) return;
-    if (!hfsbi_pipe_exits(p, false, ms) && kill(-p->pid, SIGTERM) == 0)
+    alone = hfsbi_pipe_exits(p, false, ms);
+    if (!alone && kill(-p->pid, SIGTERM) == 0)
         (void)hfsbi_pipe_exits(p, true, HFSBI_PIPE_TERM_MS);
     (void)kill(-p->pid, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
-    p->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    p->exit_code = alone && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     p->pid = 0;
 }
 
@@ -62964,6 +62966,7 @@ typedef struct hfsbi_pipe_start {
     hfsb_err          *err;
     bool               heard; /* a byte came */
     bool               lost;  /* it ended before hfsb-server answered */
+    bool               late;  /* hfsb-server did not answer in time */
     hfsbi_pipe_step    step;
     hfsb_buf           server; /* its bytes, once a shell has answered */
     size_t             noise;
@@ -62975,7 +62978,8 @@ static hfsb_status hfsbi_pipe_wait(hfsbi_pipe_start *x, int fd, short events) {
     short       ready;
     hfsb_status st = hfsbi_wait_fd(fd, events, x->until, x->cancel, &ready);
     if (st == HFSB_OK && hfsb_clock_ms() >= x->until) st = HFSB_TIMEOUT;
-    if (st == HFSB_TIMEOUT) /* hfsbi_pipe_explain() adds what is on stderr */
+    x->late = st == HFSB_TIMEOUT;
+    if (x->late) /* hfsbi_pipe_explain() adds what is on stderr */
         return hfsbi_fail(x->err, st, 0,
                           "hfsb-server did not answer through %s in time",
                           x->p->argv[0]);
@@ -63255,13 +63259,16 @@ static hfsb_status hfsbi_pipe_try(hfsb_pipe *p, const char *script,
         st = hfsbi_pipe_begin_frames(x);
     hfsbi_close(&x->in);
     hfsbi_close(&x->out);
-    if (st == HFSB_TIMEOUT) hfsbi_pipe_explain(p, err); /* what it waits for */
+    /* what it waits for; the message of p->o.server is complete */
+    if (st == HFSB_TIMEOUT && x->late) hfsbi_pipe_explain(p, err);
     if (st != HFSB_OK)
         hfsbi_pipe_drop(p, st == HFSB_CONNECT ? HFSBI_PIPE_EXIT_MS : 0);
     *futile = !x->heard && p->said.len && hfsbi_pipe_is_futile(p->exit_code);
-    if (st == HFSB_CONNECT && x->lost && p->exit_code >= 0)
-        hfsbi_err_add(err, " (exit status %d)", p->exit_code);
-    if (st == HFSB_CONNECT) hfsbi_pipe_explain(p, err);
+    if (st == HFSB_CONNECT && x->lost) {
+        if (p->exit_code >= 0)
+            hfsbi_err_add(err, " (exit status %d)", p->exit_code);
+        hfsbi_pipe_explain(p, err);
+    }
     hfsbi_array_free(&p->o.alloc, x, 1, sizeof *x);
     return st;
 }
@@ -63274,6 +63281,14 @@ static long long hfsbi_pipe_lingers(hfsb_pipe *p) {
     until = p->broke ? p->broke + p->o.linger_ms : 0;
     (void)pthread_mutex_unlock(&p->lock);
     return until > hfsb_clock_ms() ? until : 0;
+}
+
+static hfsb_status hfsbi_pipe_give_up(const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    if (hfsb_cancel_is_set(cancel))
+        return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                          "Cancelled while connecting.");
+    return hfsbi_fail(err, HFSB_TIMEOUT, 0, "Gave up waiting for the pipe.");
 }
 
 /* Starts the command until it works, or cannot work. */
@@ -63291,11 +63306,12 @@ static hfsb_status hfsbi_pipe_run(hfsb_pipe *p, const char *script,
         retry.max_delay_ms = HFSBI_PIPE_LATER_MS;
         if (lingers < until) retry.deadline = lingers;
     } else retry.tries = HFSBI_PIPE_TRIES;
+    hfsbi_pipe_drop(p, 0); /* may take longer than a start may */
+    if (hfsb_cancel_is_set(cancel) || hfsb_clock_ms() >= until)
+        return hfsbi_pipe_give_up(cancel, err);
     do {
-        long long soon;
-        hfsbi_pipe_drop(p, 0); /* may take longer than a start may */
         /* a start that hangs must not use up the time of the next ones */
-        soon = hfsb_clock_ms() + p->o.again_ms;
+        long long soon = hfsb_clock_ms() + p->o.again_ms;
         st = hfsbi_pipe_try(p, script, lingers && soon < until ? soon : until,
                             cancel, &futile, err);
     } while ((lingers ? st == HFSB_CONNECT || st == HFSB_TIMEOUT
@@ -63324,10 +63340,7 @@ static hfsb_status hfsbi_pipe_restart(hfsb_pipe *p, long long until,
     if (p->starting) st = HFSB_TIMEOUT;
     else p->starting = true;
     (void)pthread_mutex_unlock(&p->lock);
-    if (st != HFSB_OK)
-        return hfsbi_fail(err,
-                          hfsb_cancel_is_set(cancel) ? HFSB_CANCELLED : st, 0,
-                          "Gave up waiting for the pipe.");
+    if (st != HFSB_OK) return hfsbi_pipe_give_up(cancel, err);
     if (!hfsbi_pipe_is_up(p))
         st = hfsbi_pipe_run(p, hfsbi_pipe_script, until, cancel, err);
     (void)pthread_mutex_lock(&p->lock);
