@@ -183,7 +183,8 @@ static-all:
 	@CC='$(CC)' sh packaging/static.sh
 
 # The folders below PREFIX have names of their own, see packaging/install.sh.
-export PREFIX DESTDIR BINDIR INCLUDEDIR DATADIR MANDIR PKGCONFIGDIR ZSHDIR
+export PREFIX DESTDIR BINDIR INCLUDEDIR DATADIR MANDIR PKGCONFIGDIR CMAKEDIR \
+       ZSHDIR
 install: build/hfsb build/hfsb-server
 	@sh packaging/install.sh
 
