@@ -189,7 +189,7 @@ static bool hfsbi_secret_is(hfsb_str s, const unsigned char *digest) {
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, s);
     hfsb_sha256_finish(&sha, own);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
     for (i = 0; i < sizeof own; i++) diff |= (unsigned)(own[i] ^ digest[i]);
     return diff == 0;
 }
@@ -201,7 +201,7 @@ HFSBI_FN bool hfsbi_server_token_is(const hfsb_server *server,
 }
 
 static void hfsbi_field_wipe(hfsb_http_field *f) {
-    hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
+    hfsb_secret_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
     f->value.len = 0;
 }
 
@@ -290,8 +290,8 @@ static hfsbi_token hfsbi_token_of_protocol(const hfsb_server *server,
     }
     good = good &&
            hfsbi_server_token_is(server, hfsb_str_make(token, hex.len / 2));
-    hfsbi_wipe(token, sizeof token);
-    hfsbi_wipe((void *)(uintptr_t)hex.ptr, hex.len);
+    hfsb_secret_wipe(token, sizeof token);
+    hfsb_secret_wipe((void *)(uintptr_t)hex.ptr, hex.len);
     while (end &&
            (f->value.ptr[end - 1] == ' ' || f->value.ptr[end - 1] == ','))
         end--;
@@ -421,7 +421,7 @@ HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
     hfsb_buf_free(&r->reply.fields);
     hfsb_buf_free(&r->reply.out);
     hfsb_buf_free(&r->reply.out_body);
-    hfsbi_wipe(r + 1, r->size - sizeof *r);
+    hfsb_secret_wipe(r + 1, r->size - sizeof *r);
     hfsbi_array_free(alloc, r, r->size, 1);
 }
 
