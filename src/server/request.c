@@ -867,8 +867,38 @@ hfsb_status hfsb_request_query(const hfsb_request *request, const char *key,
     return hfsb_http_query_find(request->head.query, key, out, err);
 }
 
+long long hfsb_request_query_int(const hfsb_request *request, const char *key,
+                                 long long fallback) {
+    const unsigned long long max = ~0ull >> 1; /* of a long long */
+    hfsb_buf                 text = HFSB_INIT;
+    hfsb_str                 s;
+    unsigned long long       n;
+    bool                     minus;
+    text.alloc = request->conn->server->alloc;
+    if (hfsb_request_query(request, key, &text, NULL) == HFSB_OK) {
+        s = hfsb_buf_str(&text);
+        minus = hfsb_str_starts(s, HFSB_LIT("-"));
+        s = hfsb_str_slice(s, minus, s.len);
+        if (s.len && hfsbi_read_decimal(s, max + minus, &n) == s.len)
+            fallback = minus && n ? -(long long)(n - 1) - 1 : (long long)n;
+    }
+    hfsb_buf_free(&text);
+    return fallback;
+}
+
 hfsb_str hfsb_request_body(const hfsb_request *request) {
     return hfsb_buf_str(&request->body.bytes);
+}
+
+bool hfsb_request_json(hfsb_request *request, hfsb_json_doc *doc) {
+    hfsb_err    err;
+    hfsb_status st;
+    memset(doc, 0, sizeof *doc);
+    doc->alloc = request->conn->server->alloc;
+    st = hfsb_json_parse(hfsb_request_body(request), NULL, doc, &err);
+    if (st == HFSB_OK) return true;
+    hfsb_reply_error(request, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
+    return false;
 }
 
 hfsb_server *hfsb_request_server(const hfsb_request *request) {

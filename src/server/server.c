@@ -422,10 +422,11 @@ static hfsb_status hfsbi_server_allocate(hfsb_server            *server,
     server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
     if (!server->fields || !server->block) return HFSB_NOMEM;
     hfsbi_random_hex(server->instance, sizeof server->instance - 1);
-    hfsb_buf_printf(&server->common,
-                    "X-Hfsb: %s; instance=%s\r\n"
-                    "X-Content-Type-Options: nosniff\r\n",
-                    HFSB_VERSION, server->instance);
+    if (!o->no_name)
+        hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
+                        HFSB_VERSION, server->instance);
+    hfsb_buf_append(&server->common,
+                    HFSB_LIT("X-Content-Type-Options: nosniff\r\n"));
     for (; host && *host; host++)
         hfsb_buf_append(&server->access.hosts,
                         hfsb_str_make(*host, strlen(*host) + 1));
