@@ -601,8 +601,9 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #define HFSBI_USE_TOKEN                                                  \
     " bearer token: send \"X-Sandbox-Authorization: Bearer TOKEN\" (or " \
     "Authorization) with the token that the server was started with."
-    hfsbi_face *face = r->route->face;
-    bool        by_face = face && face->trusts;
+    const hfsbi_access *access = &r->conn->server->access;
+    hfsbi_face         *face = r->route->face;
+    bool                by_face = face && face->trusts;
     r->trusted = token == HFSBI_TOKEN_OK;
     if (!r->trusted && !by_face && !r->route->set.no_token)
         r->trusted = hfsbi_ask_host(r);
@@ -623,7 +624,9 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
         return false;
     }
     (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));
-    if (token == HFSBI_TOKEN_WRONG)
+    if (!access->has_token && !access->late) /* the host knows what it wants */
+        hfsb_reply_error(r, 401, "Not authorized.");
+    else if (token == HFSBI_TOKEN_WRONG)
         hfsbi_reply_detail(r, 401, HFSB_LIT("\"Invalid bearer token\""),
                            HFSB_LIT("Invalid" HFSBI_USE_TOKEN));
     else

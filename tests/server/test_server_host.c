@@ -333,6 +333,32 @@ static void hosts_decide_who_may(void) {
     }
 }
 
+/* A token that nobody gave the server is not asked for. */
+static void refusals_speak_of_a_token_only_if_there_is_one(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    ts_server        s = HFSB_INIT;
+    ts_reply         r = HFSB_INIT;
+    ticker           t = HFSB_INIT;
+    int              asked = 0, i;
+    o.authorize = knows_the_word;
+    o.user = &asked;
+    o.alloc = tt_alloc();
+    for (i = 0; i < 2; i++) {
+        o.token = i ? HFSB_LIT("another-token") : hfsb_str_make(NULL, 0);
+        T_CHECK(hfsb_server_open(&o, &s.server, &err) == HFSB_OK);
+        T_CHECK(hfsb_server_listen(s.server, NULL, 0, &s.port, &err) ==
+                HFSB_OK);
+        add_routes(s.server, &t);
+        ts_run(&s);
+        ts_get(&s, &r, "/hello/x");
+        TS_REFUSED(&r, 401, i ? "Invalid bearer token" : "Not authorized.");
+        T_CHECK(!strstr(hfsb_buf_cstr(&r.body), "token") == !i);
+        ts_end(&s, false);
+    }
+    ts_drop(&r);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(timers_tick_until_closed);
@@ -342,5 +368,6 @@ int main(void) {
     TT_RUN(numbers_of_the_query_are_read_or_replaced);
     TT_RUN(replies_name_the_library_unless_told_not_to);
     TT_RUN(hosts_decide_who_may);
+    TT_RUN(refusals_speak_of_a_token_only_if_there_is_one);
     return TT_END();
 }
