@@ -48,6 +48,6 @@ int main(void) {
          hfsb_mcp_stdio(mcp, 0, 1, &err) == HFSB_OK &&
          hfsb_server_run(server, &err) == HFSB_OK; /* to the end of input */
     if (!ok) fprintf(stderr, "mcp_tool: %s\n", err.msg);
-    if (server) hfsb_server_close(server);
+    hfsb_server_close(server);
     return !ok;
 }

@@ -57,8 +57,8 @@ int main(int argc, char **argv) {
     if (!ok) fprintf(stderr, "%s\n", err.msg);
     ok = ok && call(sandbox, "read", &read) && call(sandbox, "edit", &edit);
 
-    if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
-    if (transport.perform) hfsb_transport_close(&transport);
+    (void)hfsb_sandbox_close(sandbox, false, NULL);
+    hfsb_transport_close(&transport);
     hfsb_buf_free(&read);
     hfsb_buf_free(&edit);
     return ok ? 0 : 1;

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Installs what `make` has built: programs, headers, manual pages, completions,
-# hfsb.pc, and the servers of `make static`. `make install`, `make uninstall`
+# hfsb.pc, files for CMake, and the servers of `make static`. `make install`,
+# `make uninstall`
 #   packaging/install.sh [--uninstall]
 #   PREFIX=DIR    (/usr/local), and the folders below it: BINDIR, INCLUDEDIR,
-#                 DATADIR (share), MANDIR, PKGCONFIGDIR, ZSHDIR
+#                 DATADIR (share), MANDIR, PKGCONFIGDIR, CMAKEDIR, ZSHDIR
 #   DESTDIR=DIR   put before all of them, for packages
 #   RUN=PROGRAM   runs the programs to print their manuals (qemu-aarch64)
 set -eu
@@ -16,6 +17,7 @@ INCLUDEDIR=${INCLUDEDIR:-$PREFIX/include}
 DATADIR=${DATADIR:-$PREFIX/share}
 MANDIR=${MANDIR:-$DATADIR/man}
 PKGCONFIGDIR=${PKGCONFIGDIR:-$PREFIX/lib/pkgconfig}
+CMAKEDIR=${CMAKEDIR:-$DATADIR/cmake/hfsb}
 ZSHDIR=${ZSHDIR:-$DATADIR/zsh/site-functions}
 version=$(sh packaging/version.sh)
 uninstall=
@@ -60,6 +62,16 @@ esac
 sed -e "s|@prefix@|$PREFIX|" -e "s|@includedir@|$include|" \
     -e "s|@version@|$version|" packaging/hfsb.pc.in |
     put 644 "$PKGCONFIGDIR/hfsb.pc"
+case $INCLUDEDIR:$CMAKEDIR in
+"$PREFIX"/*:"$PREFIX"/*)
+    up=$(printf '%s\n' "${CMAKEDIR#"$PREFIX"/}" | sed 's|[^/][^/]*|..|g')
+    include="\${CMAKE_CURRENT_LIST_DIR}/$up/${INCLUDEDIR#"$PREFIX"/}" ;;
+*) include=$INCLUDEDIR ;;
+esac
+for f in hfsb-config.cmake hfsb-config-version.cmake; do
+    sed -e "s|@include@|$include|" -e "s|@version@|$version|" \
+        packaging/$f.in | put 644 "$CMAKEDIR/$f"
+done
 
 for program in hfsb hfsb-server; do
     [ -n "$uninstall" ] || [ -x build/$program ] || {

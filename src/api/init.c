@@ -156,6 +156,6 @@ HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
                              "The body must be JSON, with Content-Type: "
                              "application/json.");
     }
-    if (body.ptr) hfsbi_wipe(body.ptr, body.cap);
+    if (body.ptr) hfsb_secret_wipe(body.ptr, body.cap);
     hfsb_buf_free(&body);
 }

@@ -32,7 +32,7 @@ static void hfsbi_open_digest(hfsb_str key, unsigned char *out) {
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, key);
     hfsb_sha256_finish(&sha, out);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
 }
 
 static bool hfsbi_key_is_stale(const hfsbi_open_key *k, long long now) {
@@ -309,8 +309,8 @@ static void hfsbi_open_post(void *user, hfsb_request *request) {
     (void)hfsb_reply_field(request, "Cache-Control", HFSB_LIT("no-store"));
     hfsb_reply(request, 200, "application/json",
                hfsb_str_make(body, n > 0 ? (size_t)n : 0));
-    hfsbi_wipe(key, sizeof key);
-    hfsbi_wipe(body, sizeof body);
+    hfsb_secret_wipe(key, sizeof key);
+    hfsb_secret_wipe(body, sizeof body);
 }
 
 HFSBI_FN hfsb_status hfsbi_open_add(hfsbi_api *api, hfsb_err *err) {

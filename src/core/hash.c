@@ -441,6 +441,16 @@ HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
     hfsbi_sha1_hex(hfsb_str_make(head, (size_t)n + 1), content, hex);
 }
 
+void hfsb_secret_wipe(void *ptr, size_t n) {
+#if defined(__GNUC__) && !defined(__TINYC__)
+    if (n) memset(ptr, 0, n);
+    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
+#else
+    volatile unsigned char *p = (volatile unsigned char *)ptr;
+    while (n--) *p++ = 0;
+#endif
+}
+
 bool hfsb_secret_equal(hfsb_str a, hfsb_str b) {
     volatile unsigned diff = a.len != b.len;
     size_t            i;

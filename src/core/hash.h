@@ -27,6 +27,10 @@ HFSB_API void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]);
    lengths, so it reveals nothing about a secret. */
 HFSB_API bool hfsb_secret_equal(hfsb_str a, hfsb_str b);
 
+/* Overwrites n bytes with zeros, even if they are not used again, where the
+   compiler would drop a memset(). ptr may be NULL if n is 0. */
+HFSB_API void hfsb_secret_wipe(void *ptr, size_t n);
+
 /* Appends s in base64 (RFC 4648, with padding, no line breaks). HFSB_OK;
    HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_base64_encode(hfsb_str s, hfsb_buf *out)

@@ -94,6 +94,13 @@ HFSB_API const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
 HFSB_API const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
                                               const char            *key);
 
+/* The value at a path of keys, and for arrays of indices, separated by points:
+   hfsb_json_path(root, "tls.hosts.0") is element 0 of "hosts" of "tls". NULL
+   if any part is absent; "" is the value itself. A key that contains a point
+   cannot be named here. */
+HFSB_API const hfsb_json_value *hfsb_json_path(const hfsb_json_value *value,
+                                               const char            *path);
+
 /* Visits elements or members in order:
        hfsb_json_iter it = hfsb_json_begin(value);
        while (hfsb_json_next(&it)) use(it.key, it.value);            */
@@ -215,6 +222,8 @@ HFSB_API void hfsb_json_put_member_str(hfsb_json_writer *w, const char *key,
                                        hfsb_str value);
 HFSB_API void hfsb_json_put_member_int(hfsb_json_writer *w, const char *key,
                                        long long value);
+HFSB_API void hfsb_json_put_member_double(hfsb_json_writer *w, const char *key,
+                                          double value);
 HFSB_API void hfsb_json_put_member_bool(hfsb_json_writer *w, const char *key,
                                         bool value);
 HFSB_API void hfsb_json_put_array(hfsb_json_writer *w);

@@ -77,15 +77,38 @@ const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
     return item;
 }
 
-const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
-                                     const char            *key) {
+static const hfsb_json_value *hfsbi_json_member(const hfsb_json_value *object,
+                                                hfsb_str               key) {
     hfsb_json_iter         it = hfsb_json_begin(object);
-    hfsb_str               want = hfsb_cstr(key);
     const hfsb_json_value *found = NULL;
     if (!it.keyed) return NULL;
     while (hfsb_json_next(&it))
-        if (hfsb_str_equal(it.key, want)) found = it.value;
+        if (hfsb_str_equal(it.key, key)) found = it.value;
     return found;
+}
+
+const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
+                                     const char            *key) {
+    return hfsbi_json_member(object, hfsb_cstr(key));
+}
+
+const hfsb_json_value *hfsb_json_path(const hfsb_json_value *value,
+                                      const char            *path) {
+    hfsb_str           rest = hfsb_cstr(path), part;
+    unsigned long long index;
+    size_t             dot = rest.len ? 0 : HFSB_NPOS;
+    while (value && dot != HFSB_NPOS) {
+        dot = hfsb_str_find_byte(rest, '.');
+        part = hfsb_str_slice(rest, 0, dot);
+        rest = hfsb_str_slice(rest, part.len + 1, rest.len);
+        if (hfsb_json_type_of(value) != HFSB_JSON_ARRAY)
+            value = hfsbi_json_member(value, part);
+        else if (part.len &&
+                 hfsbi_read_decimal(part, HFSB_NPOS, &index) == part.len)
+            value = hfsb_json_at(value, (size_t)index);
+        else value = NULL;
+    }
+    return value;
 }
 
 hfsb_json_iter hfsb_json_begin(const hfsb_json_value *value) {

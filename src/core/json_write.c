@@ -479,6 +479,12 @@ void hfsb_json_put_member_int(hfsb_json_writer *w, const char *key,
     hfsb_json_put_int(w, value);
 }
 
+void hfsb_json_put_member_double(hfsb_json_writer *w, const char *key,
+                                 double value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_double(w, value);
+}
+
 void hfsb_json_put_member_bool(hfsb_json_writer *w, const char *key,
                                bool value) {
     hfsb_json_put_key(w, hfsb_cstr(key));

@@ -173,7 +173,7 @@ HFSBI_FN void hfsbi_dialect_digest(hfsb_str      token,
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, token);
     hfsb_sha256_finish(&sha, out);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
 }
 
 HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc) {

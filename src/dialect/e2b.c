@@ -253,7 +253,7 @@ static void hfsbi_e2b_sign(const hfsbi_e2b_box *box, const hfsb_buf *query,
         hfsb_sha256_write(&sha, hfsb_buf_str(&query[2]));
     }
     hfsb_sha256_finish(&sha, digest);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
     memcpy(out, "v1_", 3);
     end = hfsbi_base64_write(
         hfsb_str_make((const char *)digest, sizeof digest), out + 3);
@@ -593,7 +593,7 @@ static void hfsbi_e2b_close(hfsbi_dialect *d) {
     hfsbi_guest *own = &e2b->own.guest;
     hfsbi_host_close(&e2b->host);
     if (own->tools) hfsbi_e2b_end_watchers(&e2b->own);
-    if (own->token.len) hfsbi_wipe(own->token.ptr, own->token.len);
+    if (own->token.len) hfsb_secret_wipe(own->token.ptr, own->token.len);
     hfsb_buf_free(&own->token);
     hfsbi_e2b_box_free(&e2b->own);
 }

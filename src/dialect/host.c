@@ -50,7 +50,7 @@ static void hfsbi_guest_free(hfsbi_guest *g) {
         host->count--;
     }
     if (host->kind->free) host->kind->free(g);
-    if (g->token.len) hfsbi_wipe(g->token.ptr, g->token.len);
+    if (g->token.len) hfsb_secret_wipe(g->token.ptr, g->token.len);
     hfsb_buf_free(&g->token);
     hfsb_buf_free(&g->dir);
     hfsbi_array_free(&alloc, g, host->kind->size, 1);
@@ -63,7 +63,7 @@ HFSBI_FN bool hfsbi_guest_set_token(hfsbi_guest *g, hfsb_str token) {
         hfsb_buf_free(&copy);
         return false;
     }
-    if (g->token.len) hfsbi_wipe(g->token.ptr, g->token.len);
+    if (g->token.len) hfsb_secret_wipe(g->token.ptr, g->token.len);
     hfsb_buf_free(&g->token);
     g->token = copy;
     hfsbi_dialect_digest(token, g->digest);
@@ -82,7 +82,7 @@ static bool hfsbi_guest_name(hfsbi_guest *g) {
     ok = hfsbi_random_hex(g->id + prefix, kind->id_digits) &&
          hfsbi_random_hex(token, kind->token_digits) &&
          hfsbi_guest_set_token(g, hfsb_cstr(token));
-    hfsbi_wipe(token, sizeof token);
+    hfsb_secret_wipe(token, sizeof token);
     hfsb_buf_append(&g->dir, hfsb_buf_str(&g->host->dir));
     return hfsb_buf_printf(&g->dir, "/%s", g->id) == HFSB_OK && ok;
 }

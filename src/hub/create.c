@@ -301,7 +301,7 @@ static hfsb_status hfsbi_create_token(hfsbi_create *c) {
                           "one as the option api_token");
     st = hfsb_base64_encode(hfsb_str_make((const char *)key, sizeof key),
                             &c->token);
-    hfsbi_wipe(key, sizeof key);
+    hfsb_secret_wipe(key, sizeof key);
     if (st != HFSB_OK) return hfsbi_fail_status(&c->err, st, "Token");
     while (c->token.ptr[c->token.len - 1] == '=')
         hfsb_buf_truncate(&c->token, c->token.len - 1);
@@ -716,7 +716,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
         *out = c.box;
         (void)hfsbi_ok(err);
     }
-    if (c.token.ptr) hfsbi_wipe(c.token.ptr, c.token.len);
+    if (c.token.ptr) hfsb_secret_wipe(c.token.ptr, c.token.len);
     hfsb_buf_free(&c.token);
     hfsb_buf_free(&c.owner);
     return st;

@@ -8,7 +8,7 @@
 #include "hub_private.h"
 
 HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
-    if (b->ptr) hfsbi_wipe(b->ptr, b->cap);
+    if (b->ptr) hfsb_secret_wipe(b->ptr, b->cap);
     hfsb_buf_free(b);
 }
 

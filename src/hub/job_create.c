@@ -575,7 +575,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
         *out = c.box;
         (void)hfsbi_ok(err);
     }
-    if (c.token.ptr) hfsbi_wipe(c.token.ptr, c.token.len);
+    if (c.token.ptr) hfsb_secret_wipe(c.token.ptr, c.token.len);
     hfsb_buf_free(&c.token);
     hfsb_buf_free(&c.owner);
     hfsb_buf_free(&c.repo);

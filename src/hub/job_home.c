@@ -65,7 +65,7 @@ static void hfsbi_hubjob_hmac(hfsb_str key, hfsb_str text,
     hfsb_sha256_write(&sha,
                       hfsb_str_make((const char *)digest, sizeof digest));
     hfsbi_sha256_finish_hex(&sha, hex);
-    hfsbi_wipe(pad, sizeof pad);
+    hfsb_secret_wipe(pad, sizeof pad);
 }
 
 HFSBI_FN hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
@@ -78,7 +78,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
                    nonce.ptr);
     hfsbi_hubjob_hmac(key, hfsb_cstr(text), hex);
     st = hfsb_buf_append(out, hfsb_cstr(hex));
-    hfsbi_wipe(hex, sizeof hex);
+    hfsb_secret_wipe(hex, sizeof hex);
     return st;
 }
 

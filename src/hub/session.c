@@ -440,7 +440,7 @@ static void hfsbi_session_free(hfsb_session *s) {
     hfsb_alloc alloc = s->alloc;
     hfsb_tools_close(s->tools);
     hfsb_cancel_close(s->give_up);
-    if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
+    if (s->texts.ptr) hfsb_secret_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
     hfsb_buf_free(&s->jobs);
     hfsbi_plan_free(&s->plan);

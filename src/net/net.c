@@ -697,7 +697,7 @@ static hfsb_status hfsbi_net_tunnel(const hfsbi_net *net, const hfsb_url *url,
         st = hfsbi_stream_ask_run(ask, HFSB_LIT("CONNECT"),
                                   hfsb_buf_str(&text), err);
     else st = hfsbi_fail_status(err, st, "request");
-    if (text.ptr) hfsbi_wipe(text.ptr, text.len);
+    if (text.ptr) hfsb_secret_wipe(text.ptr, text.len);
     hfsb_buf_free(&text);
     if (st != HFSB_OK) return st;
     if (ask->head.status / 100 == 2 && ask->at == ask->have) return HFSB_OK;

@@ -86,8 +86,8 @@ typedef struct hfsb_transport {
                            hfsb_stream *out, hfsb_err *err);
 } hfsb_transport;
 
-/* Closes the transport and makes *transport all zero. No call may be in
-   progress. */
+/* Closes the transport, which may be all zero, and makes *transport so. No
+   call may be in progress. */
 HFSB_API void hfsb_transport_close(hfsb_transport *transport);
 
 /* ---- the built-in transport: http over sockets ---- */

@@ -122,7 +122,8 @@ static hfsb_status hfsbi_wsc_begin(hfsbi_ws_client      *ws,
         st = hfsbi_wsc_upgrade(ws, ask, hfsb_buf_str(&request), hfsb_cstr(key),
                                status, err);
     }
-    if (request.ptr) hfsbi_wipe(request.ptr, request.len); /* has tokens */
+    if (request.ptr) /* has tokens */
+        hfsb_secret_wipe(request.ptr, request.len);
     hfsb_buf_free(&request);
     hfsbi_array_free(&ws->alloc, ask, 1, sizeof *ask);
     return st;

@@ -346,16 +346,6 @@ HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits) {
     return ok;
 }
 
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
-#if defined(__GNUC__) && !defined(__TINYC__)
-    if (n) memset(ptr, 0, n);
-    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
-#else
-    volatile unsigned char *p = (volatile unsigned char *)ptr;
-    while (n--) *p++ = 0;
-#endif
-}
-
 /* ---- cancel ----
 
    The flag is the truth: setting and resetting it are one store each. The pipe

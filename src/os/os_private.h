@@ -134,7 +134,7 @@ typedef struct hfsbi_signal_guard {
 HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard);
 HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
 
-/* ---- random bytes and secrets ---- */
+/* ---- random bytes ---- */
 
 /* Fills out with n bytes. True: from the system's generator, unguessable,
    suitable for keys. False: the system has none; the bytes come from the clock
@@ -144,9 +144,6 @@ HFSBI_FN bool hfsbi_random(void *out, size_t n);
 
 /* The same as hexadecimal digits and a NUL: out has room for digits + 1. */
 HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits);
-
-/* Overwrites memory; the compiler does not remove it. */
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 
 /* ---- cancel ---- */
 

@@ -186,9 +186,9 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     if (!s) return;
     alloc = s->o.alloc;
     if (s->protocol->close) s->protocol->close(s);
-    if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
+    if (s->texts.ptr) hfsb_secret_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
-    if (s->token.ptr) hfsbi_wipe(s->token.ptr, s->token.len);
+    if (s->token.ptr) hfsb_secret_wipe(s->token.ptr, s->token.len);
     hfsb_buf_free(&s->token);
     hfsb_buf_free(&s->page);
     hfsb_buf_free(&s->api);
@@ -386,7 +386,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
     } else {
         (void)hfsbi_fail_status(err, st, "Request");
     }
-    if (m.text.ptr) hfsbi_wipe(m.text.ptr, m.text.len);
+    if (m.text.ptr) hfsb_secret_wipe(m.text.ptr, m.text.len);
     hfsb_buf_free(&m.text);
     return st;
 }
@@ -422,7 +422,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_websocket(hfsb_sandbox *s, const char *path,
     } else {
         (void)hfsbi_fail_status(err, st, "WebSocket");
     }
-    if (m.text.ptr) hfsbi_wipe(m.text.ptr, m.text.len);
+    if (m.text.ptr) hfsb_secret_wipe(m.text.ptr, m.text.len);
     hfsb_buf_free(&m.text);
     return st;
 }

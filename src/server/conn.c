@@ -142,7 +142,7 @@ HFSBI_FN void hfsbi_conn_free(hfsbi_conn *conn) {
     if (conn->prev) conn->prev->next = conn->next;
     else server->conns = conn->next;
     if (conn->next) conn->next->prev = conn->prev;
-    hfsbi_wipe(conn->in.ptr, conn->in.len);
+    hfsb_secret_wipe(conn->in.ptr, conn->in.len);
     hfsbi_array_free(&server->alloc, conn->in.ptr, conn->in.cap, 1);
     hfsbi_array_free(&server->alloc, conn, 1, sizeof *conn);
 }
@@ -204,7 +204,7 @@ static bool hfsbi_conn_append(hfsbi_conn *conn, hfsb_str more) {
         char  *grown = (char *)hfsbi_array(alloc, cap, 1);
         if (!grown) return false;
         if (in->len) memcpy(grown, in->ptr, in->len);
-        hfsbi_wipe(in->ptr, in->len);
+        hfsb_secret_wipe(in->ptr, in->len);
         hfsbi_array_free(alloc, in->ptr, in->cap, 1);
         in->ptr = grown;
         in->cap = cap;
@@ -219,7 +219,7 @@ static void hfsbi_conn_keep(hfsbi_conn *conn, hfsb_str rest) {
     hfsbi_unread *in = &conn->in;
     if (rest.len == in->len) return;
     if (rest.len) memmove(in->ptr, rest.ptr, rest.len);
-    hfsbi_wipe(in->ptr + rest.len, in->len - rest.len);
+    hfsb_secret_wipe(in->ptr + rest.len, in->len - rest.len);
     in->len = rest.len;
     if (in->len) return;
     hfsbi_array_free(&conn->server->alloc, in->ptr, in->cap, 1);
@@ -251,7 +251,7 @@ static void hfsbi_conn_refuse(hfsbi_conn *conn, int status,
 static void hfsbi_conn_take_head(hfsbi_conn *conn, const hfsb_http_head *head,
                                  hfsb_str raw) {
     conn->request = hfsbi_request_new(conn, head, raw);
-    hfsbi_wipe((void *)(uintptr_t)raw.ptr, raw.len);
+    hfsb_secret_wipe((void *)(uintptr_t)raw.ptr, raw.len);
     if (!conn->request) {
         hfsbi_conn_break(conn);
         return;
@@ -284,19 +284,19 @@ static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
         &head, &piece, &used, &err);
     switch (event) {
     case HFSB_HTTP_MORE: /* trailers, which are ignored */
-        hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
+        hfsb_secret_wipe((void *)(uintptr_t)data->ptr, used);
         break;
     case HFSB_HTTP_HEAD:
         hfsbi_conn_take_head(conn, &head, hfsb_str_slice(*data, 0, used));
         break;
     case HFSB_HTTP_BODY: hfsbi_request_add_body(conn->request, piece); break;
     case HFSB_HTTP_END:
-        hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
+        hfsb_secret_wipe((void *)(uintptr_t)data->ptr, used);
         hfsbi_conn_end_body(conn);
         break;
     case HFSB_HTTP_BAD:
         if (!conn->request) /* a head, which may hold a token */
-            hfsbi_wipe((void *)(uintptr_t)data->ptr, data->len);
+            hfsb_secret_wipe((void *)(uintptr_t)data->ptr, data->len);
         hfsbi_conn_refuse(conn, hfsb_http_parser_status(&conn->parser),
                           err.msg);
         break;
@@ -495,7 +495,8 @@ static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
         hfsbi_conn_take(conn, hfsb_str_make(server->block, (size_t)n));
         if (!room) hfsbi_conn_consume(conn, (size_t)n - conn->peeked);
         conn->peeked = 0;
-        hfsbi_wipe(server->block, (size_t)n); /* it may have held a head */
+        /* it may have held a head */
+        hfsb_secret_wipe(server->block, (size_t)n);
     } else if (n == 0) {
         hfsbi_conn_take_end(conn);
     } else if (errno != EAGAIN && errno != EWOULDBLOCK) {

@@ -189,7 +189,7 @@ static bool hfsbi_secret_is(hfsb_str s, const unsigned char *digest) {
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, s);
     hfsb_sha256_finish(&sha, own);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
     for (i = 0; i < sizeof own; i++) diff |= (unsigned)(own[i] ^ digest[i]);
     return diff == 0;
 }
@@ -201,7 +201,7 @@ HFSBI_FN bool hfsbi_server_token_is(const hfsb_server *server,
 }
 
 static void hfsbi_field_wipe(hfsb_http_field *f) {
-    hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
+    hfsb_secret_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
     f->value.len = 0;
 }
 
@@ -290,8 +290,8 @@ static hfsbi_token hfsbi_token_of_protocol(const hfsb_server *server,
     }
     good = good &&
            hfsbi_server_token_is(server, hfsb_str_make(token, hex.len / 2));
-    hfsbi_wipe(token, sizeof token);
-    hfsbi_wipe((void *)(uintptr_t)hex.ptr, hex.len);
+    hfsb_secret_wipe(token, sizeof token);
+    hfsb_secret_wipe((void *)(uintptr_t)hex.ptr, hex.len);
     while (end &&
            (f->value.ptr[end - 1] == ' ' || f->value.ptr[end - 1] == ','))
         end--;
@@ -421,7 +421,7 @@ HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
     hfsb_buf_free(&r->reply.fields);
     hfsb_buf_free(&r->reply.out);
     hfsb_buf_free(&r->reply.out_body);
-    hfsbi_wipe(r + 1, r->size - sizeof *r);
+    hfsb_secret_wipe(r + 1, r->size - sizeof *r);
     hfsbi_array_free(alloc, r, r->size, 1);
 }
 
@@ -601,8 +601,9 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #define HFSBI_USE_TOKEN                                                  \
     " bearer token: send \"X-Sandbox-Authorization: Bearer TOKEN\" (or " \
     "Authorization) with the token that the server was started with."
-    hfsbi_face *face = r->route->face;
-    bool        by_face = face && face->trusts;
+    const hfsbi_access *access = &r->conn->server->access;
+    hfsbi_face         *face = r->route->face;
+    bool                by_face = face && face->trusts;
     r->trusted = token == HFSBI_TOKEN_OK;
     if (!r->trusted && !by_face && !r->route->set.no_token)
         r->trusted = hfsbi_ask_host(r);
@@ -623,7 +624,9 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
         return false;
     }
     (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));
-    if (token == HFSBI_TOKEN_WRONG)
+    if (!access->has_token && !access->late) /* the host knows what it wants */
+        hfsb_reply_error(r, 401, "Not authorized.");
+    else if (token == HFSBI_TOKEN_WRONG)
         hfsbi_reply_detail(r, 401, HFSB_LIT("\"Invalid bearer token\""),
                            HFSB_LIT("Invalid" HFSBI_USE_TOKEN));
     else
@@ -867,8 +870,38 @@ hfsb_status hfsb_request_query(const hfsb_request *request, const char *key,
     return hfsb_http_query_find(request->head.query, key, out, err);
 }
 
+long long hfsb_request_query_int(const hfsb_request *request, const char *key,
+                                 long long fallback) {
+    const unsigned long long max = ~0ull >> 1; /* of a long long */
+    hfsb_buf                 text = HFSB_INIT;
+    hfsb_str                 s;
+    unsigned long long       n;
+    bool                     minus;
+    text.alloc = request->conn->server->alloc;
+    if (hfsb_request_query(request, key, &text, NULL) == HFSB_OK) {
+        s = hfsb_buf_str(&text);
+        minus = hfsb_str_starts(s, HFSB_LIT("-"));
+        s = hfsb_str_slice(s, minus, s.len);
+        if (s.len && hfsbi_read_decimal(s, max + minus, &n) == s.len)
+            fallback = minus && n ? -(long long)(n - 1) - 1 : (long long)n;
+    }
+    hfsb_buf_free(&text);
+    return fallback;
+}
+
 hfsb_str hfsb_request_body(const hfsb_request *request) {
     return hfsb_buf_str(&request->body.bytes);
+}
+
+bool hfsb_request_json(hfsb_request *request, hfsb_json_doc *doc) {
+    hfsb_err    err;
+    hfsb_status st;
+    memset(doc, 0, sizeof *doc);
+    doc->alloc = request->conn->server->alloc;
+    st = hfsb_json_parse(hfsb_request_body(request), NULL, doc, &err);
+    if (st == HFSB_OK) return true;
+    hfsb_reply_error(request, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
+    return false;
 }
 
 hfsb_server *hfsb_request_server(const hfsb_request *request) {

@@ -409,7 +409,7 @@ static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, token);
     hfsb_sha256_finish(&sha, access->token);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
     access->has_token = true;
     return HFSB_OK;
 }
@@ -422,10 +422,11 @@ static hfsb_status hfsbi_server_allocate(hfsb_server            *server,
     server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
     if (!server->fields || !server->block) return HFSB_NOMEM;
     hfsbi_random_hex(server->instance, sizeof server->instance - 1);
-    hfsb_buf_printf(&server->common,
-                    "X-Hfsb: %s; instance=%s\r\n"
-                    "X-Content-Type-Options: nosniff\r\n",
-                    HFSB_VERSION, server->instance);
+    if (!o->no_name)
+        hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
+                        HFSB_VERSION, server->instance);
+    hfsb_buf_append(&server->common,
+                    HFSB_LIT("X-Content-Type-Options: nosniff\r\n"));
     for (; host && *host; host++)
         hfsb_buf_append(&server->access.hosts,
                         hfsb_str_make(*host, strlen(*host) + 1));
@@ -566,11 +567,11 @@ void hfsb_server_close(hfsb_server *server) {
     hfsb_buf_free(&server->common);
     hfsb_buf_free(&server->group.env);
     hfsbi_plan_free(&server->group.plan);
-    if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
+    if (server->block) hfsb_secret_wipe(server->block, HFSBI_BLOCK);
     hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
     hfsbi_array_free(&alloc, server->fields, server->limits.http.max_fields,
                      sizeof *server->fields);
-    hfsbi_wipe(server->access.token, sizeof server->access.token);
+    hfsb_secret_wipe(server->access.token, sizeof server->access.token);
     hfsbi_array_free(&alloc, server, 1, sizeof *server);
 }
 

@@ -2,7 +2,7 @@
 
 /* ==== SERVER: HTTP/1.1 on one event loop, and the sandbox on top ======== */
 
-#include "../core/base.h"
+#include "../core/json.h"
 #include "../http/http.h"
 #include "../tools/tools.h"
 
@@ -88,6 +88,10 @@ typedef struct hfsb_server_opts {
                             eight times as many for work that takes longer
                             (0: 8) */
     bool      no_threads;  /* do blocking work at once, in the loop */
+    bool      no_name;     /* replies have no X-Hfsb, which has the version and
+                          an id of this server. Not for the endpoints of the
+                          sandbox: without that id hfsb's client does not
+                          repeat a call whose reply was lost */
     void (*on_event)(void *user, const hfsb_server_event *event);
     void      *user;  /* of on_event and authorize */
     hfsb_alloc alloc; /* must be usable from the server's threads */
@@ -226,8 +230,17 @@ HFSB_API hfsb_str hfsb_request_part(const hfsb_request *request, size_t n);
 HFSB_API hfsb_status hfsb_request_query(const hfsb_request *request,
                                         const char *key, hfsb_buf *out,
                                         hfsb_err *err);
+/* The value of a key of the query if it is a whole decimal number, such as
+   "-5", that a long long can hold; else the fallback. */
+HFSB_API long long hfsb_request_query_int(const hfsb_request *request,
+                                          const char *key, long long fallback);
 /* The body so far; "" for a route that takes it in pieces. */
 HFSB_API hfsb_str     hfsb_request_body(const hfsb_request *request);
+/* Parses the body as JSON into *doc, which the handler frees. If that fails,
+   replies with 400 and where the body is not JSON (503 when out of memory),
+   and returns false with *doc empty: the handler just returns. The
+   Content-Type is not checked. */
+HFSB_API bool hfsb_request_json(hfsb_request *request, hfsb_json_doc *doc);
 HFSB_API hfsb_server *hfsb_request_server(const hfsb_request *request);
 /* Store and return a pointer of the handler's own. */
 HFSB_API void  hfsb_request_set(hfsb_request *request, void *own);

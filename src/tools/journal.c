@@ -833,7 +833,7 @@ void hfsb_journal_close(hfsb_journal *j) {
     while (j->count) hfsbi_journal_drop_entry(j);
     if (j->ring) hfsbi_array_free(&alloc, j->ring, j->max, sizeof *j->ring);
     hfsbi_close(&j->file.fd);
-    if (j->secrets.ptr) hfsbi_wipe(j->secrets.ptr, j->secrets.len);
+    if (j->secrets.ptr) hfsb_secret_wipe(j->secrets.ptr, j->secrets.len);
     hfsb_buf_free(&j->secrets);
     hfsbi_array_free(&alloc, j->hidden, j->hidden_cap, sizeof(hfsb_str));
     hfsb_buf_free(&j->line);

@@ -15,6 +15,7 @@
 # `text`, c (docs.sh compiles them), or indented: output and pictures. One that
 # is indented and begins with a command fails, for nobody runs it; one that
 # follows commands immediately is compared with what they print.
+# docs/terminal.svg shows what the commands of docs/terminal.txt print.
 #   docs_run.sh [PAGE...]     only these, such as docs/pipes.md
 # A shell that was started with signals ignored cannot undo that itself.
 if [ -z "${SIGNALS_SET:-}" ] && env --default-signal true 2>/dev/null; then
@@ -480,6 +481,24 @@ run_page() { # PAGE
     sed -n "\\#^==== $(cat "$top/at")\$#,\$p" "$top/log" | tail -n 30
 }
 
+drawn() { # SVG: its lines; any number is N
+    sed 's/<[^>]*>//g; s/[0-9]\{1,\}/N/g' "$1"
+}
+
+# The recorded terminal. The command that it leaves running is ended.
+check_picture() {
+    mkdir "$top/record"
+    "$python" tests/python/record.py "$top/terminal.svg" "$top/record" \
+        < docs/terminal.txt > "$top/log" 2>&1 || bad "record.py: $(cat "$top/log")"
+    for p in $(ours); do
+        [ "$(tr '\0' ' ' < "/proc/$p/cmdline")" != 'sleep 60 ' ] || kill "$p"
+    done
+    drawn docs/terminal.svg > "$top/drawn"
+    drawn "$top/terminal.svg" | diff "$top/drawn" - > "$top/log" ||
+        bad "docs/terminal.svg is not what its commands print:
+$(cat "$top/log")"
+}
+
 # ---- here we go
 
 copy_project
@@ -530,6 +549,7 @@ fi
 PATH=$path
 export PATH
 for page; do run_page "$page"; done
+check_picture
 
 exec 9>&-
 kill "$hub" 2>/dev/null

@@ -95,6 +95,7 @@ part_install() {
     root="$top/stage dir/usr"
     for f in bin/hfsb bin/hfsb-server lib/hfsb/hfsb-server-riscv64 include/hfsb.h include/hfsb_server.h \
         include/hfsb_http_curl.h lib/pkgconfig/hfsb.pc \
+        share/cmake/hfsb/hfsb-config.cmake \
         share/man/man1/hfsb-server.1 \
         share/bash-completion/completions/hfsb \
         share/zsh/site-functions/_hfsb-server \
@@ -129,9 +130,55 @@ part_install() {
     else
         skip "no pkg-config"
     fi
-    cp -R "$root" "$top/installed"
+    part_install_cmake
+    part_install_meson
     step "make uninstall" make -s uninstall DESTDIR="$top/stage dir" PREFIX=/usr
     same "files after make uninstall" "$(find "$top/stage dir" -type f)" ''
+}
+
+# Programs of others against the staged folders.
+part_install_cmake() {
+    have cmake || { skip "no cmake"; return; }
+    cmake_project "$top/made" "find_package(hfsb ${version%.*} REQUIRED)" \
+        hfsb impl
+    step "cmake with what make has installed" cmake -S "$top/made" \
+        -B "$top/made/b" -DCMAKE_C_FLAGS=-O0 -DCMAKE_PREFIX_PATH="$root" &&
+        step "its build" cmake --build "$top/made/b" &&
+        runs "$top/made/b/with-hfsb" && runs "$top/made/b/with-impl"
+    # in C++ only, and with a version that does not fit
+    mkdir "$top/made/cxx"
+    cp "$top/made/main.c" "$top/made/cxx/main.cpp"
+    cat > "$top/made/cxx/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.16)
+project(user CXX)
+find_package(hfsb 99.1 QUIET)
+if(hfsb_FOUND)
+  message(FATAL_ERROR "99.1 was found")
+endif()
+find_package(hfsb REQUIRED)
+add_executable(with-impl main.cpp)
+target_link_libraries(with-impl PRIVATE hfsb::impl)
+END
+    step "cmake without C" cmake -S "$top/made/cxx" -B "$top/made/cxx/b" \
+        -DCMAKE_PREFIX_PATH="$root" -DCMAKE_CXX_FLAGS=-O0
+    step "its build" cmake --build "$top/made/cxx/b" &&
+        runs "$top/made/cxx/b/with-impl"
+}
+
+part_install_meson() {
+    have meson && have ninja && have pkg-config || { skip "no meson"; return; }
+    mkdir "$top/made-meson"
+    user_program "$top/made-meson/main.c"
+    printf '%s\n' "project('user', 'c')" "hfsb = dependency('hfsb'," \
+        "  version: '$version', allow_fallback: false)" \
+        "executable('user', 'main.c', dependencies: hfsb)" \
+        > "$top/made-meson/meson.build"
+    ln -s "${root%/usr}" "$top/stage" # pkg-config splits a sysroot at blanks
+    PKG_CONFIG_PATH="$root/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$top/stage" \
+        step "meson with what make has installed" \
+        meson setup "$top/made-meson/b" "$top/made-meson" --buildtype=plain &&
+        step "its build" ninja -C "$top/made-meson/b" &&
+        runs "$top/made-meson/b/user"
 }
 
 part_man() {

@@ -333,7 +333,19 @@ static void secrets_are_compared_as_a_whole(void) {
     T_CHECK(hfsb_secret_equal(none, HFSB_LIT("")));
 }
 
+static void secrets_are_overwritten(void) {
+    char *text = (char *)malloc(9);
+    if (!text) abort();
+    memcpy(text, "a secret", 9);
+    hfsb_secret_wipe(text, 6);
+    T_CHECK(memcmp(text, "\0\0\0\0\0\0et", 9) == 0);
+    hfsb_secret_wipe(text + 9, 0);
+    hfsb_secret_wipe(NULL, 0);
+    free(text);
+}
+
 int main(void) {
+    T_RUN(secrets_are_overwritten);
     T_RUN(secrets_are_compared_as_a_whole);
     T_RUN(sha256_matches_the_nist_vectors);
     T_RUN(sha256_matches_with_and_without_cpu_instructions);

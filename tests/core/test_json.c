@@ -247,6 +247,38 @@ static void json_reads_every_type(void) {
     T_CHECK(!doc.root && !doc.block);
 }
 
+static void json_paths_lead_through_objects_and_arrays(void) {
+    static const struct {
+        const char *path;
+        int         value; /* 0: there is none */
+    } list[] = {{"a.b.0.c", 1},
+                {"a.b.1", 2},
+                {"a.b.01", 2},
+                {"a.0", 3},
+                {"a.", 6}, /* its key is empty */
+                {"x", 5},  /* the last one of two */
+                {"x.", 0},
+                {"a.b.2", 0},
+                {"a.b.-1", 0},
+                {"a.b.1x", 0},
+                {"a.b.", 0},
+                {"a.b.1.c", 0},
+                {"a.b.18446744073709551617", 0},
+                {"A.0", 0},
+                {".x", 0}};
+    doc_t  doc;
+    size_t i;
+    T_CHECK(parse("{\"a\":{\"b\":[{\"c\":1},2],\"0\":3,\"\":6},"
+                  "\"x\":4,\"x\":5}",
+                  &doc) == HFSB_OK);
+    T_CHECK(hfsb_json_path(doc.root, "") == doc.root);
+    T_CHECK(!hfsb_json_path(NULL, "a") && !hfsb_json_path(NULL, ""));
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        T_CHECK(hfsb_json_int(hfsb_json_path(doc.root, list[i].path), 0) ==
+                list[i].value);
+    hfsb_json_free(&doc);
+}
+
 static void json_absent_is_harmless(void) {
     hfsb_json_iter it = hfsb_json_begin(NULL);
     hfsb_buf       out = HFSB_INIT;
@@ -636,6 +668,7 @@ int main(void) {
     T_RUN(json_refuses_nul_bytes);
     T_RUN(json_reports_depth_and_size_limits);
     T_RUN(json_reads_every_type);
+    T_RUN(json_paths_lead_through_objects_and_arrays);
     T_RUN(json_absent_is_harmless);
     T_RUN(json_type_names_are_for_people);
     T_RUN(json_iterates_in_order);

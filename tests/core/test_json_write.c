@@ -261,6 +261,21 @@ static void json_reads_back_what_it_writes(void) {
     }
 }
 
+static void json_writes_members_with_their_keys(void) {
+    hfsb_json_writer w;
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_json_writer_init(&w, &out, NULL);
+    hfsb_json_put_object(&w);
+    hfsb_json_put_member_str(&w, "s\"", HFSB_LIT("t"));
+    hfsb_json_put_member_int(&w, "i", -1);
+    hfsb_json_put_member_double(&w, "d", 0.5);
+    hfsb_json_put_member_bool(&w, "b", true);
+    hfsb_json_put_end(&w);
+    T_CHECK(hfsb_json_writer_finish(&w, NULL) == HFSB_OK);
+    T_STR(out, "{\"s\\\"\":\"t\",\"i\":-1,\"d\":0.5,\"b\":true}");
+    hfsb_buf_free(&out);
+}
+
 /* At every limit: exactly enough succeeds, less leaves the buffer unchanged. */
 static void json_respects_the_buffers_limit(void) {
     hfsb_json_write_opts opts = HFSB_INIT;
@@ -421,6 +436,7 @@ int main(void) {
     T_RUN(json_writer_stops_at_512_levels);
     T_RUN(json_writer_repairs_utf8);
     T_RUN(json_reads_back_what_it_writes);
+    T_RUN(json_writes_members_with_their_keys);
     T_RUN(json_respects_the_buffers_limit);
     T_RUN(a_writer_makes_a_document_as_well);
     T_RUN(a_document_is_made_or_not_at_all);

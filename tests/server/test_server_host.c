@@ -1,5 +1,5 @@
-/* test_server_host.c - what a host adds to a server: timers, JSON replies, its
-   own way to decide who may. */
+/* test_server_host.c - what a host adds to a server: timers, JSON in requests
+   and replies, its own way to decide who may; and its own name. */
 #include "../support/t_conn.h"
 
 /* ---- timers and JSON ---- */
@@ -137,6 +137,131 @@ static void json_replies_are_escaped(void) {
     ts_end(&s, false);
 }
 
+/* ---- requests ---- */
+
+/* POST /sum: {"list":[...]} */
+static void sum_up(void *user, hfsb_request *request) {
+    hfsb_json_doc  doc;
+    hfsb_json_iter it;
+    double         sum = 0;
+    (void)user;
+    if (!hfsb_request_json(request, &doc)) {
+        T_CHECK(!doc.root && !doc.block);
+        return;
+    }
+    it = hfsb_json_begin(hfsb_json_get(doc.root, "list"));
+    while (hfsb_json_next(&it)) sum += hfsb_json_double(it.value, 0);
+    hfsb_reply_json(request, 200, "{\"sum\":%g}", sum);
+    hfsb_json_free(&doc);
+}
+
+/* GET /int: the number n of the query */
+static void show_int(void *user, hfsb_request *request) {
+    (void)user;
+    hfsb_reply_json(request, 200, "%lld",
+                    hfsb_request_query_int(request, "n", 7));
+}
+
+/* Has memory for a large body, but not for its document. */
+static void *refuse_much(void *user, void *ptr, size_t old_size,
+                         size_t new_size) {
+    hfsb_alloc under = tt_alloc();
+    (void)user;
+    if (new_size > 2000000) return NULL;
+    return under.fn(under.user, ptr, old_size, new_size);
+}
+
+static void post_sum(const ts_server *s, hfsb_str body, int status,
+                     const char *want) {
+    ts_reply r = HFSB_INIT;
+    ts_call(s, &r, "POST", "/sum", "", body);
+    TS_IS(&r, status, want);
+    ts_drop(&r);
+}
+
+static void bodies_are_parsed_or_refused(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    hfsb_route       route = HFSB_INIT;
+    hfsb_buf         large = HFSB_INIT;
+    ts_server        s;
+    o.alloc.fn = refuse_much;
+    ts_open(&s, &o);
+    route.method = "POST";
+    route.path = "/sum";
+    route.fn = sum_up;
+    T_CHECK(hfsb_server_add(s.server, &route, NULL) == HFSB_OK);
+    ts_run(&s);
+    post_sum(&s, HFSB_LIT("{\"list\":[1,2.5]}"), 200, "{\"sum\":3.5}");
+    post_sum(&s, HFSB_LIT("{\"list\":[1,2.5}"), 400, "column 15");
+    post_sum(&s, HFSB_LIT(""), 400, NULL);
+    t_repeat(&large, "[", 1);
+    t_repeat(&large, "[[],[]],", 50000);
+    t_repeat(&large, "0]", 1);
+    post_sum(&s, hfsb_buf_str(&large), 503, "out of memory");
+    hfsb_buf_free(&large);
+    ts_end(&s, false);
+}
+
+static void numbers_of_the_query_are_read_or_replaced(void) {
+    static const struct {
+        const char *query, *want;
+    } list[] = {{"", "7"},
+                {"?n=12", "12"},
+                {"?m=1&n=-5", "-5"},
+                {"?n=%31", "1"},
+                {"?n=9223372036854775807", "9223372036854775807"},
+                {"?n=-9223372036854775808", "-9223372036854775808"},
+                {"?n=9223372036854775808", "7"},
+                {"?n=-9223372036854775809", "7"},
+                {"?n=-0", "0"},
+                {"?n=", "7"},
+                {"?n=-", "7"},
+                {"?n=--1", "7"},
+                {"?n=+1", "7"},
+                {"?n=1.0", "7"},
+                {"?n=1x", "7"},
+                {"?n=%zz", "7"}};
+    hfsb_route route = HFSB_INIT;
+    ts_server  s;
+    ts_reply   r = HFSB_INIT;
+    size_t     i;
+    char       target[64];
+    ts_open(&s, NULL);
+    route.method = "GET";
+    route.path = "/int";
+    route.fn = show_int;
+    T_CHECK(hfsb_server_add(s.server, &route, NULL) == HFSB_OK);
+    ts_run(&s);
+    for (i = 0; i < sizeof list / sizeof *list; i++) {
+        snprintf(target, sizeof target, "/int%s", list[i].query);
+        ts_get(&s, &r, target);
+        TS_IS(&r, 200, NULL);
+        T_CHECK(!strcmp(hfsb_buf_cstr(&r.body), list[i].want));
+    }
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void replies_name_the_library_unless_told_not_to(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_reply         r = HFSB_INIT;
+    ticker           t = HFSB_INIT;
+    int              i;
+    for (i = 0; i < 2; i++) {
+        o.no_name = i == 1;
+        ts_open(&s, &o);
+        add_routes(s.server, &t);
+        ts_run(&s);
+        ts_get(&s, &r, "/hello/you");
+        TS_IS(&r, 201, NULL);
+        T_CHECK((ts_field(&r, "X-Hfsb").len == 0) == o.no_name);
+        T_STR(ts_field(&r, "X-Content-Type-Options"), "nosniff");
+        ts_end(&s, false);
+    }
+    ts_drop(&r);
+}
+
 /* ---- who may ---- */
 
 static bool knows_the_word(void *user, const hfsb_request *request) {
@@ -208,11 +333,41 @@ static void hosts_decide_who_may(void) {
     }
 }
 
+/* A token that nobody gave the server is not asked for. */
+static void refusals_speak_of_a_token_only_if_there_is_one(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    ts_server        s = HFSB_INIT;
+    ts_reply         r = HFSB_INIT;
+    ticker           t = HFSB_INIT;
+    int              asked = 0, i;
+    o.authorize = knows_the_word;
+    o.user = &asked;
+    o.alloc = tt_alloc();
+    for (i = 0; i < 2; i++) {
+        o.token = i ? HFSB_LIT("another-token") : hfsb_str_make(NULL, 0);
+        T_CHECK(hfsb_server_open(&o, &s.server, &err) == HFSB_OK);
+        T_CHECK(hfsb_server_listen(s.server, NULL, 0, &s.port, &err) ==
+                HFSB_OK);
+        add_routes(s.server, &t);
+        ts_run(&s);
+        ts_get(&s, &r, "/hello/x");
+        TS_REFUSED(&r, 401, i ? "Invalid bearer token" : "Not authorized.");
+        T_CHECK(!strstr(hfsb_buf_cstr(&r.body), "token") == !i);
+        ts_end(&s, false);
+    }
+    ts_drop(&r);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(timers_tick_until_closed);
     TT_RUN(timers_that_are_left_close_with_the_server);
     TT_RUN(json_replies_are_escaped);
+    TT_RUN(bodies_are_parsed_or_refused);
+    TT_RUN(numbers_of_the_query_are_read_or_replaced);
+    TT_RUN(replies_name_the_library_unless_told_not_to);
     TT_RUN(hosts_decide_who_may);
+    TT_RUN(refusals_speak_of_a_token_only_if_there_is_one);
     return TT_END();
 }
