@@ -480,6 +480,13 @@ HFSB_API const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
 HFSB_API const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
                                               const char            *key);
 
+/* The value at a path of keys, and for arrays of indices, separated by points:
+   hfsb_json_path(root, "tls.hosts.0") is element 0 of "hosts" of "tls". NULL
+   if any part is absent; "" is the value itself. A key that contains a point
+   cannot be named here. */
+HFSB_API const hfsb_json_value *hfsb_json_path(const hfsb_json_value *value,
+                                               const char            *path);
+
 /* Visits elements or members in order:
        hfsb_json_iter it = hfsb_json_begin(value);
        while (hfsb_json_next(&it)) use(it.key, it.value);            */
@@ -601,6 +608,8 @@ HFSB_API void hfsb_json_put_member_str(hfsb_json_writer *w, const char *key,
                                        hfsb_str value);
 HFSB_API void hfsb_json_put_member_int(hfsb_json_writer *w, const char *key,
                                        long long value);
+HFSB_API void hfsb_json_put_member_double(hfsb_json_writer *w, const char *key,
+                                          double value);
 HFSB_API void hfsb_json_put_member_bool(hfsb_json_writer *w, const char *key,
                                         bool value);
 HFSB_API void hfsb_json_put_array(hfsb_json_writer *w);
@@ -752,6 +761,10 @@ HFSB_API void hfsb_sha256_hex(hfsb_str s, char hex[HFSB_SHA256_HEX]);
 /* True when both hold the same bytes. The time taken depends only on their
    lengths, so it reveals nothing about a secret. */
 HFSB_API bool hfsb_secret_equal(hfsb_str a, hfsb_str b);
+
+/* Overwrites n bytes with zeros, even if they are not used again, where the
+   compiler would drop a memset(). ptr may be NULL if n is 0. */
+HFSB_API void hfsb_secret_wipe(void *ptr, size_t n);
 
 /* Appends s in base64 (RFC 4648, with padding, no line breaks). HFSB_OK;
    HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
@@ -2459,8 +2472,8 @@ typedef struct hfsb_transport {
                            hfsb_stream *out, hfsb_err *err);
 } hfsb_transport;
 
-/* Closes the transport and makes *transport all zero. No call may be in
-   progress. */
+/* Closes the transport, which may be all zero, and makes *transport so. No
+   call may be in progress. */
 HFSB_API void hfsb_transport_close(hfsb_transport *transport);
 
 /* ---- the built-in transport: http over sockets ---- */
@@ -6667,15 +6680,38 @@ const hfsb_json_value *hfsb_json_at(const hfsb_json_value *array,
     return item;
 }
 
-const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
-                                     const char            *key) {
+static const hfsb_json_value *hfsbi_json_member(const hfsb_json_value *object,
+                                                hfsb_str               key) {
     hfsb_json_iter         it = hfsb_json_begin(object);
-    hfsb_str               want = hfsb_cstr(key);
     const hfsb_json_value *found = NULL;
     if (!it.keyed) return NULL;
     while (hfsb_json_next(&it))
-        if (hfsb_str_equal(it.key, want)) found = it.value;
+        if (hfsb_str_equal(it.key, key)) found = it.value;
     return found;
+}
+
+const hfsb_json_value *hfsb_json_get(const hfsb_json_value *object,
+                                     const char            *key) {
+    return hfsbi_json_member(object, hfsb_cstr(key));
+}
+
+const hfsb_json_value *hfsb_json_path(const hfsb_json_value *value,
+                                      const char            *path) {
+    hfsb_str           rest = hfsb_cstr(path), part;
+    unsigned long long index;
+    size_t             dot = rest.len ? 0 : HFSB_NPOS;
+    while (value && dot != HFSB_NPOS) {
+        dot = hfsb_str_find_byte(rest, '.');
+        part = hfsb_str_slice(rest, 0, dot);
+        rest = hfsb_str_slice(rest, part.len + 1, rest.len);
+        if (hfsb_json_type_of(value) != HFSB_JSON_ARRAY)
+            value = hfsbi_json_member(value, part);
+        else if (part.len &&
+                 hfsbi_read_decimal(part, HFSB_NPOS, &index) == part.len)
+            value = hfsb_json_at(value, (size_t)index);
+        else value = NULL;
+    }
+    return value;
 }
 
 hfsb_json_iter hfsb_json_begin(const hfsb_json_value *value) {
@@ -7393,6 +7429,12 @@ void hfsb_json_put_member_int(hfsb_json_writer *w, const char *key,
                               long long value) {
     hfsb_json_put_key(w, hfsb_cstr(key));
     hfsb_json_put_int(w, value);
+}
+
+void hfsb_json_put_member_double(hfsb_json_writer *w, const char *key,
+                                 double value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_double(w, value);
 }
 
 void hfsb_json_put_member_bool(hfsb_json_writer *w, const char *key,
@@ -8895,6 +8937,16 @@ HFSBI_FN void hfsbi_git_blob(hfsb_str content, char hex[HFSBI_SHA1_HEX]) {
     char head[32];
     int  n = snprintf(head, sizeof head, "blob %zu", content.len);
     hfsbi_sha1_hex(hfsb_str_make(head, (size_t)n + 1), content, hex);
+}
+
+void hfsb_secret_wipe(void *ptr, size_t n) {
+#if defined(__GNUC__) && !defined(__TINYC__)
+    if (n) memset(ptr, 0, n);
+    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
+#else
+    volatile unsigned char *p = (volatile unsigned char *)ptr;
+    while (n--) *p++ = 0;
+#endif
 }
 
 bool hfsb_secret_equal(hfsb_str a, hfsb_str b) {
@@ -25630,7 +25682,7 @@ typedef struct hfsbi_signal_guard {
 HFSBI_FN void hfsbi_signal_guard_begin(hfsbi_signal_guard *guard);
 HFSBI_FN void hfsbi_signal_guard_end(const hfsbi_signal_guard *guard);
 
-/* ---- random bytes and secrets ---- */
+/* ---- random bytes ---- */
 
 /* Fills out with n bytes. True: from the system's generator, unguessable,
    suitable for keys. False: the system has none; the bytes come from the clock
@@ -25640,9 +25692,6 @@ HFSBI_FN bool hfsbi_random(void *out, size_t n);
 
 /* The same as hexadecimal digits and a NUL: out has room for digits + 1. */
 HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits);
-
-/* Overwrites memory; the compiler does not remove it. */
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 
 /* ---- cancel ---- */
 
@@ -27058,16 +27107,6 @@ HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits) {
         out[i] = "0123456789abcdef"[(unsigned char)out[i] & 15u];
     out[digits] = '\0';
     return ok;
-}
-
-HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
-#if defined(__GNUC__) && !defined(__TINYC__)
-    if (n) memset(ptr, 0, n);
-    __asm__ __volatile__("" : : "r"(ptr) : "memory"); /* it may be read */
-#else
-    volatile unsigned char *p = (volatile unsigned char *)ptr;
-    while (n--) *p++ = 0;
-#endif
 }
 
 /* ---- cancel ----
@@ -49472,7 +49511,7 @@ void hfsb_journal_close(hfsb_journal *j) {
     while (j->count) hfsbi_journal_drop_entry(j);
     if (j->ring) hfsbi_array_free(&alloc, j->ring, j->max, sizeof *j->ring);
     hfsbi_close(&j->file.fd);
-    if (j->secrets.ptr) hfsbi_wipe(j->secrets.ptr, j->secrets.len);
+    if (j->secrets.ptr) hfsb_secret_wipe(j->secrets.ptr, j->secrets.len);
     hfsb_buf_free(&j->secrets);
     hfsbi_array_free(&alloc, j->hidden, j->hidden_cap, sizeof(hfsb_str));
     hfsb_buf_free(&j->line);
@@ -61267,7 +61306,7 @@ static hfsb_status hfsbi_net_tunnel(const hfsbi_net *net, const hfsb_url *url,
         st = hfsbi_stream_ask_run(ask, HFSB_LIT("CONNECT"),
                                   hfsb_buf_str(&text), err);
     else st = hfsbi_fail_status(err, st, "request");
-    if (text.ptr) hfsbi_wipe(text.ptr, text.len);
+    if (text.ptr) hfsb_secret_wipe(text.ptr, text.len);
     hfsb_buf_free(&text);
     if (st != HFSB_OK) return st;
     if (ask->head.status / 100 == 2 && ask->at == ask->have) return HFSB_OK;
@@ -61877,7 +61916,8 @@ static hfsb_status hfsbi_wsc_begin(hfsbi_ws_client      *ws,
         st = hfsbi_wsc_upgrade(ws, ask, hfsb_buf_str(&request), hfsb_cstr(key),
                                status, err);
     }
-    if (request.ptr) hfsbi_wipe(request.ptr, request.len); /* has tokens */
+    if (request.ptr) /* has tokens */
+        hfsb_secret_wipe(request.ptr, request.len);
     hfsb_buf_free(&request);
     hfsbi_array_free(&ws->alloc, ask, 1, sizeof *ask);
     return st;
@@ -65949,9 +65989,9 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     if (!s) return;
     alloc = s->o.alloc;
     if (s->protocol->close) s->protocol->close(s);
-    if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
+    if (s->texts.ptr) hfsb_secret_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
-    if (s->token.ptr) hfsbi_wipe(s->token.ptr, s->token.len);
+    if (s->token.ptr) hfsb_secret_wipe(s->token.ptr, s->token.len);
     hfsb_buf_free(&s->token);
     hfsb_buf_free(&s->page);
     hfsb_buf_free(&s->api);
@@ -66149,7 +66189,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
     } else {
         (void)hfsbi_fail_status(err, st, "Request");
     }
-    if (m.text.ptr) hfsbi_wipe(m.text.ptr, m.text.len);
+    if (m.text.ptr) hfsb_secret_wipe(m.text.ptr, m.text.len);
     hfsb_buf_free(&m.text);
     return st;
 }
@@ -66185,7 +66225,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_websocket(hfsb_sandbox *s, const char *path,
     } else {
         (void)hfsbi_fail_status(err, st, "WebSocket");
     }
-    if (m.text.ptr) hfsbi_wipe(m.text.ptr, m.text.len);
+    if (m.text.ptr) hfsb_secret_wipe(m.text.ptr, m.text.len);
     hfsb_buf_free(&m.text);
     return st;
 }
@@ -69275,7 +69315,7 @@ HFSBI_FN hfsb_status hfsbi_hub_pages(hfsbi_hub_request *request, size_t limit,
    and the topics of warnings that were already logged. Every copy of the token
    is wiped before its memory is given back. */
 HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
-    if (b->ptr) hfsbi_wipe(b->ptr, b->cap);
+    if (b->ptr) hfsb_secret_wipe(b->ptr, b->cap);
     hfsb_buf_free(b);
 }
 
@@ -72311,7 +72351,7 @@ static hfsb_status hfsbi_create_token(hfsbi_create *c) {
                           "one as the option api_token");
     st = hfsb_base64_encode(hfsb_str_make((const char *)key, sizeof key),
                             &c->token);
-    hfsbi_wipe(key, sizeof key);
+    hfsb_secret_wipe(key, sizeof key);
     if (st != HFSB_OK) return hfsbi_fail_status(&c->err, st, "Token");
     while (c->token.ptr[c->token.len - 1] == '=')
         hfsb_buf_truncate(&c->token, c->token.len - 1);
@@ -72726,7 +72766,7 @@ HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
         *out = c.box;
         (void)hfsbi_ok(err);
     }
-    if (c.token.ptr) hfsbi_wipe(c.token.ptr, c.token.len);
+    if (c.token.ptr) hfsb_secret_wipe(c.token.ptr, c.token.len);
     hfsb_buf_free(&c.token);
     hfsb_buf_free(&c.owner);
     return st;
@@ -72804,7 +72844,7 @@ static void hfsbi_hubjob_hmac(hfsb_str key, hfsb_str text,
     hfsb_sha256_write(&sha,
                       hfsb_str_make((const char *)digest, sizeof digest));
     hfsbi_sha256_finish_hex(&sha, hex);
-    hfsbi_wipe(pad, sizeof pad);
+    hfsb_secret_wipe(pad, sizeof pad);
 }
 
 HFSBI_FN hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
@@ -72817,7 +72857,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_token(const hfsb_hub *hub, hfsb_str nonce,
                    nonce.ptr);
     hfsbi_hubjob_hmac(key, hfsb_cstr(text), hex);
     st = hfsb_buf_append(out, hfsb_cstr(hex));
-    hfsbi_wipe(hex, sizeof hex);
+    hfsb_secret_wipe(hex, sizeof hex);
     return st;
 }
 
@@ -73664,7 +73704,7 @@ HFSBI_FN hfsb_status hfsbi_hubjob_make(const hfsb_sandbox_spec *spec,
         *out = c.box;
         (void)hfsbi_ok(err);
     }
-    if (c.token.ptr) hfsbi_wipe(c.token.ptr, c.token.len);
+    if (c.token.ptr) hfsb_secret_wipe(c.token.ptr, c.token.len);
     hfsb_buf_free(&c.token);
     hfsb_buf_free(&c.owner);
     hfsb_buf_free(&c.repo);
@@ -75687,7 +75727,7 @@ static void hfsbi_session_free(hfsb_session *s) {
     hfsb_alloc alloc = s->alloc;
     hfsb_tools_close(s->tools);
     hfsb_cancel_close(s->give_up);
-    if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
+    if (s->texts.ptr) hfsb_secret_wipe(s->texts.ptr, s->texts.len);
     hfsb_buf_free(&s->texts);
     hfsb_buf_free(&s->jobs);
     hfsbi_plan_free(&s->plan);

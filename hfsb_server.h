@@ -159,6 +159,10 @@ typedef struct hfsb_server_opts {
                             eight times as many for work that takes longer
                             (0: 8) */
     bool      no_threads;  /* do blocking work at once, in the loop */
+    bool      no_name;     /* replies have no X-Hfsb, which has the version and
+                          an id of this server. Not for the endpoints of the
+                          sandbox: without that id hfsb's client does not
+                          repeat a call whose reply was lost */
     void (*on_event)(void *user, const hfsb_server_event *event);
     void      *user;  /* of on_event and authorize */
     hfsb_alloc alloc; /* must be usable from the server's threads */
@@ -297,8 +301,17 @@ HFSB_API hfsb_str hfsb_request_part(const hfsb_request *request, size_t n);
 HFSB_API hfsb_status hfsb_request_query(const hfsb_request *request,
                                         const char *key, hfsb_buf *out,
                                         hfsb_err *err);
+/* The value of a key of the query if it is a whole decimal number, such as
+   "-5", that a long long can hold; else the fallback. */
+HFSB_API long long hfsb_request_query_int(const hfsb_request *request,
+                                          const char *key, long long fallback);
 /* The body so far; "" for a route that takes it in pieces. */
 HFSB_API hfsb_str     hfsb_request_body(const hfsb_request *request);
+/* Parses the body as JSON into *doc, which the handler frees. If that fails,
+   replies with 400 and where the body is not JSON (503 when out of memory),
+   and returns false with *doc empty: the handler just returns. The
+   Content-Type is not checked. */
+HFSB_API bool hfsb_request_json(hfsb_request *request, hfsb_json_doc *doc);
 HFSB_API hfsb_server *hfsb_request_server(const hfsb_request *request);
 /* Store and return a pointer of the handler's own. */
 HFSB_API void  hfsb_request_set(hfsb_request *request, void *own);
@@ -1599,7 +1612,7 @@ static bool hfsbi_secret_is(hfsb_str s, const unsigned char *digest) {
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, s);
     hfsb_sha256_finish(&sha, own);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
     for (i = 0; i < sizeof own; i++) diff |= (unsigned)(own[i] ^ digest[i]);
     return diff == 0;
 }
@@ -1611,7 +1624,7 @@ HFSBI_FN bool hfsbi_server_token_is(const hfsb_server *server,
 }
 
 static void hfsbi_field_wipe(hfsb_http_field *f) {
-    hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
+    hfsb_secret_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
     f->value.len = 0;
 }
 
@@ -1700,8 +1713,8 @@ static hfsbi_token hfsbi_token_of_protocol(const hfsb_server *server,
     }
     good = good &&
            hfsbi_server_token_is(server, hfsb_str_make(token, hex.len / 2));
-    hfsbi_wipe(token, sizeof token);
-    hfsbi_wipe((void *)(uintptr_t)hex.ptr, hex.len);
+    hfsb_secret_wipe(token, sizeof token);
+    hfsb_secret_wipe((void *)(uintptr_t)hex.ptr, hex.len);
     while (end &&
            (f->value.ptr[end - 1] == ' ' || f->value.ptr[end - 1] == ','))
         end--;
@@ -1831,7 +1844,7 @@ HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
     hfsb_buf_free(&r->reply.fields);
     hfsb_buf_free(&r->reply.out);
     hfsb_buf_free(&r->reply.out_body);
-    hfsbi_wipe(r + 1, r->size - sizeof *r);
+    hfsb_secret_wipe(r + 1, r->size - sizeof *r);
     hfsbi_array_free(alloc, r, r->size, 1);
 }
 
@@ -2011,8 +2024,9 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
 #define HFSBI_USE_TOKEN                                                  \
     " bearer token: send \"X-Sandbox-Authorization: Bearer TOKEN\" (or " \
     "Authorization) with the token that the server was started with."
-    hfsbi_face *face = r->route->face;
-    bool        by_face = face && face->trusts;
+    const hfsbi_access *access = &r->conn->server->access;
+    hfsbi_face         *face = r->route->face;
+    bool                by_face = face && face->trusts;
     r->trusted = token == HFSBI_TOKEN_OK;
     if (!r->trusted && !by_face && !r->route->set.no_token)
         r->trusted = hfsbi_ask_host(r);
@@ -2033,7 +2047,9 @@ static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
         return false;
     }
     (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));
-    if (token == HFSBI_TOKEN_WRONG)
+    if (!access->has_token && !access->late) /* the host knows what it wants */
+        hfsb_reply_error(r, 401, "Not authorized.");
+    else if (token == HFSBI_TOKEN_WRONG)
         hfsbi_reply_detail(r, 401, HFSB_LIT("\"Invalid bearer token\""),
                            HFSB_LIT("Invalid" HFSBI_USE_TOKEN));
     else
@@ -2277,8 +2293,38 @@ hfsb_status hfsb_request_query(const hfsb_request *request, const char *key,
     return hfsb_http_query_find(request->head.query, key, out, err);
 }
 
+long long hfsb_request_query_int(const hfsb_request *request, const char *key,
+                                 long long fallback) {
+    const unsigned long long max = ~0ull >> 1; /* of a long long */
+    hfsb_buf                 text = HFSB_INIT;
+    hfsb_str                 s;
+    unsigned long long       n;
+    bool                     minus;
+    text.alloc = request->conn->server->alloc;
+    if (hfsb_request_query(request, key, &text, NULL) == HFSB_OK) {
+        s = hfsb_buf_str(&text);
+        minus = hfsb_str_starts(s, HFSB_LIT("-"));
+        s = hfsb_str_slice(s, minus, s.len);
+        if (s.len && hfsbi_read_decimal(s, max + minus, &n) == s.len)
+            fallback = minus && n ? -(long long)(n - 1) - 1 : (long long)n;
+    }
+    hfsb_buf_free(&text);
+    return fallback;
+}
+
 hfsb_str hfsb_request_body(const hfsb_request *request) {
     return hfsb_buf_str(&request->body.bytes);
+}
+
+bool hfsb_request_json(hfsb_request *request, hfsb_json_doc *doc) {
+    hfsb_err    err;
+    hfsb_status st;
+    memset(doc, 0, sizeof *doc);
+    doc->alloc = request->conn->server->alloc;
+    st = hfsb_json_parse(hfsb_request_body(request), NULL, doc, &err);
+    if (st == HFSB_OK) return true;
+    hfsb_reply_error(request, st == HFSB_NOMEM ? 503 : 400, "%s", err.msg);
+    return false;
 }
 
 hfsb_server *hfsb_request_server(const hfsb_request *request) {
@@ -2982,7 +3028,7 @@ HFSBI_FN void hfsbi_conn_free(hfsbi_conn *conn) {
     if (conn->prev) conn->prev->next = conn->next;
     else server->conns = conn->next;
     if (conn->next) conn->next->prev = conn->prev;
-    hfsbi_wipe(conn->in.ptr, conn->in.len);
+    hfsb_secret_wipe(conn->in.ptr, conn->in.len);
     hfsbi_array_free(&server->alloc, conn->in.ptr, conn->in.cap, 1);
     hfsbi_array_free(&server->alloc, conn, 1, sizeof *conn);
 }
@@ -3044,7 +3090,7 @@ static bool hfsbi_conn_append(hfsbi_conn *conn, hfsb_str more) {
         char  *grown = (char *)hfsbi_array(alloc, cap, 1);
         if (!grown) return false;
         if (in->len) memcpy(grown, in->ptr, in->len);
-        hfsbi_wipe(in->ptr, in->len);
+        hfsb_secret_wipe(in->ptr, in->len);
         hfsbi_array_free(alloc, in->ptr, in->cap, 1);
         in->ptr = grown;
         in->cap = cap;
@@ -3059,7 +3105,7 @@ static void hfsbi_conn_keep(hfsbi_conn *conn, hfsb_str rest) {
     hfsbi_unread *in = &conn->in;
     if (rest.len == in->len) return;
     if (rest.len) memmove(in->ptr, rest.ptr, rest.len);
-    hfsbi_wipe(in->ptr + rest.len, in->len - rest.len);
+    hfsb_secret_wipe(in->ptr + rest.len, in->len - rest.len);
     in->len = rest.len;
     if (in->len) return;
     hfsbi_array_free(&conn->server->alloc, in->ptr, in->cap, 1);
@@ -3091,7 +3137,7 @@ static void hfsbi_conn_refuse(hfsbi_conn *conn, int status,
 static void hfsbi_conn_take_head(hfsbi_conn *conn, const hfsb_http_head *head,
                                  hfsb_str raw) {
     conn->request = hfsbi_request_new(conn, head, raw);
-    hfsbi_wipe((void *)(uintptr_t)raw.ptr, raw.len);
+    hfsb_secret_wipe((void *)(uintptr_t)raw.ptr, raw.len);
     if (!conn->request) {
         hfsbi_conn_break(conn);
         return;
@@ -3124,19 +3170,19 @@ static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
         &head, &piece, &used, &err);
     switch (event) {
     case HFSB_HTTP_MORE: /* trailers, which are ignored */
-        hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
+        hfsb_secret_wipe((void *)(uintptr_t)data->ptr, used);
         break;
     case HFSB_HTTP_HEAD:
         hfsbi_conn_take_head(conn, &head, hfsb_str_slice(*data, 0, used));
         break;
     case HFSB_HTTP_BODY: hfsbi_request_add_body(conn->request, piece); break;
     case HFSB_HTTP_END:
-        hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
+        hfsb_secret_wipe((void *)(uintptr_t)data->ptr, used);
         hfsbi_conn_end_body(conn);
         break;
     case HFSB_HTTP_BAD:
         if (!conn->request) /* a head, which may hold a token */
-            hfsbi_wipe((void *)(uintptr_t)data->ptr, data->len);
+            hfsb_secret_wipe((void *)(uintptr_t)data->ptr, data->len);
         hfsbi_conn_refuse(conn, hfsb_http_parser_status(&conn->parser),
                           err.msg);
         break;
@@ -3335,7 +3381,8 @@ static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
         hfsbi_conn_take(conn, hfsb_str_make(server->block, (size_t)n));
         if (!room) hfsbi_conn_consume(conn, (size_t)n - conn->peeked);
         conn->peeked = 0;
-        hfsbi_wipe(server->block, (size_t)n); /* it may have held a head */
+        /* it may have held a head */
+        hfsb_secret_wipe(server->block, (size_t)n);
     } else if (n == 0) {
         hfsbi_conn_take_end(conn);
     } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
@@ -5444,7 +5491,7 @@ static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, token);
     hfsb_sha256_finish(&sha, access->token);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
     access->has_token = true;
     return HFSB_OK;
 }
@@ -5457,10 +5504,11 @@ static hfsb_status hfsbi_server_allocate(hfsb_server            *server,
     server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
     if (!server->fields || !server->block) return HFSB_NOMEM;
     hfsbi_random_hex(server->instance, sizeof server->instance - 1);
-    hfsb_buf_printf(&server->common,
-                    "X-Hfsb: %s; instance=%s\r\n"
-                    "X-Content-Type-Options: nosniff\r\n",
-                    HFSB_VERSION, server->instance);
+    if (!o->no_name)
+        hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
+                        HFSB_VERSION, server->instance);
+    hfsb_buf_append(&server->common,
+                    HFSB_LIT("X-Content-Type-Options: nosniff\r\n"));
     for (; host && *host; host++)
         hfsb_buf_append(&server->access.hosts,
                         hfsb_str_make(*host, strlen(*host) + 1));
@@ -5601,11 +5649,11 @@ void hfsb_server_close(hfsb_server *server) {
     hfsb_buf_free(&server->common);
     hfsb_buf_free(&server->group.env);
     hfsbi_plan_free(&server->group.plan);
-    if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
+    if (server->block) hfsb_secret_wipe(server->block, HFSBI_BLOCK);
     hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
     hfsbi_array_free(&alloc, server->fields, server->limits.http.max_fields,
                      sizeof *server->fields);
-    hfsbi_wipe(server->access.token, sizeof server->access.token);
+    hfsb_secret_wipe(server->access.token, sizeof server->access.token);
     hfsbi_array_free(&alloc, server, 1, sizeof *server);
 }
 
@@ -8544,7 +8592,7 @@ static void hfsbi_open_digest(hfsb_str key, unsigned char *out) {
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, key);
     hfsb_sha256_finish(&sha, out);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
 }
 
 static bool hfsbi_key_is_stale(const hfsbi_open_key *k, long long now) {
@@ -8821,8 +8869,8 @@ static void hfsbi_open_post(void *user, hfsb_request *request) {
     (void)hfsb_reply_field(request, "Cache-Control", HFSB_LIT("no-store"));
     hfsb_reply(request, 200, "application/json",
                hfsb_str_make(body, n > 0 ? (size_t)n : 0));
-    hfsbi_wipe(key, sizeof key);
-    hfsbi_wipe(body, sizeof body);
+    hfsb_secret_wipe(key, sizeof key);
+    hfsb_secret_wipe(body, sizeof body);
 }
 
 HFSBI_FN hfsb_status hfsbi_open_add(hfsbi_api *api, hfsb_err *err) {
@@ -9009,7 +9057,7 @@ HFSBI_FN void hfsbi_init_post(void *user, hfsb_request *request) {
                              "The body must be JSON, with Content-Type: "
                              "application/json.");
     }
-    if (body.ptr) hfsbi_wipe(body.ptr, body.cap);
+    if (body.ptr) hfsb_secret_wipe(body.ptr, body.cap);
     hfsb_buf_free(&body);
 }
 
@@ -21922,7 +21970,7 @@ HFSBI_FN void hfsbi_dialect_digest(hfsb_str      token,
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, token);
     hfsb_sha256_finish(&sha, out);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
 }
 
 HFSBI_FN bool hfsbi_dialect_parse(hfsb_request *request, hfsb_json_doc *doc) {
@@ -22007,7 +22055,7 @@ static void hfsbi_guest_free(hfsbi_guest *g) {
         host->count--;
     }
     if (host->kind->free) host->kind->free(g);
-    if (g->token.len) hfsbi_wipe(g->token.ptr, g->token.len);
+    if (g->token.len) hfsb_secret_wipe(g->token.ptr, g->token.len);
     hfsb_buf_free(&g->token);
     hfsb_buf_free(&g->dir);
     hfsbi_array_free(&alloc, g, host->kind->size, 1);
@@ -22020,7 +22068,7 @@ HFSBI_FN bool hfsbi_guest_set_token(hfsbi_guest *g, hfsb_str token) {
         hfsb_buf_free(&copy);
         return false;
     }
-    if (g->token.len) hfsbi_wipe(g->token.ptr, g->token.len);
+    if (g->token.len) hfsb_secret_wipe(g->token.ptr, g->token.len);
     hfsb_buf_free(&g->token);
     g->token = copy;
     hfsbi_dialect_digest(token, g->digest);
@@ -22039,7 +22087,7 @@ static bool hfsbi_guest_name(hfsbi_guest *g) {
     ok = hfsbi_random_hex(g->id + prefix, kind->id_digits) &&
          hfsbi_random_hex(token, kind->token_digits) &&
          hfsbi_guest_set_token(g, hfsb_cstr(token));
-    hfsbi_wipe(token, sizeof token);
+    hfsb_secret_wipe(token, sizeof token);
     hfsb_buf_append(&g->dir, hfsb_buf_str(&g->host->dir));
     return hfsb_buf_printf(&g->dir, "/%s", g->id) == HFSB_OK && ok;
 }
@@ -24583,7 +24631,7 @@ static void hfsbi_e2b_sign(const hfsbi_e2b_box *box, const hfsb_buf *query,
         hfsb_sha256_write(&sha, hfsb_buf_str(&query[2]));
     }
     hfsb_sha256_finish(&sha, digest);
-    hfsbi_wipe(&sha, sizeof sha);
+    hfsb_secret_wipe(&sha, sizeof sha);
     memcpy(out, "v1_", 3);
     end = hfsbi_base64_write(
         hfsb_str_make((const char *)digest, sizeof digest), out + 3);
@@ -24923,7 +24971,7 @@ static void hfsbi_e2b_close(hfsbi_dialect *d) {
     hfsbi_guest *own = &e2b->own.guest;
     hfsbi_host_close(&e2b->host);
     if (own->tools) hfsbi_e2b_end_watchers(&e2b->own);
-    if (own->token.len) hfsbi_wipe(own->token.ptr, own->token.len);
+    if (own->token.len) hfsb_secret_wipe(own->token.ptr, own->token.len);
     hfsb_buf_free(&own->token);
     hfsbi_e2b_box_free(&e2b->own);
 }
