@@ -446,6 +446,14 @@ await point('a terminal with colours, keys, vim and another size', async () => {
         await page.type('ihello from the page\x1b')
         await page.until(screen + `.includes('hello from the page')`)
         if (shots) await page.shot(join(shots, 'vim.png'))
+        // it follows the size of the window
+        const note = `/(\\d+) \u00d7 (\\d+)/.exec(document.querySelector('#p3 .bar').textContent).slice(1).join()`, old = await page.get(note)
+        await page.size(900, 500)
+        const [cols, lines] = (await page.until(`${note} !== '${old}' && ${note}`)).split(',')
+        await page.until(screen + `.split('\\n').filter(l => l.trim() === '~').length === ${lines} - 2`)
+        await page.type(':set lines? columns?\r')
+        await page.until(`/lines=${lines}\\b/.test(${screen}) && /columns=${cols}\\b/.test(${screen})`)
+        await page.type('\r')
         await page.type(':wq\r')
         await page.until(screen + `.includes('ready>') && !${screen}.includes('~')`)
         must(readFileSync(join(work, 'note.txt'), 'utf8') === 'hello from the page\n', 'vim wrote something else')
@@ -464,6 +472,14 @@ await point('a command is stopped by its button', async () => {
     await page.until(rows('never') + `.some(l => l.querySelector('.bad') && /ended by SIG(TERM|KILL)/.test(l.textContent))`)
     await page.get(rows('never') + `.find(l => l.querySelector('.bad')).click()`)
     await page.until(`/ended by SIG/.test(document.querySelector('.meta').textContent)`)
+})
+
+await point('one button stops all commands', async () => {
+    const runs = [1, 2].map(n => call('bash', { command: `sleep 60; echo never-${n}` }))
+    await page.until([1, 2].map(n => rows('never-' + n) + `.some(l => l.querySelector('.run'))`).join('&&'))
+    must(await page.get(click('Stop all')), 'no button')
+    for (const r of await Promise.all(runs)) must(r.success === false, 'one was not stopped')
+    await page.until(`document.getElementById('all').hidden`)
 })
 
 await point('charts, ports and the plan', async () => {
