@@ -41,7 +41,12 @@ run 'edit: checks' 0 "$hfsb" edit --json f.json --old '1}' --new '1'
 has 'edit: checks' "$out" '\n\nValidation warnings:\n  ! '
 printf 'a\0b\nc\n' > nul
 run 'edit: a diff with NUL, coloured' 0 env CLICOLOR_FORCE=1 "$hfsb" edit nul --old c --new d
-has 'edit: a diff with NUL, coloured' "$out" '+d'
+esc=$(printf '\033')
+has 'edit: a diff with NUL, coloured' "$out" "$esc[31m-c$esc[0m"
+has 'edit: a diff with NUL, coloured' "$out" "$esc[32m+d$esc[0m"
+run 'edit: NO_COLOR' 0 env CLICOLOR_FORCE=1 NO_COLOR=1 "$hfsb" edit nul --old d --new c
+has 'edit: NO_COLOR' "$out" '+c'
+hasnt 'edit: NO_COLOR' "$out" "$esc"
 printf 'x \377 = 1\n' > bytes; printf '\377' > old; printf '\376' > new
 run 'edit: bytes' 0 "$hfsb" edit bytes --old-file old --new-file new
 same 'edit: bytes' "$(od -An -c bytes | tr -d ' \n')" 'x376=1\n'
