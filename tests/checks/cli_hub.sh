@@ -1125,6 +1125,9 @@ run 'job ls --label: none' 0 "$hfsb" job ls --label a=c --json
 same 'job ls --label: none' "$(value "$out" 'x["jobs"]')" '[]'
 run 'job run --wait' 0 "$hfsb" job run --wait --json echo a
 same 'job run --wait' "$(value "$out" 'x["stage"]')" COMPLETED
+run 'job run: -s' 0 "$hfsb" jobs run -d -s MY_SECRET --secrets HF_TOKEN \
+    --image alpine true
+same 'job run: -s' "$(last_job 'sorted(b["secrets"])')" "['HF_TOKEN', 'MY_SECRET']"
 run 'job ls --stage' 0 "$hfsb" job ls --stage CANCELED --json
 same 'job ls --stage' "$(value "$out" '[j["id"] for j in x["jobs"]]')" "['$job']"
 
