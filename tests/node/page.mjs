@@ -354,7 +354,7 @@ await point('text on a colour can be read, dark and light', async () => {
     const bright = c => { const [r, g, b] = c.match(/\d+/g).map(v => (v / 255) ** 2.2); return .21 * r + .72 * g + .07 * b + .05 }
     for (const value of ['dark', 'light']) {
         await page.call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] })
-        for (const n of [40, 41, 42, 43, 44, 45, 46, 47, 100, 104]) {
+        for (const n of [40, 41, 42, 43, 44, 45, 46, 47, 100, 104, '37;40', '97;41', '30;42', '37;44', '30;47', '90;43', '7;32']) {
             const [f, g] = await page.get(`(s => { document.body.append(s); const c = getComputedStyle(s), r = [c.color, c.backgroundColor]; s.remove(); return r })(inked('x', sgr(PLAIN, '${n}')))`)
             const [a, b] = [bright(f), bright(g)], ratio = Math.max(a, b) / Math.min(a, b)
             must(ratio > 3, `${value}, ${n}: ${f} on ${g}, ${ratio.toFixed(1)}`)
