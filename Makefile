@@ -37,7 +37,7 @@ PROGRAMS = build/hfsb build/hfsb-server build/agent build/edit_file \
 all: $(PROGRAMS)
 	@if [ -f build/static/hfsb-server ]; then static='with a static server'; \
 	else static='missing: the static server for --on ssh:HOST and jobs (make static)'; fi; \
-	if grep HFSB_PAGE_GZIP build/hfsb_all.c > /dev/null; then page='page: gzip'; \
+	if grep -s HFSB_PAGE_GZIP build/hfsb_all.c > /dev/null; then page='page: gzip'; \
 	else page='page: not compressed, no gzip'; fi; \
 	echo "built with $(CC) $(CFLAGS); $$(cat build/https); $$page; $$static"
 
