@@ -37,7 +37,9 @@ PROGRAMS = build/hfsb build/hfsb-server build/agent build/edit_file \
 all: $(PROGRAMS)
 	@if [ -f build/static/hfsb-server ]; then static='with a static server'; \
 	else static='missing: the static server for --on ssh:HOST and jobs (make static)'; fi; \
-	echo "built with $(CC) $(CFLAGS); $$(cat build/https); $$static"
+	if grep -s HFSB_PAGE_GZIP build/hfsb_all.c > /dev/null; then page='page: gzip'; \
+	else page='page: not compressed, no gzip'; fi; \
+	echo "built with $(CC) $(CFLAGS); $$(cat build/https); $$page; $$static"
 
 # The implementation is compiled once, into build/hfsb.o, and linked into
 # every program. An example brings it along by itself (HFSB_IMPLEMENTATION),

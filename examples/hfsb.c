@@ -387,23 +387,32 @@ static int match_name(const char *name, char **words, int count) {
    they are a subcommand of. */
 typedef struct alias {
     const char *family; /* NULL: none */
-    char        word[8], name[8];
+    char        word[12], name[12];
 } alias;
 
 static void replace_aliases(char **words, int count) {
-    static alias list[] = {{NULL, "ps", "ls"},    {NULL, "rm", "delete"},
-                           {NULL, "jobs", "job"}, {"job", "ps", "ls"},
-                           {"job", "list", "ls"}, {"job", "stop", "cancel"}};
+    static alias list[] = {{NULL, "ps", "ls"},
+                           {NULL, "rm", "delete"},
+                           {NULL, "jobs", "job"},
+                           {"job", "ps", "ls"},
+                           {"job", "list", "ls"},
+                           {"job", "stop", "cancel"},
+                           {"job", "kill", "cancel"},
+                           {"job", "scheduled", "schedule"},
+                           {"schedule", "ps", "ls"},
+                           {"schedule", "list", "ls"}};
     const char  *family = NULL;
     size_t       k;
     int          i;
-    for (i = 0; i < count && i < 2; family = words[i++])
+    for (i = 0; i < count && i < 3; family = words[i++]) {
+        if (i == 2 && strcmp(words[0], "job") != 0) return;
         for (k = 0; k < sizeof list / sizeof *list; k++)
             if (strcmp(words[i], list[k].word) == 0 &&
                 (family && list[k].family
                      ? strcmp(family, list[k].family) == 0
                      : !family && !list[k].family))
                 words[i] = list[k].name;
+    }
 }
 
 const cli_command *find_command(char **words, int count, int *used) {
@@ -450,15 +459,20 @@ void each_command(void (*fn)(void *user, const cli_command *c), void *user) {
 /* Prints the command closest to the word, or for what others call it, if there
    is one. */
 static void print_nearest(const char *family, const char *word) {
-    static const char *const others[][2] = {{"find", "glob"},
-                                            {"cat", "read"},
-                                            {"search", "grep"},
-                                            {"version", "--version"}};
+    static const char *const others[][3] = {
+        {"", "find", "glob"},         {"", "cat", "read"},
+        {"", "search", "grep"},       {"", "version", "--version"},
+        {"", "run", "exec"},          {"", "ssh", "shell"},
+        {"", "attach", "shell"},      {"", "stop", "pause"},
+        {"", "start", "restart"},     {"", "kill", "delete"},
+        {"", "inspect", "status"},    {"", "upload", "cp"},
+        {"", "download", "cp"},       {"job", "hardware", "hardware --jobs"}};
     suggestion s;
     size_t     i;
-    for (i = 0; !family && i < sizeof others / sizeof *others; i++)
-        if (strcmp(word, others[i][0]) == 0) {
-            fprintf(stderr, "Did you mean: hfsb %s\n", others[i][1]);
+    for (i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(family ? family : "", others[i][0]) == 0 &&
+            strcmp(word, others[i][1]) == 0) {
+            fprintf(stderr, "Did you mean: hfsb %s\n", others[i][2]);
             return;
         }
     suggest_init(&s, word, strlen(word));

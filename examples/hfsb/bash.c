@@ -239,6 +239,7 @@ static int run_command(bash_call *c, const hfsb_json_value *arguments) {
 
 /* Refuses options that contradict each other; false after a message. */
 static bool check_call(args *a, const bash_call *c) {
+    const char *more = a->count - a->next > 2 ? " ..." : "";
     if (c->background && c->on && is_pipe(c->on))
         return usage(a, "--background needs a sandbox that stays; one at the "
                         "end of a pipe ends with this call") == DONE;
@@ -254,10 +255,9 @@ static bool check_call(args *a, const bash_call *c) {
                      a->list[a->next + 1], a->list[a->next]) == DONE;
     return usage(a,
                  "COMMAND is one word, for the shell. Quote it: hfsb bash "
-                 "'%s %s ...'; or keep the words apart: hfsb exec -- %s %s "
-                 "...%s",
-                 a->list[a->next], a->list[a->next + 1], a->list[a->next],
-                 a->list[a->next + 1],
+                 "'%s %s%s'; or keep the words apart: hfsb exec -- %s %s%s%s",
+                 a->list[a->next], a->list[a->next + 1], more,
+                 a->list[a->next], a->list[a->next + 1], more,
                  a->list[a->next + 1][0] == '-'
                      ? ". Options of hfsb come before COMMAND"
                      : "") == DONE;

@@ -290,6 +290,8 @@ static bool take_create(args *a, create_call *call) {
          "anyone can see the Space; calls still need its token"},
         {"--secret NAME", OPTION_TEXTS, &call->names,
          "pass the environment variable NAME as a secret; may be repeated"},
+        {"--secrets NAME", OPTION_ALIAS, NULL, "--secret"},
+        {"-s NAME", OPTION_ALIAS, NULL, "--secret"},
         {"--secret-file NAME=FILE", OPTION_TEXTS, &call->files,
          "pass the content of FILE as the secret NAME"},
         {"--idle-timeout T", OPTION_TEXT, &call->idle_timeout,

@@ -109,7 +109,7 @@ int run_job_ls(args *a) {
     texts            label_words, stage_words;
     size_t           i;
     const char      *space = NULL;
-    bool             json = false;
+    bool             json = false, all = false;
     client           c = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
@@ -122,6 +122,8 @@ int run_job_ls(args *a) {
          "only jobs in this stage, such as RUNNING; may be repeated"},
         {"--namespace N", OPTION_TEXT, &space,
          "your user name, or one of your organisations"},
+        {"--all", OPTION_FLAG, &all, "accepted; ended jobs are always listed"},
+        {"-a", OPTION_ALIAS, NULL, "--all"},
         OPTION_JSON(&json, ", jobs"),
         OPTIONS_END};
     table_begin(&l.rows, job_columns, 5);

@@ -246,6 +246,8 @@ int run_job_run(args *a) {
         {"-e NAME=VALUE", OPTION_ALIAS, NULL, "--env"},
         {"--secret NAME", OPTION_TEXTS, &c.names,
          "pass the environment variable NAME as a secret; may be repeated"},
+        {"--secrets NAME", OPTION_ALIAS, NULL, "--secret"},
+        {"-s NAME", OPTION_ALIAS, NULL, "--secret"},
         {"--secret-file NAME=FILE", OPTION_TEXTS, &c.files,
          "pass the content of FILE as the secret NAME"},
         {"--label NAME=VALUE", OPTION_TEXTS, &c.marks,

@@ -305,7 +305,10 @@ static const char *other_option(const args *a, const char *word, size_t len) {
         {"grep", "-c", "--mode count"},
         {"grep", "-F", "--literal"},
         {"grep", "-C", "--context"},
-        {"grep", "--glob", "--include"}};
+        {"grep", "--glob", "--include"},
+        {"list", "-a", "--all"},
+        {"list", "-l", "--details"},
+        {"list", "-la", "--details --all"}};
     size_t i;
     for (i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(a->command->name, others[i][0]) == 0 &&

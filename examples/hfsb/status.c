@@ -175,7 +175,7 @@ static const table_column columns[] = {{"SANDBOX", 36, false},
 int run_ls(args *a) {
     listing          l;
     const char      *owner = NULL;
-    bool             json = false;
+    bool             json = false, all = false;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
@@ -184,6 +184,8 @@ int run_ls(args *a) {
         {"--recorded", OPTION_FLAG, &l.recorded,
          "only the recorded ones, without asking the Hub"},
         {"--owner O", OPTION_TEXT, &owner, "whose Spaces to list (yours)"},
+        {"--all", OPTION_FLAG, &all, "accepted; all stages are always listed"},
+        {"-a", OPTION_ALIAS, NULL, "--all"},
         OPTION_JSON(&json, ", sandboxes (id, url, stage, hardware, recorded, "
                            "created, default)"),
         OPTIONS_END};

@@ -42,7 +42,12 @@ run 'edit: checks' 0 "$hfsb" edit --json f.json --old '1}' --new '1'
 has 'edit: checks' "$out" '\n\nValidation warnings:\n  ! '
 printf 'a\0b\nc\n' > nul
 run 'edit: a diff with NUL, coloured' 0 env CLICOLOR_FORCE=1 "$hfsb" edit nul --old c --new d
-has 'edit: a diff with NUL, coloured' "$out" '+d'
+esc=$(printf '\033')
+has 'edit: a diff with NUL, coloured' "$out" "$esc[31m-c$esc[0m"
+has 'edit: a diff with NUL, coloured' "$out" "$esc[32m+d$esc[0m"
+run 'edit: NO_COLOR' 0 env CLICOLOR_FORCE=1 NO_COLOR=1 "$hfsb" edit nul --old d --new c
+has 'edit: NO_COLOR' "$out" '+c'
+hasnt 'edit: NO_COLOR' "$out" "$esc"
 printf 'x \377 = 1\n' > bytes; printf '\377' > old; printf '\376' > new
 run 'edit: bytes' 0 "$hfsb" edit bytes --old-file old --new-file new
 same 'edit: bytes' "$(od -An -c bytes | tr -d ' \n')" 'x376=1\n'
@@ -457,7 +462,9 @@ has 'did you mean: a part of one' "$err" 'Did you mean: hfsb completion'
 run 'did you mean: a subcommand' 2 "$hfsb" job cancle x
 has 'did you mean: a subcommand' "$err" 'Did you mean: hfsb job cancel
 Try: hfsb job --help'
-for words in 'find glob' 'cat read' 'search grep' 'version --version'; do
+for words in 'find glob' 'cat read' 'search grep' 'version --version' \
+    'run exec' 'ssh shell' 'attach shell' 'stop pause' 'start restart' \
+    'kill delete' 'upload cp' 'download cp'; do
     run "did you mean: ${words% *}" 2 "$hfsb" "${words% *}"
     has "did you mean: ${words% *}" "$err" "Did you mean: hfsb ${words#* }"
 done
@@ -482,6 +489,20 @@ run 'words of others: jobs ps' 0 "$hfsb" jobs ps --help
 has 'words of others: jobs ps' "$out" 'hfsb job ls'
 run 'words of others: ps' 0 "$hfsb" ps --help
 has 'words of others: ps' "$out" 'hfsb ls'
+run 'words of others: ps -a' 0 "$hfsb" ps -a --recorded
+run 'words of others: jobs ps -a' 0 "$hfsb" jobs ps -a --help
+run 'words of others: jobs kill' 0 "$hfsb" jobs kill --help
+has 'words of others: jobs kill' "$out" 'hfsb job cancel'
+run 'words of others: jobs scheduled ps' 0 "$hfsb" jobs scheduled ps --help
+has 'words of others: jobs scheduled ps' "$out" 'hfsb job schedule ls'
+run 'words of others: only where they are commands' 0 "$hfsb" exec -- echo job ps
+same 'words of others: only where they are commands' "$out" 'job ps'
+run 'words of others: jobs hardware' 2 "$hfsb" jobs hardware
+has 'words of others: jobs hardware' "$err" 'Did you mean: hfsb hardware --jobs'
+for words in '-a --all' '-l --details' '-la --details --all'; do
+    run "list ${words%% *}" 2 "$hfsb" list "${words%% *}"
+    has "list ${words%% *}" "$err" "did you mean ${words#* }?"
+done
 
 run 'did you mean: a kind of sandbox' 1 "$hfsb" read --on shh:host f
 has 'did you mean: a kind of sandbox' "$err" 'a URL, ssh:HOST, docker:CONTAINER, podman:CONTAINER, kubectl:NAMESPACE/POD, slurm:OPTIONS or exec:COMMAND.'
@@ -656,7 +677,9 @@ same 'write: no trace' "$(ls -A w | tr '\n' ' ')" 'empty link x '
 run bash 0 "$hfsb" bash 'echo a  b'
 same bash "$out" 'a b'
 run 'bash: several words' 2 "$hfsb" bash echo a  b
-has 'bash: several words' "$err" 'hfsb exec -- echo a'
+has 'bash: several words' "$err" "hfsb bash 'echo a ...'; or keep the words apart: hfsb exec -- echo a ..."
+run 'bash: two words' 2 "$hfsb" bash ls -l
+has 'bash: two words' "$err" "hfsb bash 'ls -l'; or keep the words apart: hfsb exec -- ls -l. Options"
 run 'bash: options at the end' 2 "$hfsb" bash 'sleep 5' --timeout 1
 has 'bash: options at the end' "$err" "options come before COMMAND: hfsb bash --timeout ... 'sleep 5'"
 run 'bash: streams' 3 "$hfsb" bash 'echo out; echo err >&2; exit 3'

@@ -818,6 +818,8 @@ has 'terminal: events' "$(on_terminal 120 "$hfsb" events "$taken")" 'TIME      W
 has 'terminal: status' "$(on_terminal 120 "$hfsb" status "$taken")" HARDWARE
 run 'changes there' 0 "$hfsb" changes --on "$taken" first
 has 'changes there' "$out" '+two'
+has 'terminal: a diff in colour' \
+    "$(on_terminal 80 "$hfsb" changes --on "$taken" first)" "$(printf '\033[32m+two')"
 run 'undo there' 0 "$hfsb" undo --on "$taken"
 has 'undo there' "$out" 'To take this back: hfsb undo 3.'
 same 'undo there' "$(cat taken/f)" one
@@ -902,7 +904,53 @@ same 'terminal: no line is too wide' "$(tr '\r' '\n' < .tty | sed 's/.\[[0-9;]*[
     grep -v '^hfsb: ' | awk 'length > 60')" ''
 run 'terminal: the sandbox' 0 "$hfsb" use
 run 'terminal: delete' 0 "$hfsb" delete "$out"
+# the log of a build: its last line while it goes on, all of it when it fails
+fake DELETE requests > /dev/null
+fake POST stages '{"stages":"BUILDING"}' > /dev/null
+fake POST fault '{"method":"POST","path":"*/commit/main","delay_ms":2000}' > /dev/null
+on_terminal 90 "$hfsb" create --poll 0.1 > .tty &
+pid=$! tries=0 kept_id='[]'
+while [ "$kept_id" = '[]' ] && [ $tries -lt 100 ]; do
+    sleep 0.1
+    kept_id=$(fake GET spaces)
+    tries=$((tries + 1))
+done
+kept_id=$(value "$kept_id" 'x[0]')
+for line in '#8 FROM python' '#9 RUN make'; do
+    fake POST log '{"id":"'"$kept_id"'","which":"build","line":"'"$line"'"}' > /dev/null
+done
+until fake GET requests | grep -q logs/build || [ $tries -ge 200 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+sleep 0.5
+fake POST stages '{"stages":"BUILD_ERROR"}' > /dev/null
+wait $pid
+has 'terminal: the last line of the log' "$(cat .tty)" ' s  #9 RUN make'
+log=$(sed -n 's/.*hfsb: its log is in //p' .tty | tr -d '\r')
+has 'create: where the log of the build is' "$log" "$top/state/hfsb/logs/alice-"
+has 'create: the log of the build' "$(cat "$log")" '#8 FROM python'
+has 'create: the log of the build' "$(cat "$log")" '#9 RUN make'
+same 'create: its Space is gone' "$(fake GET spaces)" '[]'
 fake POST stages '{"stages":"RUNNING"}' > /dev/null
+# a copy that takes a while
+cat > slow.py <<'END'
+import os, subprocess, time
+p = subprocess.Popen(["sh"], stdin=subprocess.PIPE)
+while piece := os.read(0, 65536):
+    p.stdin.write(piece)
+    p.stdin.flush()
+    time.sleep(len(piece) / 4e6)
+p.stdin.close()
+p.wait()
+END
+head -c 8000000 /dev/zero > slowly
+on_terminal 90 "$hfsb" cp slowly "exec:'$python' '$top/slow.py':$top/slowly2" > .tty
+cmp slowly slowly2
+same 'terminal: a slow copy' $? 0
+tr '\r' '\n' < .tty | grep -q '#\.*\] *[0-9]*%  .*MB/s  [0-9]* s left'
+same 'terminal: the time that is left' $? 0
+rm -f slowly slowly2
 if [ "$(id -u)" != 0 ]; then
     chmod 0500 "${state%/*}"
     run 'create: cannot record' 1 "$hfsb" create --poll 0.05
@@ -1078,6 +1126,9 @@ run 'job ls --label: none' 0 "$hfsb" job ls --label a=c --json
 same 'job ls --label: none' "$(value "$out" 'x["jobs"]')" '[]'
 run 'job run --wait' 0 "$hfsb" job run --wait --json echo a
 same 'job run --wait' "$(value "$out" 'x["stage"]')" COMPLETED
+run 'job run: -s' 0 "$hfsb" jobs run -d -s MY_SECRET --secrets HF_TOKEN \
+    --image alpine true
+same 'job run: -s' "$(last_job 'sorted(b["secrets"])')" "['HF_TOKEN', 'MY_SECRET']"
 run 'job ls --stage' 0 "$hfsb" job ls --stage CANCELED --json
 same 'job ls --stage' "$(value "$out" '[j["id"] for j in x["jobs"]]')" "['$job']"
 

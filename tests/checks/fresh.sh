@@ -32,7 +32,7 @@ PATH=$top/bin
 CFLAGS=-O1 TEST_FLAGS=-O0
 export PATH CFLAGS TEST_FLAGS
 make > "$top/log" 2>&1 &&
-    grep 'https.*missing: the static server' "$top/log" > /dev/null &&
+    grep 'https.*no gzip.*missing: the static server' "$top/log" > /dev/null &&
     make test >> "$top/log" 2>&1 && {
     tail -n 1 "$top/log"
     exit 0

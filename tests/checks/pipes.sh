@@ -282,6 +282,12 @@ has "each --json" "$out" '{"on":"exec:sh","exit_code":3,'
 has "each --json" "$out" '{"on":"exec:false","exit_code":125,"success":false'
 out=$("$cli" each --on exec:sh --on 'exec:sh ' -- 'exit 3' 2>&1 > /dev/null | sort)
 same "each: who failed" "$out" "$(printf 'exec:sh : exit code 3\nexec:sh: exit code 3' | sort)"
+mkdir "$work/slots"
+out=$(for i in 1 2 3 4 5 6; do echo "exec:: $i; exec sh"; done |
+    "$cli" each --jobs 2 --from - -- "d=\$(mktemp -d $work/slots/X.XXXXXX)
+        sleep 0.5; ls $work/slots | wc -l; sleep 0.5; rmdir \$d" 2>&1)
+same "each --jobs" "$(echo "$out" | awk '{ if ($NF > n) n = $NF }
+    END { print NR, n }')" "6 2"
 rm -f "$work/up"
 "$cli" each --on exec:sh -- "echo x > $work/up; sleep 60" 2> "$work/err" &
 pid=$!

@@ -372,6 +372,8 @@ if have script; then # a terminal: a token is made up and shown
     url=$(sed -n 's/.*listens on \(http:[^ ,]*\).*/\1/p' .text)
     made=$(sed -n 's/.*Bearer \([0-9a-f]*\)".*/\1/p' .text)
     same 'a token is made up in a terminal' ${#made} 40
+    has 'the page, with the token' "$(cat .text)" \
+        "Watch it in a browser: $url/#$made"
     front=${made%????????}
     auth=noauth
     call /api/bash "{\"command\":\"$top/scan \$PPID $front ${made#"$front"}\"}" \
@@ -399,6 +401,16 @@ has 'two places' "$text" " and unix:'$top/a b.sock'"
 call /api/exists '{"path":"auth"}'
 has 'no-auth' "$reply" '"output":"true"'
 hasnt 'no-auth' "$text" Bearer
+page() { # what a browser gets at /
+    curl -s -m 30 -o /dev/null -w '%{http_code} %{content_type}' \
+        -H 'Accept: text/html' "$url/"
+}
+same 'the page' "$(page)" '200 text/html; charset=utf-8'
+has 'the page' "$text" "Watch it in a browser: $url/"
+finish TERM
+start "$server" --no-auth --no-page --port 0
+same '--no-page' "$(page)" '404 application/json'
+hasnt '--no-page' "$text" 'Watch it'
 finish TERM
 if have python3; then
     start python3 -c '

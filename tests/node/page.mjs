@@ -131,6 +131,12 @@ await point('the page only watches until it is switched', async () => {
     must(await page.get(`document.getElementById('ctl').autocomplete === 'off'`), 'a browser that reloads may remember it')
 })
 
+await point('what is said covers nothing that can be clicked', async () => {
+    await page.until(`document.getElementById('say').textContent`)
+    must(await page.get(`tabs.filter(t => t.checkVisibility()).every(t => { const r = t.getBoundingClientRect(); return document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2) === t })`), 'a tab is covered')
+    must(await page.get(`(s => !document.elementsFromPoint(s.x + 9, s.y + 9).includes(document.getElementById('say')))(document.getElementById('say').getBoundingClientRect())`), 'it takes clicks')
+})
+
 await point('the prompt runs a command, and its output has its colours', async () => {
     await page.get(`document.getElementById('cmd').value = "printf '\\\\033[31mred\\\\033[0m \\\\033[1;38;5;42mgreen\\\\033[0m plain\\\\n'"; document.getElementById('ask').requestSubmit()`)
     await page.until(`document.querySelector('.log')?.textContent.includes('red green plain')`)
@@ -332,6 +338,7 @@ await point('output is shown to its end, and long lines are cut', async () => {
     }
     must((await page.get(logged(`('z'.repeat(9e4) + '\\n').repeat(10)`))).length === 10, 'a few long lines')
     must(await page.get(`Log(document.createElement('div')).more.hidden`), 'a button without a text')
+    must(await page.get(`(async () => { const box = document.body.appendChild(document.createElement('div')), log = Log(box); box.style = 'height: 50px; overflow: auto'; box.append(log.el); const frames = async () => { for (let i = 0; i < 4; i++) await new Promise(requestAnimationFrame) }; log.write('x\\n'.repeat(99)); await frames(); box.scrollTop = 0; await frames(); const said = []; for (const s of ['one\\n', 'two\\n']) { log.write(s); await frames(); said.push(log.more.textContent) } box.remove(); return said.join() })()`) === '1 new line,2 new lines', 'another number of new lines')
 })
 
 // What a terminal of 40 columns and 10 rows shows after some code, as lines
@@ -342,6 +349,19 @@ const drawn = code => `(async () => {
     return [...el.children].filter(d => !d.hidden).map(d => d.textContent.trimEnd()).join('|').replace(/\\|+$/, '')
 })()`
 const typed = (...texts) => drawn(texts.map(s => `t.write(${JSON.stringify(s)})`).join(';'))
+
+await point('text on a colour can be read, dark and light', async () => {
+    const bright = c => { const [r, g, b] = c.match(/\d+/g).map(v => (v / 255) ** 2.2); return .21 * r + .72 * g + .07 * b + .05 }
+    for (const value of ['dark', 'light']) {
+        await page.call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] })
+        for (const n of [40, 41, 42, 43, 44, 45, 46, 47, 100, 104, '37;40', '97;41', '30;42', '37;44', '30;47', '90;43', '7;32']) {
+            const [f, g] = await page.get(`(s => { document.body.append(s); const c = getComputedStyle(s), r = [c.color, c.backgroundColor]; s.remove(); return r })(inked('x', sgr(PLAIN, '${n}')))`)
+            const [a, b] = [bright(f), bright(g)], ratio = Math.max(a, b) / Math.min(a, b)
+            must(ratio > 3, `${value}, ${n}: ${f} on ${g}, ${ratio.toFixed(1)}`)
+        }
+    }
+    await page.call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: 'light' }] })
+})
 
 await point('malformed escapes do not stop the terminal', async () => {
     for (const [texts, want] of [[['\x1b[\x1b[31mx'], 'x'], [['a\x1b[?1;?2hb'], 'ab'], [['\x1b]0;no end\x1b[32mgreen'], 'green'], [['\x1b\x1b[31mred'], 'red'],
@@ -426,6 +446,14 @@ await point('a terminal with colours, keys, vim and another size', async () => {
         await page.type('ihello from the page\x1b')
         await page.until(screen + `.includes('hello from the page')`)
         if (shots) await page.shot(join(shots, 'vim.png'))
+        // it follows the size of the window
+        const note = `/(\\d+) \u00d7 (\\d+)/.exec(document.querySelector('#p3 .bar').textContent).slice(1).join()`, old = await page.get(note)
+        await page.size(900, 500)
+        const [cols, lines] = (await page.until(`${note} !== '${old}' && ${note}`)).split(',')
+        await page.until(screen + `.split('\\n').filter(l => l.trim() === '~').length === ${lines} - 2`)
+        await page.type(':set lines? columns?\r')
+        await page.until(`/lines=${lines}\\b/.test(${screen}) && /columns=${cols}\\b/.test(${screen})`)
+        await page.type('\r')
         await page.type(':wq\r')
         await page.until(screen + `.includes('ready>') && !${screen}.includes('~')`)
         must(readFileSync(join(work, 'note.txt'), 'utf8') === 'hello from the page\n', 'vim wrote something else')
@@ -444,6 +472,14 @@ await point('a command is stopped by its button', async () => {
     await page.until(rows('never') + `.some(l => l.querySelector('.bad') && /ended by SIG(TERM|KILL)/.test(l.textContent))`)
     await page.get(rows('never') + `.find(l => l.querySelector('.bad')).click()`)
     await page.until(`/ended by SIG/.test(document.querySelector('.meta').textContent)`)
+})
+
+await point('one button stops all commands', async () => {
+    const runs = [1, 2].map(n => call('bash', { command: `sleep 60; echo never-${n}` }))
+    await page.until([1, 2].map(n => rows('never-' + n) + `.some(l => l.querySelector('.run'))`).join('&&'))
+    must(await page.get(click('Stop all')), 'no button')
+    for (const r of await Promise.all(runs)) must(r.success === false, 'one was not stopped')
+    await page.until(`document.getElementById('all').hidden`)
 })
 
 await point('charts, ports and the plan', async () => {

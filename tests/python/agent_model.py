@@ -606,6 +606,29 @@ def takes_a_run_back():
                                            "x").returncode == 2)
 
 
+def confines_commands():
+    with tempfile.TemporaryDirectory() as top:
+        folder, own = os.path.join(top, "work"), os.path.join(top, "tmp")
+        os.mkdir(folder)
+        os.mkdir(own)
+        model = Model([{"calls": [call("bash", command="echo x > inside; "
+                                       "echo x > ../outside")]},
+                       {"text": "x"}])
+        done = subprocess.run(
+            [AGENT, "--url", f"http://127.0.0.1:{model.server_port}/v1",
+             "--yes", "--confine", "write", "x"], cwd=folder,
+            capture_output=True, text=True, timeout=60, check=False,
+            env=environment({"TMPDIR": own}))
+        model.shutdown()
+        model.server_close()
+        if done.returncode and "onfine" in done.stderr:
+            print("commands cannot be confined here:", done.stderr)
+            return
+        check(f"--confine write: {done.stdout} {done.stderr}",
+              done.returncode == 0 and os.listdir(folder) == ["inside"] and
+              not os.path.exists(os.path.join(top, "outside")))
+
+
 def works_on_a_server():
     server = os.path.join(os.path.dirname(AGENT), "hfsb-server")
     if not os.path.exists(server):
@@ -736,6 +759,7 @@ understands_whole_words()
 asks_only_about_calls_that_can_be_made()
 knows_no_colours_and_no_answers()
 takes_a_run_back()
+confines_commands()
 shows_what_is_written()
 ends_by_signals()
 ends_when_nobody_reads()
