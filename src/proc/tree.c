@@ -36,6 +36,9 @@
    processes takes a millisecond. */
 #define HFSBI_TREE_MANY 1000
 
+/* ms that one snapshot waits for processes in the middle of execve() */
+#define HFSBI_TREE_PATIENCE 100
+
 /* What a match has determined about a process. */
 enum {
     HFSBI_KIN_OPEN,     /* not examined yet */
@@ -147,8 +150,9 @@ static long hfsbi_process_thread(const hfsbi_process *p) {
 /* Finds HFSB_JOB in the environment and stores the hashes of its value. Reads
    in pieces, since an environment may have megabytes. Hashes are enough: a
    process that could choose a colliding value could just as well copy the
-   right one. False with errno when the environment cannot be read. */
-static bool hfsbi_process_read_job(hfsbi_process *p) {
+   right one. *empty becomes false if a byte came. False with errno when the
+   environment cannot be read. */
+static bool hfsbi_process_read_env(hfsbi_process *p, bool *empty) {
     static const char  name[] = "HFSB_JOB=";
     char               piece[4096], id[512];
     const size_t       skip = sizeof name - 1;
@@ -159,7 +163,8 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
     int fd = hfsbi_proc_file(hfsbi_process_thread(p), "environ");
     p->env_read = true;
     if (fd < 0) return false;
-    while (!found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0)
+    while (!found && (n = hfsbi_read(fd, piece, sizeof piece)) > 0) {
+        *empty = false;
         for (i = 0; i < n && !found; i++) {
             if (piece[i] == '\0') {
                 found = named && len > skip;
@@ -176,12 +181,54 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
             }
             len++;
         }
+    }
     hfsbi_close(&fd);
     if (!found) return true;
     p->job = hash;
     if (len - skip <= sizeof id) {
         hfsb_str owner = hfsbi_job_owner(hfsb_str_make(id, len - skip));
         if (owner.len) p->owner = hfsb_fnv(owner);
+    }
+    return true;
+}
+
+/* True if a process whose environment was just read as empty has one: execve()
+   replaces the memory first, and fills in arguments and environment a moment
+   later. Its line in /proc has the size of its memory as 23rd field (0: it has
+   none, as threads of the kernel), and where its environment begins and ends
+   as 50th and 51st (0: not set up yet). */
+static bool hfsbi_process_executes(const hfsbi_process *p) {
+    char               line[1024];
+    const char        *at = line;
+    unsigned long long memory = 0, begin = 0, end = 0;
+    int                i;
+    if (hfsbi_proc_head(p->pid, "stat", line, sizeof line) == 0 ||
+        (at = strrchr(line, ')')) == NULL || !at[1] || !at[2])
+        return false;
+    at += 3;
+    for (i = 4; i <= 51; i++) {
+        char *next;
+        begin = end;
+        end = strtoull(at, &next, 10);
+        if (next == at) return false;
+        if (i == 23) memory = end;
+        at = next;
+    }
+    return memory > 0 && (end == 0 || end > begin);
+}
+
+/* Reads the marker of a process, again while it executes and *patience, in ms,
+   lasts; the next search reads it anew if that is too short. */
+static bool hfsbi_process_read_job(hfsbi_process *p, int *patience) {
+    bool empty = true;
+    if (!hfsbi_process_read_env(p, &empty)) return false;
+    while (empty && hfsbi_process_executes(p)) {
+        if (--*patience < 0) {
+            p->env_read = false;
+            break;
+        }
+        (void)poll(NULL, 0, 1);
+        if (!hfsbi_process_read_env(p, &empty)) return false;
     }
     return true;
 }
@@ -269,8 +316,8 @@ static bool hfsbi_process_read(long pid, hfsbi_process *p) {
     return false;
 }
 
-static bool hfsbi_process_read_job(hfsbi_process *p) {
-    (void)p;
+static bool hfsbi_process_read_job(hfsbi_process *p, int *patience) {
+    (void)p, (void)patience;
     return true;
 }
 
@@ -308,6 +355,7 @@ HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
     snap->since = 0;
     snap->at = -1;
     snap->cost_ms = 0;
+    snap->patience = 0;
     snap->blind = true;
     snap->list = snap->few;
     snap->count = 0;
@@ -397,6 +445,7 @@ static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
     DIR           *dir = opendir("/proc");
     snap->at = hfsb_clock_ms();
     snap->count = 0;
+    snap->patience = HFSBI_TREE_PATIENCE;
     snap->blind = false;
     while (dir && (entry = readdir(dir)) != NULL) {
         pid = hfsbi_pid_of_name(entry->d_name);
@@ -436,7 +485,8 @@ static void hfsbi_snapshot_read_jobs(hfsbi_snapshot       *snap,
             continue;
         }
         errno = 0;
-        if (!hfsbi_process_read_job(p)) hfsbi_snapshot_note_errno(snap);
+        if (!hfsbi_process_read_job(p, &snap->patience))
+            hfsbi_snapshot_note_errno(snap);
     }
 }
 
@@ -587,7 +637,8 @@ static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
     if (span) return span->running ? HFSBI_KIN_HELD : HFSBI_KIN_MEMBER;
     if ((family->job || family->owner) && !p->env_read) {
         errno = 0;
-        if (!hfsbi_process_read_job(p)) hfsbi_snapshot_note_errno(snap);
+        if (!hfsbi_process_read_job(p, &snap->patience))
+            hfsbi_snapshot_note_errno(snap);
     }
     if ((family->job && p->job == family->job) ||
         (family->owner && p->owner == family->owner))

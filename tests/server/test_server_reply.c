@@ -90,6 +90,7 @@ static void peer_that_never_reads_is_disconnected(void) {
                                           "/file", "/hello"};
     size_t i, k;
     for (i = 0; i < TT_COUNT(targets); i++) {
+        size_t    fds = tt_count_fds();
         ts_conn   c = narrow();
         hfsb_buf  raw = HFSB_INIT;
         size_t    before = tt_memory_held(), gone = tc_get(&tc.gone), most = 0;
@@ -109,7 +110,8 @@ static void peer_that_never_reads_is_disconnected(void) {
         check_serves();
         /* body_ms is 0.8 s */
         while (hfsb_clock_ms() - began < 2600 ||
-               (tt_memory_held() > before + 65536 &&
+               ((tt_memory_held() > before + 65536 ||
+                 tt_count_fds() > fds + 1) && /* the server's end is open */
                 hfsb_clock_ms() - began < 20000)) {
             if (tt_memory_held() > most) most = tt_memory_held();
             usleep(20000);
