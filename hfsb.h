@@ -34846,7 +34846,7 @@ typedef struct hfsbi_snapshot {
     long long          at;      /* when it began, hfsb_clock_ms(); -1: never */
     long long          cost_ms; /* how long it took */
     bool               blind;   /* it may lack processes */
-    int                patience; /* private: ms to wait for those that execute */
+    int                patience; /* private: ms that are left to wait */
     hfsb_alloc         alloc;
     hfsbi_process     *list; /* private, as all below; sorted by pid */
     size_t             count, cap;
@@ -37880,7 +37880,7 @@ static bool hfsbi_process_executes(const hfsbi_process *p) {
 }
 
 /* Reads the marker of a process, again while it executes and *patience, in ms,
-   lasts; the next search reads it anew if that is too short. */
+   lasts; if that is too short, the next search reads it. */
 static bool hfsbi_process_read_job(hfsbi_process *p, int *patience) {
     bool empty = true;
     if (!hfsbi_process_read_env(p, &empty)) return false;

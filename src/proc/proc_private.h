@@ -390,7 +390,7 @@ typedef struct hfsbi_snapshot {
     long long          at;      /* when it began, hfsb_clock_ms(); -1: never */
     long long          cost_ms; /* how long it took */
     bool               blind;   /* it may lack processes */
-    int                patience; /* private: ms to wait for those that execute */
+    int                patience; /* private: ms that are left to wait */
     hfsb_alloc         alloc;
     hfsbi_process     *list; /* private, as all below; sorted by pid */
     size_t             count, cap;

@@ -218,7 +218,7 @@ static bool hfsbi_process_executes(const hfsbi_process *p) {
 }
 
 /* Reads the marker of a process, again while it executes and *patience, in ms,
-   lasts; the next search reads it anew if that is too short. */
+   lasts; if that is too short, the next search reads it. */
 static bool hfsbi_process_read_job(hfsbi_process *p, int *patience) {
     bool empty = true;
     if (!hfsbi_process_read_env(p, &empty)) return false;
