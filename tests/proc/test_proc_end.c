@@ -666,7 +666,10 @@ int main(int argc, char **argv) {
         return be_headless(argc > 2);
     if (n <= 0) abort();
     if (argc > 1 && strcmp(argv[1], "executes") == 0) return be_executing();
-    if (argc > 1 && strcmp(argv[1], "stays") == 0) (void)stay(NULL);
+    if (argc > 1 && strcmp(argv[1], "stays") == 0) {
+        (void)alarm(60); /* not for good, if this test is killed */
+        (void)stay(NULL);
+    }
 #endif
     (void)argc, (void)argv;
     (void)t_job(); /* of this process, not of one it forks */
